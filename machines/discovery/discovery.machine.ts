@@ -18,19 +18,19 @@ export const discoveryMachine = discoverySetup.createMachine({
   initial: 'preparing environment',
   states: {
     'preparing environment': {
-      description: 'What was asked for by flags and environment is had, or cannot be had here. Nothing is open yet.',
+      description: 'Checks flags and environment. No port is open yet.',
       meta: { waitsFor: 'the files that flags name' },
       invoke: {
         id: 'environment',
         src: 'prepare',
         input: { stage: 'environment' },
-        onDone: [{ ...unprepared('environment'), target: 'stopped' }, { target: 'at work' }],
+        onDone: [{ ...unprepared('environment'), target: 'stopped' }, { target: 'active' }],
         onError: { ...brokenDown('environment'), target: 'stopped' },
       },
       on: { 'signal.received': 'stopped' },
     },
-    'at work': {
-      description: 'The servers are there, open or not.',
+    active: {
+      description: 'The servers exist; their ports may still be closed.',
       invoke: [
         { id: 'http', src: 'http', systemId: 'http', onError: { ...brokenDown('HTTP server'), target: 'stopped' } },
         {
@@ -50,10 +50,9 @@ export const discoveryMachine = discoverySetup.createMachine({
       initial: 'operating',
       states: {
         operating: {
-          description:
-            'The sources are there, and being read in their order or watched; a cluster is followed from the first moment.',
-          entry: ['followCluster', 'followConsul'],
-          exit: ['stopNames', 'stopWebhooks', 'leaveCluster', 'stopConsul'],
+          description: 'The sources are loaded in order, then watched. The cluster is watched from the beginning.',
+          entry: ['watchCluster', 'watchConsul'],
+          exit: ['stopNames', 'stopWebhooks', 'unwatchCluster', 'unwatchConsul'],
           invoke: [
             {
               id: 'push',
@@ -132,94 +131,97 @@ export const discoveryMachine = discoverySetup.createMachine({
             'xstate.error.actor.registrations': brokenDown('registration of workloads'),
             'xstate.error.actor.shared-authority': brokenDown('certificate authority'),
             'xstate.error.actor.elections': brokenDown('elections'),
-            'leaders.announced': { actions: 'noteAnnounced' },
-            'leaders.resigned': {},
+            'replica.announced': { actions: 'recordAnnounced' },
+            'elections.resigned': {},
             'http.failed': failed('HTTP server'),
             'ads.failed': failed('xDS server'),
-            'settings.changed': { description: 'For the record: push was asked already.' },
-            'settings.rejected': { description: 'For the record: the last good value is in force.' },
-            'configs.rejected': { description: 'For the record: the last good objects are in force.' },
-            'names.listening': { description: 'For the log.' },
-            'names.failed': { description: 'For the log: proxies are served without it.' },
-            'webhooks.listening': { description: 'For the log.' },
-            'webhooks.failed': { description: 'For the log: proxies are served without them.' },
-            'config.recovered': { description: 'For the record.' },
-            'registry.failed': { description: 'For the record: what it handed over is in force.' },
-            'services.failed': { description: 'For the record: the last services are in force.' },
-            'context.built': { description: 'For the record: the proxies are being brought up to date.' },
-            'context.failed': { description: 'For the record: the last context is in force.' },
-            'push.wanted': { description: 'Everybody is served from the first context, which is still to come.' },
+            'settings.changed': { description: 'Recorded only: a push was requested already.' },
+            'settings.rejected': { description: 'Recorded only: the last valid value still applies.' },
+            'configs.rejected': { description: 'Recorded only: the last valid objects still apply.' },
+            'names.listening': { description: 'Recorded in the log.' },
+            'names.failed': { description: 'Recorded in the log: proxies are served without it.' },
+            'webhooks.listening': { description: 'Recorded in the log.' },
+            'webhooks.failed': { description: 'Recorded in the log: proxies are served without them.' },
+            'config.recovered': { description: 'Recorded only.' },
+            'registry.failed': { description: 'Recorded only: its last services still apply.' },
+            'services.failed': { description: 'Recorded only: the last services still apply.' },
+            'context.built': { description: 'Recorded only: the context is being pushed.' },
+            'context.failed': { description: 'Recorded only: the last context still applies.' },
+            'full-push.requested': {
+              description: 'The first context includes everything.',
+            },
             // Each stage waits for its own; nobody reports twice.
             'settings.loaded': {},
             'http.listening': {},
             'http.closed': {},
-            'configs.awaited': { description: 'For the record: /ready says so.' },
-            'sources.awaited': { description: 'For the record: what was in force is in force.' },
+            'configs.pending': { description: 'Recorded only: /ready reports it.' },
+            'sources.pending': { description: 'Recorded only: the last objects still apply.' },
             'configs.synced': {},
             'configs.failed': {},
-            'services.awaited': { description: 'For the record: /ready says so.' },
+            'services.pending': { description: 'Recorded only: /ready reports it.' },
             'services.synced': {},
             'jwks.synced': {},
             'ads.listening': {},
             'ads.drained': {},
-            'authority.loaded': { description: 'For the record: it signs.' },
-            'authority.changed': { description: 'For the record: who signs, and whose roots are given out.' },
-            'authority.failed': { description: 'For the record: what signs goes on.' },
-            'shared-authority.awaited': { description: 'For the record: /ready says so.' },
-            'bundle.awaited': { description: 'For the record: who is missing.' },
-            'certificate.changed': { description: 'For the record: handshakes from now on show it.' },
-            'certificate.rejected': { description: 'For the record: what is shown goes on.' },
+            'authority.loaded': { description: 'Recorded only: it signs.' },
+            'authority.changed': { description: 'Recorded only: the signer and the distributed roots.' },
+            'authority.failed': { description: 'Recorded only: the authority continues to sign.' },
+            'shared-authority.pending': { description: 'Recorded only: /ready reports it.' },
+            'bundle.pending': { description: 'Recorded only: the missing workloads.' },
+            'certificate.changed': { description: 'Recorded only: new handshakes use it.' },
+            'certificate.rejected': { description: 'Recorded only: the current certificate is kept.' },
           },
           initial: 'starting http',
           states: {
             'starting http': {
-              description: 'First of all: from here on /ready answers 503 rather than nothing.',
-              meta: { waitsFor: 'the operating system, which opens a port or refuses it at once' },
+              description: 'The HTTP port opens first, so that /ready responds with 503 during the start.',
+              meta: { waitsFor: 'the operating system, which opens the port or fails at once' },
               entry: 'openHttp',
               on: { 'http.listening': 'loading mesh config' },
             },
             'loading mesh config': {
-              description: 'Everything that follows depends on mesh-wide settings, discovery selectors among them.',
-              meta: { waitsFor: 'the first reading of the file; /ready says so' },
+              description: 'Mesh-wide settings, such as discovery selectors, are needed by all later stages.',
+              meta: { waitsFor: 'the first read of the file; /ready reports it' },
               entry: 'loadMesh',
               on: { 'settings.loaded': { guard: 'isMesh', target: 'loading networks' } },
             },
             'loading networks': {
-              meta: { waitsFor: 'the first reading of the file; /ready says so' },
+              meta: { waitsFor: 'the first read of the file; /ready reports it' },
               entry: 'loadNetworks',
-              on: { 'settings.loaded': { guard: 'isNetworks', target: 'making config controller' } },
+              on: { 'settings.loaded': { guard: 'isNetworks', target: 'initializing config controller' } },
             },
-            'making config controller': {
+            'initializing config controller': {
               description:
-                'Whether there can be the sources that are asked for: a directory, those of the mesh configuration.',
-              meta: { waitsFor: 'what the flags and the mesh configuration name; /ready says so' },
+                'Checks whether the configured sources can exist: a directory, and those of the mesh configuration.',
+              meta: { waitsFor: 'the flags and the mesh configuration; /ready reports it' },
               invoke: {
                 id: 'config-sources',
                 src: 'prepare',
                 input: { stage: 'config-sources' },
-                onDone: [unprepared('configuration sources'), { target: 'making service controllers' }],
+                onDone: [unprepared('configuration sources'), { target: 'initializing service controllers' }],
                 onError: brokenDown('configuration sources'),
               },
             },
-            'making service controllers': {
-              description: 'One registry for each that was asked for, and the one of ServiceEntries.',
-              meta: { waitsFor: 'what the flags name; /ready says so' },
+            'initializing service controllers': {
+              description: 'One registry for each configured provider, and one for ServiceEntries.',
+              meta: { waitsFor: 'the flags; /ready reports it' },
               invoke: {
                 id: 'registries',
                 src: 'prepare',
                 input: { stage: 'registries' },
                 onDone: [
                   unprepared('service registries'),
-                  { guard: 'hasAuthority', target: 'finding the authority' },
+                  { guard: 'hasAuthority', target: 'loading authority' },
                   { guard: 'hasSecurePort', target: 'reading server certificates' },
                   { target: 'syncing configuration' },
                 ],
                 onError: brokenDown('service registries'),
               },
             },
-            'finding the authority': {
-              description: 'What signs the certificates of workloads, and maybe that of the secure port.',
-              meta: { waitsFor: 'its files or its Secret, or a key to be made; /ready says so' },
+            'loading authority': {
+              description:
+                'The authority that signs the certificates of workloads, and optionally that of the secure port.',
+              meta: { waitsFor: 'its files or its Secret, or a new key; /ready reports it' },
               entry: 'loadAuthority',
               on: {
                 'authority.loaded': 'reading server certificates',
@@ -227,19 +229,19 @@ export const discoveryMachine = discoverySetup.createMachine({
               },
             },
             'reading server certificates': {
-              description: 'What the secure port shows its clients.',
-              meta: { waitsFor: 'the files of the certificates; /ready says so' },
+              description: 'The certificate of the secure port.',
+              meta: { waitsFor: 'the certificate files; /ready reports it' },
               invoke: {
                 id: 'server-certificates',
                 src: 'prepare',
                 input: { stage: 'server-certificates' },
-                onDone: [unprepared('server certificates'), { target: 'making authenticators' }],
+                onDone: [unprepared('server certificates'), { target: 'initializing authenticators' }],
                 onError: brokenDown('server certificates'),
               },
             },
-            'making authenticators': {
-              description: 'Who may be whom on the secure port.',
-              meta: { waitsFor: 'what the flags name; /ready says so' },
+            'initializing authenticators': {
+              description: 'Authentication of clients on the secure port.',
+              meta: { waitsFor: 'the flags; /ready reports it' },
               entry: 'watchCertificate',
               invoke: {
                 id: 'authenticators',
@@ -250,34 +252,32 @@ export const discoveryMachine = discoverySetup.createMachine({
               },
             },
             'syncing configuration': {
-              description: 'Everything is made; now it runs. All configuration objects are read.',
+              description: 'All parts are initialized. Reads all configuration objects.',
               meta: {
-                waitsFor:
-                  'the first reading of each source, tried again while it fails; /ready names those that are missing',
+                waitsFor: 'the first read of each source, repeated while it fails; /ready lists the missing ones',
               },
               entry: ['loadBundles', 'loadConfigs'],
               on: { 'configs.synced': 'syncing registries', 'configs.failed': failed('configuration') },
             },
             'syncing registries': {
-              description: 'Making services and endpoints, of the first lists of all registries.',
+              description: 'Computes services and endpoints from the first lists of all registries.',
               meta: {
-                waitsFor: 'the first lists of registries, which have a limit; /ready names those that are missing',
+                waitsFor: 'the first lists of registries, which have a limit; /ready lists the missing ones',
               },
               entry: 'loadServices',
-              on: { 'services.synced': 'fetching keys of issuers', 'services.failed': failed('services') },
+              on: { 'services.synced': 'fetching issuer keys', 'services.failed': failed('services') },
             },
-            'fetching keys of issuers': {
+            'fetching issuer keys': {
               description:
-                'A proxy that comes back to this control plane must not refuse tokens that it took before. An issuer that ' +
-                'does not answer is not waited for.',
-              meta: { waitsFor: 'issuers of tokens, which have a limit; /ready says so' },
+                'A proxy that reconnects must not reject tokens that it accepted before. Issuers that do not respond do not delay the start.',
+              meta: { waitsFor: 'issuers of tokens, which have a limit; /ready reports it' },
               entry: 'loadKeys',
               on: { 'jwks.synced': 'building first push context' },
             },
             'building first push context': {
               description:
-                'It takes in all updates that were received until now. Nobody is served before (§2.2 step 3).',
-              meta: { waitsFor: 'a context, tried again while it cannot be built; /ready says so' },
+                'The first context includes all updates until now. No proxy is served before it is built (§2.2 step 3).',
+              meta: { waitsFor: 'a context, repeated while it cannot be built; /ready reports it' },
               entry: 'startPush',
               on: {
                 'context.built': [
@@ -290,49 +290,49 @@ export const discoveryMachine = discoverySetup.createMachine({
             },
             'announcing replica': {
               description:
-                'No proxy connects before other replicas can see that this one runs: the one that writes the statuses waits for its counts.',
-              meta: { waitsFor: 'the Lease of this replica, which has a limit; /ready says so' },
+                'Other replicas must know of this one before a proxy connects: the replica that writes statuses waits for its counts.',
+              meta: { waitsFor: 'the Lease of this replica, which has a limit; /ready reports it' },
               on: {
-                'leaders.announced': [
-                  { guard: 'hasSecurePort', target: 'opening secure xDS port', actions: 'noteAnnounced' },
-                  { target: 'opening xDS port', actions: 'noteAnnounced' },
+                'replica.announced': [
+                  { guard: 'hasSecurePort', target: 'opening secure xDS port', actions: 'recordAnnounced' },
+                  { target: 'opening xDS port', actions: 'recordAnnounced' },
                 ],
               },
             },
             'opening secure xDS port': {
-              meta: { waitsFor: 'the operating system, which opens a port or refuses it at once' },
-              entry: 'listenSecurely',
+              meta: { waitsFor: 'the operating system, which opens the port or fails at once' },
+              entry: 'listenSecure',
               on: { 'ads.listening': 'opening xDS port', 'ads.failed': failed('secure xDS server') },
             },
             'opening xDS port': {
-              meta: { waitsFor: 'the operating system, which opens a port or refuses it at once' },
+              meta: { waitsFor: 'the operating system, which opens the port or fails at once' },
               entry: 'listen',
               on: { 'ads.listening': 'serving' },
             },
             serving: {
               tags: 'serving',
-              description: 'Proxies are served, /ready answers 200.',
-              meta: { waitsFor: 'a signal: this is the work' },
-              entry: ['becomeReady', 'standForElection', 'serveNames', 'serveWebhooks'],
-              on: { 'push.wanted': { actions: 'pushEverything' } },
+              description: 'Proxies are served, /ready responds with 200.',
+              meta: { waitsFor: 'a signal: normal operation' },
+              entry: ['reportReady', 'joinElections', 'serveNames', 'serveWebhooks'],
+              on: { 'full-push.requested': { actions: 'requestFullPush' } },
             },
           },
         },
         draining: {
-          description: 'Sources are closed. Streams and then requests may end in good order, within the shutdown time.',
+          description: 'Sources are stopped. Streams, then requests, finish within the shutdown time.',
           after: { shutdownDuration: '#discovery.stopped' },
           on: {
-            'signal.received': { description: 'The second one: at once.', target: '#discovery.stopped' },
+            'signal.received': { description: 'A second signal stops at once.', target: '#discovery.stopped' },
             'http.failed': { description: 'It is being closed anyway.' },
             'ads.failed': { description: 'It is being closed anyway.' },
-            'push.wanted': { description: 'Nobody is pushed to any more.' },
-            'leaders.resigned': { description: 'They are asked once more when everything else has ended.' },
+            'full-push.requested': { description: 'No push starts during the shutdown.' },
+            'elections.resigned': { description: 'They are requested again after everything else has ended.' },
             'xstate.error.actor.elections': {
-              description: 'What is held ends by itself.',
+              description: 'The Leases expire.',
               target: '#discovery.stopped',
             },
             // Answers to orders of before.
-            'leaders.announced': {},
+            'replica.announced': {},
             'http.listening': {},
             'http.closed': {},
             'ads.listening': {},
@@ -341,18 +341,20 @@ export const discoveryMachine = discoverySetup.createMachine({
           initial: 'closing streams',
           states: {
             'closing streams': {
-              entry: ['becomeUnready', 'resignLeaders', 'drainQueue', 'drainStreams'],
+              entry: ['reportNotReady', 'resignLeaders', 'drainQueue', 'drainStreams'],
               on: { 'ads.drained': 'closing http' },
             },
             'closing http': {
               entry: 'closeHttp',
-              on: { 'http.closed': [{ guard: 'mayLead', target: 'resigning' }, { target: '#discovery.stopped' }] },
+              on: {
+                'http.closed': [{ guard: 'isElectionEnabled', target: 'resigning' }, { target: '#discovery.stopped' }],
+              },
             },
             resigning: {
               description:
-                'Other replicas need not wait for what this one has to write: it was told long ago to give that back.',
+                'Gives back the Leases, so that other replicas need not wait for their expiry. Resignation was requested at the start of the shutdown.',
               entry: 'resignLeaders',
-              on: { 'leaders.resigned': '#discovery.stopped' },
+              on: { 'elections.resigned': '#discovery.stopped' },
             },
           },
         },
@@ -366,9 +368,9 @@ export const discoveryMachine = discoverySetup.createMachine({
 /** A part told that it cannot go on: what is there is taken down in good order. */
 function failed(stage: string) {
   return {
-    target: '#discovery.at work.draining',
+    target: '#discovery.active.draining',
     actions: {
-      type: 'rememberTrouble' as const,
+      type: 'recordFailure' as const,
       params: ({ event }: { event: { reason: string } }) => ({ stage, reason: event.reason }),
     },
   };
@@ -379,9 +381,9 @@ function unprepared(stage: string) {
   type Done = { event: { output: Preparation } };
   return {
     guard: { type: 'hasFailed' as const, params: ({ event }: Done) => event.output },
-    target: '#discovery.at work.draining',
+    target: '#discovery.active.draining',
     actions: {
-      type: 'rememberTrouble' as const,
+      type: 'recordFailure' as const,
       params: ({ event }: Done) => ({ stage, reason: event.output.failure ?? '' }),
     },
   };
@@ -390,9 +392,9 @@ function unprepared(stage: string) {
 /** A part ended with an error, which is a fault of ours. */
 function brokenDown(stage: string) {
   return {
-    target: '#discovery.at work.draining',
+    target: '#discovery.active.draining',
     actions: {
-      type: 'rememberTrouble' as const,
+      type: 'recordFailure' as const,
       params: ({ event }: { event: { error: unknown } }) => ({ stage, reason: reasonOf(event.error) }),
     },
   };

@@ -194,17 +194,17 @@ export const discoverySetup = setup({
     hasFailed: (_, params: { failure?: string }) => params.failure !== undefined,
     isAnnounced: ({ context }) => context.isAnnounced || context.settings.elections === null,
     hasSecurePort: ({ context }) => context.settings.secure,
-    mayLead: ({ context }) => context.settings.elections !== null,
+    isElectionEnabled: ({ context }) => context.settings.elections !== null,
     hasAuthority: ({ context }) => context.settings.hasAuthority,
   },
   actions: {
-    rememberTrouble: assign({
+    recordFailure: assign({
       trouble: ({ context }, params: { stage: string; reason: string }) => [
         ...context.trouble,
         `${params.stage}: ${params.reason}`,
       ],
     }),
-    followCluster: enqueueActions(({ context: { settings }, enqueue }) => {
+    watchCluster: enqueueActions(({ context: { settings }, enqueue }) => {
       if (settings.cluster === null) return;
       enqueue.spawnChild('apiServer', { id: 'api-server-0', input: settings.cluster });
       enqueue.spawnChild('secretAccess', { id: 'secret-access' });
@@ -219,14 +219,14 @@ export const discoverySetup = setup({
       }
       if (settings.elections !== null) {
         enqueue.spawnChild('elections', { id: 'elections', input: settings.elections });
-        enqueue.sendTo('elections', { type: 'leaders.announce' });
+        enqueue.sendTo('elections', { type: 'replica.announce' });
       }
     }),
-    noteAnnounced: assign({ isAnnounced: true }),
-    followConsul: enqueueActions(({ context: { settings }, enqueue }) => {
+    recordAnnounced: assign({ isAnnounced: true }),
+    watchConsul: enqueueActions(({ context: { settings }, enqueue }) => {
       if (settings.readsConsul) enqueue.spawnChild('consul', { id: 'consul', systemId: 'consul' });
     }),
-    stopConsul: stopChild('consul'),
+    unwatchConsul: stopChild('consul'),
     serveNames: enqueueActions(({ context: { settings }, enqueue }) => {
       if (settings.servesNames) enqueue.spawnChild('nameServer', { id: 'name-server' });
     }),
@@ -235,15 +235,15 @@ export const discoverySetup = setup({
       if (settings.servesWebhooks) enqueue.spawnChild('webhookServer', { id: 'webhook-server' });
     }),
     stopWebhooks: stopChild('webhook-server'),
-    leaveCluster: enqueueActions(({ enqueue }) => {
+    unwatchCluster: enqueueActions(({ enqueue }) => {
       const ofCluster = ['shared-authority', 'registrations', 'remote-clusters', 'distribution', 'secret-access'];
       for (const actor of [...ofCluster, 'api-server-0']) enqueue.stopChild(actor);
     }),
-    standForElection: enqueueActions(({ context: { settings }, enqueue }) => {
-      if (settings.elections !== null) enqueue.sendTo('elections', { type: 'leaders.stand' });
+    joinElections: enqueueActions(({ context: { settings }, enqueue }) => {
+      if (settings.elections !== null) enqueue.sendTo('elections', { type: 'elections.join' });
     }),
     resignLeaders: enqueueActions(({ context: { settings }, enqueue }) => {
-      if (settings.elections !== null) enqueue.sendTo('elections', { type: 'leaders.resign' });
+      if (settings.elections !== null) enqueue.sendTo('elections', { type: 'elections.resign' });
     }),
     loadMesh: sendTo('mesh-config', { type: 'settings.load' }),
     loadNetworks: sendTo('mesh-networks', { type: 'settings.load' }),
@@ -258,11 +258,11 @@ export const discoverySetup = setup({
     watchCertificate: sendTo('server-certificate', { type: 'certificate.watch' }),
     loadServices: sendTo('service-registry', { type: 'services.load' }),
     startPush: sendTo('push', { type: 'push.start' }),
-    listenSecurely: sendTo('ads-server', { type: 'ads.listen', port: 'secure' } satisfies AdsListen),
+    listenSecure: sendTo('ads-server', { type: 'ads.listen', port: 'secure' } satisfies AdsListen),
     listen: sendTo('ads-server', { type: 'ads.listen', port: 'plaintext' } satisfies AdsListen),
-    becomeReady: sendTo('http', { type: 'readiness.began' }),
-    becomeUnready: sendTo('http', { type: 'readiness.ended' }),
-    pushEverything: sendTo('push', { type: 'push.request', configs: [], forced: true, reasons: { debug: 1 } }),
+    reportReady: sendTo('http', { type: 'readiness.began' }),
+    reportNotReady: sendTo('http', { type: 'readiness.ended' }),
+    requestFullPush: sendTo('push', { type: 'push.request', configs: [], forced: true, reasons: { debug: 1 } }),
     drainQueue: sendTo('push-queue', { type: 'queue.drain' }),
     drainStreams: sendTo('ads-server', { type: 'ads.drain' }),
     closeHttp: sendTo('http', { type: 'http.close' }),

@@ -32,7 +32,7 @@ const trialMs = 60_000;
 export function optionalPortMachine<Listening extends string, Failed extends string>(
   port: OptionalPort<Listening, Failed>,
 ) {
-  const pausing = `#${port.id}.pausing`;
+  const pausing = `#${port.id}.backing off`;
   return setup({
     types: {
       context: {} as OptionalPortContext,
@@ -65,7 +65,7 @@ export function optionalPortMachine<Listening extends string, Failed extends str
           id: 'port',
           src: 'port',
           onError: {
-            target: 'pausing',
+            target: 'backing off',
             actions: [
               'lengthenPause',
               { type: 'reportFailed', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
@@ -74,7 +74,7 @@ export function optionalPortMachine<Listening extends string, Failed extends str
         },
         on: {
           'port.closed': {
-            target: 'pausing',
+            target: 'backing off',
             actions: ['lengthenPause', { type: 'reportFailed', params: ({ event }) => event }],
           },
         },
@@ -100,14 +100,14 @@ export function optionalPortMachine<Listening extends string, Failed extends str
           },
           serving: {
             description: 'Clients are served.',
-            meta: { waitsFor: 'clients: this is the work' },
+            meta: { waitsFor: 'clients: normal operation' },
             after: { trial: { actions: 'resetPause' } },
-            on: { 'port.listening': { description: 'Reported once.' } },
+            on: { 'port.listening': { description: 'Reported already.' } },
           },
         },
       },
-      pausing: {
-        description: 'The port is closed; it is opened again after a pause that doubles up to 30 s.',
+      'backing off': {
+        description: 'The port is closed. It is opened again after a delay that doubles up to 30 s.',
         after: { pause: 'open' },
       },
     },

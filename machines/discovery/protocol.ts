@@ -71,8 +71,7 @@ export type SettingsName = 'mesh' | 'networks';
 /** discovery → mesh-config, mesh-networks. Watch the file and read it. */
 export type SettingsLoad = { type: 'settings.load' };
 /**
- * mesh-config, mesh-networks → discovery. There is a first value: the file's, or the defaults when there is no file or
- * no valid one.
+ * mesh-config, mesh-networks → discovery. The first settings apply: those of the file, or the defaults if there is no valid file.
  */
 export type SettingsLoaded = {
   type: 'settings.loaded';
@@ -80,11 +79,13 @@ export type SettingsLoaded = {
   origin: 'file' | 'config map' | 'defaults';
   version: string;
 };
-/** mesh-config, mesh-networks → discovery. Another value is in force. */
+/** mesh-config, mesh-networks → discovery. Different settings apply. */
 export type SettingsChanged = { type: 'settings.changed'; what: SettingsName; version: string };
-/** mesh-config → config-controller, trust-bundles. Another mesh configuration is in force: it may name other sources, or other bundle endpoints. */
+/**
+ * mesh-config → config-controller, trust-bundles. The mesh configuration changed: it may name other sources or bundle endpoints.
+ */
 export type MeshChanged = { type: 'mesh.changed' };
-/** mesh-config, mesh-networks → discovery. The file is no good; what was in force stays in force. */
+/** mesh-config, mesh-networks → discovery. The file is invalid; the last valid settings still apply. */
 export type SettingsRejected = { type: 'settings.rejected'; what: SettingsName; problems: ConfigProblem[] };
 
 // ---- discovery ↔ discovery/http
@@ -93,30 +94,33 @@ export type SettingsRejected = { type: 'settings.rejected'; what: SettingsName; 
 export type HttpOpen = { type: 'http.open' };
 /** discovery/http → discovery. All HTTP ports are open. */
 export type HttpListening = { type: 'http.listening'; addresses: string[] };
-/** discovery/http → discovery. A port cannot be opened, or its server broke. */
+/** discovery/http → discovery. A port cannot be opened, or its server failed. */
 export type HttpFailed = { type: 'http.failed'; reason: string };
-/** discovery → discovery/http. `/ready` answers 200 from now on. */
+/** discovery → discovery/http. `/ready` responds with 200 from now on. */
 export type ReadinessBegan = { type: 'readiness.began' };
-/** discovery → discovery/http. `/ready` answers 503 from now on. */
+/** discovery → discovery/http. `/ready` responds with 503 from now on. */
 export type ReadinessEnded = { type: 'readiness.ended' };
-/** discovery/http → discovery. Somebody wants everything pushed to everyone (`/debug/adsz?push=true`). */
-export type PushWanted = { type: 'push.wanted' };
-/** discovery → discovery/http. Close the ports once running requests are answered. */
+/** discovery/http → discovery. An operator requests a push of everything to all proxies (`/debug/adsz?push=true`). */
+export type PushWanted = { type: 'full-push.requested' };
+/** discovery → discovery/http. Close the ports after running requests. */
 export type HttpClose = { type: 'http.close' };
 /** discovery/http → discovery. All HTTP ports are closed. */
 export type HttpClosed = { type: 'http.closed' };
 
 // ---- discovery ↔ config-controller
 
-/** discovery → config-controller. Find the sources of configuration, watch them and read them. */
+/** discovery → config-controller. List the sources of configuration, watch and read them. */
 export type ConfigsLoad = { type: 'configs.load' };
-/** config-controller → discovery. These have not been read: nothing is known of what to serve. */
-export type ConfigsAwaited = { type: 'configs.awaited'; sources: string[] };
-/** config-controller → discovery. These were named while the program runs, and have not been read: what is in force stays. */
-export type SourcesAwaited = { type: 'sources.awaited'; sources: string[] };
-/** config-controller → discovery. The sources were read once, whatever was wrong in them. */
+/** config-controller → discovery. These sources have not been read, so the configuration is unknown. */
+export type ConfigsAwaited = { type: 'configs.pending'; sources: string[] };
+/**
+ * config-controller → discovery. These sources were added while the program runs and have not been read. The previous
+ * configuration still applies.
+ */
+export type SourcesAwaited = { type: 'sources.pending'; sources: string[] };
+/** config-controller → discovery. All sources were read once, with or without errors in them. */
 export type ConfigsSynced = { type: 'configs.synced'; version: string; objects: number; problems: number };
-/** config-controller → discovery. A source is not there to be read: what to serve is unknown. */
+/** config-controller → discovery. A source does not exist, so the configuration is unknown. */
 export type ConfigsFailed = { type: 'configs.failed'; reason: string };
 /** config-controller, service-registry → discovery. Objects or files are invalid; their last valid versions still apply. */
 export type ConfigsRejected = { type: 'configs.rejected'; problems: ConfigProblem[] };
@@ -125,30 +129,33 @@ export type ConfigRecovered = { type: 'config.recovered'; places: string[] };
 
 // ---- config-controller ↔ config-controller/sources
 
-/** config-controller → config-controller/sources. Say which sources there are now. */
+/** config-controller → config-controller/sources. List the sources. */
 export type SourcesList = { type: 'sources.list' };
 /**
- * config-controller/sources → config-controller. These there are, and no others: addresses (`fs:///etc/mesh`), the first that
- * has an object counts.
+ * config-controller/sources → config-controller. All sources: addresses (`fs:///etc/mesh`). The first source that has an object
+ * takes precedence.
  */
 export type SourcesListed = { type: 'sources.listed'; sources: string[] };
-/** config-controller/sources → config-controller. What is asked for cannot be sources: an address is none. */
-export type SourcesRefused = { type: 'sources.refused'; reason: string };
+/** config-controller/sources → config-controller. An address of a source is invalid. */
+export type SourcesRefused = { type: 'sources.rejected'; reason: string };
 
 // ---- config-source-N → config-controller
 
-/** config-source-N → config-controller. It was read; the first time, or with something that is not what it was. */
+/** config-source-N → config-controller. The source was read for the first time, or has changes. */
 export type SourceRead = { type: 'source.read'; source: string; objects: number; problems: number };
-/** config-source-N → config-controller. There is nothing to read where it should be; what it had stays in force. */
+/** config-source-N → config-controller. The source does not exist; its last objects still apply. */
 export type SourceMissing = { type: 'source.missing'; source: string; reason: string };
-/** config-source-N → config-controller. It could not be read or watched; what it had stays in force, and it is tried again. */
+/**
+ * config-source-N → config-controller. The source could not be read or watched; its last objects still apply, and it is read
+ * again.
+ */
 export type SourceFailed = { type: 'source.failed'; source: string; reason: string };
 
 // ---- config-source-N/watch → config-source-N
 
-/** config-source-N/watch → config-source-N. Something happened: in a directory, the path of it. `isBurst`: very much happens at once. */
+/** config-source-N/watch → config-source-N. A change of the source: in a directory, its path. `isBurst`: part of a burst. */
 export type SourceMoved = {
-  type: 'source.moved';
+  type: 'source.changed';
   place: string;
   /** One of very many events at once, as of `git checkout`: until the source is quiet, readings show mixed states. */
   isBurst?: true;
@@ -157,8 +164,8 @@ export type SourceMoved = {
 // ---- config-controller → service-registry, jwks
 
 /**
- * config-controller → service-registry, jwks. Objects that services, or keys, are made from changed. `alongside`: keys of other objects that
- * changed with them, which the push of the services includes: routes must not be pushed before the services that they lead to.
+ * config-controller → service-registry, jwks. Objects that define services or keys changed. `alongside`: keys of other objects
+ * that changed with them and that the push of the services includes, because routes must not be pushed before their services.
  */
 export type ConfigsChanged = {
   type: 'configs.changed';
@@ -169,72 +176,66 @@ export type ConfigsChanged = {
 
 // ---- discovery, config-controller ↔ jwks
 
-/** discovery → jwks. Have the keys of the issuers that RequestAuthentications name. */
+/** discovery → jwks. Fetch the keys of the issuers that RequestAuthentications name. */
 export type JwksLoad = { type: 'jwks.load' };
-/**
- * jwks → discovery. Each issuer was asked once; `unanswered` counts those that have not answered, which nobody waits for
- * any longer.
- */
+/** jwks → discovery. Each issuer was requested once. `unanswered`: number of issuers that have not responded within the limit. */
 export type JwksSynced = { type: 'jwks.synced'; sources: number; unanswered: number };
 // config-controller → jwks: configs.changed, as to service-registry. RequestAuthentications changed.
 
 // ---- key-set-N ↔ jwks
 
-/** key-set-N → jwks. It is time to ask the issuer again, as soon as a slot is free. */
+/** key-set-N → jwks. A fetch is due; it starts when a slot is free. */
 export type KeyFetchRequested = { type: 'key-fetch.requested'; source: string };
-/** key-set-N → jwks. The issuer has answered or failed: its slot is free. */
+/** key-set-N → jwks. The fetch succeeded or failed: its slot is free. */
 export type KeyFetchFinished = { type: 'key-fetch.finished'; source: string };
-/** jwks → key-set-N. A slot is free: ask the issuer now. */
+/** jwks → key-set-N. A slot is free: start the fetch. */
 export type KeyFetchGranted = { type: 'key-fetch.granted' };
-/** key-set-N → jwks. The issuer's keys are others than before; they are in force under this version. */
+/** key-set-N → jwks. The keys of the issuer changed and apply with this version. */
 export type KeySetFetched = { type: 'key-set.fetched'; source: string; version: string };
-/** key-set-N → jwks. The issuer was asked in vain. What was fetched before stays in force: `version`, empty for nothing. */
+/** key-set-N → jwks. The fetch failed. The last keys still apply: `version`, empty without any. */
 export type KeySetFailed = { type: 'key-set.failed'; source: string; version: string; reason: string };
-/** key-set-N → jwks. The issuer has neither answered nor failed, and objects are not to wait for it any longer. */
+/** key-set-N → jwks. The issuer has not responded within the limit: objects no longer wait for it. */
 export type KeySetLate = { type: 'key-set.late'; source: string };
 
 // ---- discovery → trust-bundles, trust-bundle-N → trust-bundles
 
-/** discovery → trust-bundles. Have the roots that the mesh configuration names by an address. Nobody waits for them. */
+/** discovery → trust-bundles. Fetch the roots of the bundle endpoints. The start does not wait for them. */
 export type BundlesLoad = { type: 'bundles.load' };
-/** trust-bundle-N → trust-bundles. The endpoint's roots are others than before; they are in force under this version. */
+/** trust-bundle-N → trust-bundles. The roots of the endpoint changed and apply with this version. */
 export type TrustBundleFetched = { type: 'trust-bundle.fetched'; endpoint: string; version: string };
-/**
- * trust-bundle-N → trust-bundles. The endpoint was asked in vain. What was fetched before stays in force: `version`, empty for
- * nothing.
- */
+/** trust-bundle-N → trust-bundles. The request failed. The last bundle still applies: `version`, empty without one. */
 export type TrustBundleFailed = { type: 'trust-bundle.failed'; endpoint: string; version: string; reason: string };
 
 // ---- secret-access/accounts → secret-access, access-review-N → secret-access
 
-/** secret-access/accounts → secret-access. Proxies of these service accounts ask for Secrets: `namespace/name`, all that there are. */
-export type AccountsWanted = { type: 'accounts.wanted'; accounts: string[] };
-/** access-review-N → secret-access. The API server says otherwise than before whether the account may read the Secrets of its namespace. */
+/** secret-access/accounts → secret-access. All service accounts whose proxies use Secrets: `namespace/name`. */
+export type AccountsWanted = { type: 'accounts.listed'; accounts: string[] };
+/** access-review-N → secret-access. Whether the account may read the Secrets of its namespace has changed. */
 export type AccessReviewed = { type: 'access.reviewed'; account: string; allowed: boolean };
-/** access-review-N → secret-access. The API server was asked in vain; the last answer holds, and without one there are no Secrets. */
-export type AccessUnanswered = { type: 'access.unanswered'; account: string; reason: string };
+/** access-review-N → secret-access. The review failed; the last result still applies. Without one, no Secrets are served. */
+export type AccessUnanswered = { type: 'access.failed'; account: string; reason: string };
 
 // ---- distribution/facts → distribution
 
 /**
- * distribution/facts → distribution. Objects of the cluster are others, a proxy rejects what some of them led to or takes it again, or one
- * of them is refused: told once before each look.
+ * distribution/facts → distribution. Objects of the cluster changed, a proxy rejects or accepts a resource, or an object is
+ * rejected. Sent at most once before each computation.
  */
-export type DistributionStirred = { type: 'distribution.stirred' };
+export type DistributionStirred = { type: 'distribution.changed' };
 
 // ---- service-registry/registries → service-registry
 
 /** Which registry: `Provider/cluster`. Another revision: another registry in its place, as after new credentials. */
 export type ListedRegistry = { registry: string; revision: string };
-/** service-registry/registries → service-registry. These registries there are, and no others. */
+/** service-registry/registries → service-registry. All registries. */
 export type RegistriesListed = { type: 'registries.listed'; registries: ListedRegistry[] };
-/** service-registry/registries → service-registry. Names of networks' gateways resolve to other addresses. */
+/** service-registry/registries → service-registry. Names of network gateways resolve to different addresses. */
 export type GatewaysResolved = { type: 'gateways.resolved' };
-/** gateway-names/wanted → gateway-names. Gateways have these host names, and no others. */
-export type GatewayNamesWanted = { type: 'gateway-names.wanted'; hostnames: string[] };
-/** gateway-name-N → gateway-names. It resolves to other addresses than before; they are in force. */
+/** gateway-names/wanted → gateway-names. All host names of gateways. */
+export type GatewayNamesWanted = { type: 'gateway-names.listed'; hostnames: string[] };
+/** gateway-name-N → gateway-names. The name resolves to different addresses, which apply now. */
 export type GatewayNameResolved = { type: 'gateway-name.resolved'; hostname: string; addresses: string[] };
-/** gateway-name-N → gateway-names. It does not resolve, for now. The last addresses stay in force: `addresses`, which may be none. */
+/** gateway-name-N → gateway-names. The name does not resolve. The last `addresses` still apply; the list may be empty. */
 export type GatewayNameFailed = {
   type: 'gateway-name.failed';
   hostname: string;
@@ -244,24 +245,24 @@ export type GatewayNameFailed = {
 
 // ---- registry-N/feed → registry-N → service-registry
 
-/** registry-N/feed → registry-N → service-registry. All that the registry has was handed over. */
+/** registry-N/feed → registry-N → service-registry. The registry has sent its whole list. */
 export type RegistrySynced = { type: 'registry.synced'; registry: string };
 /**
- * registry-N/feed → registry-N → service-registry; of the followed cluster, service-registry/registries → service-registry. The registry has
- * changes, the configuration has none.
+ * registry-N/feed → registry-N → service-registry; of the followed cluster, service-registry/registries → service-registry.
+ * Services of the registry changed without a change of configuration.
  */
 export type RegistryChanged = { type: 'registry.changed'; registry: string };
 /**
- * registry-N/feed → registry-N → service-registry → discovery. It cannot be had, and is tried again; what it handed over
- * stays in force.
+ * registry-N/feed → registry-N → service-registry → discovery. The registry is unavailable and is started again; its last services
+ * still apply.
  */
 export type RegistryFailed = { type: 'registry.failed'; registry: string; reason: string };
 
 // ---- discovery ↔ service-registry
 
-/** discovery → service-registry. Make services and endpoints of what there is. */
+/** discovery → service-registry. Compute services and endpoints. */
 export type ServicesLoad = { type: 'services.load' };
-/** service-registry → discovery. Services and endpoints were made once. */
+/** service-registry → discovery. Services and endpoints were computed for the first time. */
 export type ServicesSynced = {
   type: 'services.synced';
   services: number;
@@ -269,9 +270,9 @@ export type ServicesSynced = {
   /** `Provider/cluster` of registries whose first list did not come in time: what they have follows. */
   missing: string[];
 };
-/** service-registry → discovery. These have not handed over their first list: proxies are not served yet. */
-export type ServicesAwaited = { type: 'services.awaited'; registries: string[] };
-/** service-registry → discovery. They could not be made: a fault of ours; the last ones stay in force. */
+/** service-registry → discovery. These registries have not sent their first list: proxies are not served yet. */
+export type ServicesAwaited = { type: 'services.pending'; registries: string[] };
+/** service-registry → discovery. An internal error in the computation; the last services still apply. */
 export type ServicesFailed = { type: 'services.failed'; reason: string };
 
 // ---- mesh-config, mesh-networks, config-controller, service-registry, jwks, discovery → push
@@ -288,18 +289,18 @@ export type PushRequest = { type: 'push.request' } & PushOrder;
 
 // ---- discovery ↔ push
 
-/** discovery → push. The sources are complete: build the first context, then serve requests. */
+/** discovery → push. The sources are complete: build the first context, then handle requests. */
 export type PushStart = { type: 'push.start' };
-/** push → discovery. A context was built and published. `updates` counts the requests that it answers. */
+/** push → discovery. A context was built and published. `updates`: number of requests that it includes. */
 export type ContextBuilt = { type: 'context.built'; version: string; updates: number };
-/** push → discovery. A context could not be built: a fault of ours; the last one stays in force. */
+/** push → discovery. An internal error while building a context; the last one still applies. */
 export type ContextFailed = { type: 'context.failed'; reason: string };
 
 // ---- push ↔ push-queue, discovery → push-queue
 
 /**
- * push → push-queue. Bring every connected proxy that this concerns to the context of this version. `startedAt`: when that
- * was published, Unix time in milliseconds.
+ * push → push-queue. Push the context of this version to every connected proxy that it concerns. `startedAt`: time of its
+ * publication, Unix time in milliseconds.
  */
 export type ClientsPush = {
   type: 'clients.push';
@@ -308,17 +309,16 @@ export type ClientsPush = {
   configs: ConfigKeyText[];
   startedAt: number;
 };
-/** push-queue → push. Every proxy has had its turn with all that was pushed. */
+/** push-queue → push. Every proxy was served with all pushes. */
 export type ClientsServed = { type: 'clients.served' };
-/** discovery → push-queue. Take nothing new; serve those who wait. */
+/** discovery → push-queue. Ignore new pushes; serve the queued proxies. */
 export type QueueDrain = { type: 'queue.drain' };
 
 // ---- push-queue ↔ discovery/ads-server
 
 /**
- * push-queue → discovery/ads-server. Bring these proxies up to date, in this order: `connections` are the N of
- * `ads-connection-N`, `configs` all that has changed for them since their last turn, `startedAt` is the time of the earliest
- * of the pushes that they have waited with.
+ * push-queue → discovery/ads-server. Push to these proxies, in this order. `connections`: the N of `ads-connection-N`. `configs`:
+ * all changes since their last push. `startedAt`: time of the earliest push that they have waited for.
  */
 export type ProxiesServe = {
   type: 'proxies.serve';
@@ -329,14 +329,14 @@ export type ProxiesServe = {
   startedAt: number;
 };
 /**
- * discovery/ads-server → push-queue. They have taken it over: what they are to be sent is on its way, or waits for them
- * alone. Connections that have ended meanwhile may be among them.
+ * discovery/ads-server → push-queue. The push was given to these connections: its responses are being sent, or wait only for the
+ * proxy itself. Some connections may have ended.
  */
 export type ProxiesServed = { type: 'proxies.served'; connections: number[] };
-/** discovery/ads-server → push-queue. The client of a stream was accepted; it will be answered from the present context. */
-export type ProxyJoined = { type: 'proxy.joined'; connection: number };
-/** discovery/ads-server → push-queue. An accepted client is gone. */
-export type ProxyLeft = { type: 'proxy.left'; connection: number };
+/** discovery/ads-server → push-queue. The client of a stream was accepted; it gets the current context. */
+export type ProxyJoined = { type: 'proxy.connected'; connection: number };
+/** discovery/ads-server → push-queue. The stream of an accepted client ended. */
+export type ProxyLeft = { type: 'proxy.disconnected'; connection: number };
 
 // ---- discovery ↔ discovery/ads-server
 
@@ -347,16 +347,18 @@ export type XdsPort = 'secure' | 'plaintext';
 export type AdsListen = { type: 'ads.listen'; port: XdsPort };
 /** discovery/ads-server → discovery. This gRPC port is open. */
 export type AdsListening = { type: 'ads.listening'; port: XdsPort; addresses: string[] };
-/** discovery/ads-server → discovery. The port cannot be opened, or its server broke. */
+/** discovery/ads-server → discovery. The port cannot be opened, or its server failed. */
 export type AdsFailed = { type: 'ads.failed'; reason: string };
-/** discovery → discovery/ads-server. Take no new streams, and let those end that there are. */
+/** discovery → discovery/ads-server. Accept no new streams, and end the existing ones. */
 export type AdsDrain = { type: 'ads.drain' };
-/** discovery/ads-server → discovery. No stream is left. */
+/** discovery/ads-server → discovery. All streams have ended. */
 export type AdsDrained = { type: 'ads.drained' };
 
 // ---- machines ↔ their file effects
 
-/** mesh-config/files, mesh-networks/files, authority/directory, server-certificate/files → their machine. Something happened to a watched file. */
+/**
+ * mesh-config/files, mesh-networks/files, authority/directory, server-certificate/files → their machine. A watched file changed.
+ */
 export type FilesChanged = { type: 'files.changed'; path: string };
 
 /** What `discovery` orders its HTTP server to do. */
@@ -376,8 +378,8 @@ export type SettingsReport = SettingsLoaded | SettingsChanged | SettingsRejected
  * them out unless all is asked for; `clients.push` and the queue's changes of state are in every trace.
  */
 export const routineQueueMessages = [
-  'proxy.joined',
-  'proxy.left',
+  'proxy.connected',
+  'proxy.disconnected',
   'proxies.serve',
   'proxies.served',
 ] as const satisfies readonly (ProxyReport | ProxiesServe)['type'][];

@@ -98,7 +98,7 @@ export const gatewayNamesTimeline = source({
 });
 
 export const secretAccessTimeline = source({
-  event: 'access.unanswered',
+  event: 'access.failed',
   kind: 'failure',
   text: 'Cannot check whether {account} may read Secrets: {reason}',
 });
@@ -141,7 +141,7 @@ export const authorityTimeline: Timeline = {
   lane: 'none',
   marks: [
     failed('authority.failed'),
-    { event: 'rotation.order', kind: 'request', text: 'Rotation of the root requested by {from}' },
+    { event: 'rotation.start', kind: 'request', text: 'Rotation of the root requested by {from}' },
     { event: 'rotation.taint', kind: 'request', text: 'Root marked as tainted by {from}' },
     { event: 'rotation.force', kind: 'request', text: 'Rotation forced by {from}, without waiting for all proxies' },
     { event: 'authority.changed', kind: 'change', text: 'Authority: {stage}, signed by {signer}' },

@@ -28,7 +28,7 @@ const rejecting = writtenTrace(
     { ...fromTo('discovery', 'ads-connection-7', { type: 'responses.send' }), cause: 4, t: 60_040 },
     {
       ...fromTo('ads-connection-7/stream', 'ads-connection-7', {
-        type: 'request.judged',
+        type: 'request.classified',
         typeUrl: 'type.googleapis.com/envoy.config.route.v3.RouteConfiguration',
         verdict: 'rejection',
         reason: 'route: unknown cluster outbound|80||checkout',

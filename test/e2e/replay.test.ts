@@ -110,7 +110,7 @@ test('on one axis, each push leads to the Envoy it is for, and its answer back; 
   const [, plusMinus] = /^gateway: .*\(± (\d+) ms, from \d\d+ messages\)$/m.exec(output) ?? [];
   expect(Number(plusMinus)).toBeLessThan(100);
   // Connections that come have their first pushes without an order.
-  const ofWeights = toldOf('push.order').flatMap(({ seq: orderedAt, to }) => {
+  const ofWeights = toldOf('connection.push').flatMap(({ seq: orderedAt, to }) => {
     return pushes.filter(({ seq, from }) => seq > orderedAt && from === `${to}/stream`).slice(0, 1);
   });
   const why = await chartpilot('trace', merged, '--why', String(ofWeights.at(-1)!.seq));

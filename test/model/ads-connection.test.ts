@@ -55,7 +55,7 @@ describe('who the client is', () => {
     const world = meshWorld();
     expect(world.state()).toBe('awaiting node');
     world.sotw({ typeUrl: clusterType });
-    expect(world.state()).toBe('streaming.delivery.caught up');
+    expect(world.state()).toBe('streaming.delivery.up to date');
     expect(world.source.nodes.map(({ id }) => id)).toEqual(['sidecar~10.0.0.1~a.b~b.svc']);
     expect(namesOf(world.read())).toEqual(['a', 'b']);
   });
@@ -91,7 +91,7 @@ describe('who the client is', () => {
     world.sotw({ typeUrl: healthType, node: { id: '' } });
     expect(world.state()).toBe('awaiting node');
     world.sotw({ typeUrl: clusterType, node: { id: 'late' } });
-    expect(world.state()).toBe('streaming.delivery.caught up');
+    expect(world.state()).toBe('streaming.delivery.up to date');
     world.sotw({ typeUrl: healthType });
     expect(world.readAll().map(({ typeUrl }) => typeUrl)).toEqual([clusterType]);
   });
@@ -122,7 +122,7 @@ describe('requests that cannot be served', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: 'nobody.makes/This' });
     expect(world.waiting).toBe(0);
-    expect(world.state()).toBe('streaming.delivery.caught up');
+    expect(world.state()).toBe('streaming.delivery.up to date');
   });
 
   test('resources that cannot be made leave the client with what it has, until they can', () => {
@@ -373,12 +373,12 @@ describe('a client that keeps silent', () => {
     world.read();
     world.source.set(clusterType, 'c');
     world.push();
-    expect(world.state()).toBe('streaming.delivery.waiting for the client');
+    expect(world.state()).toBe('streaming.delivery.awaiting acknowledgement');
     world.clock.advance(9_999);
     expect(world.waiting).toBe(0);
     world.clock.advance(1);
     expect(namesOf(world.read())).toEqual(['a', 'b', 'c']);
-    expect(world.state()).toBe('streaming.delivery.caught up');
+    expect(world.state()).toBe('streaming.delivery.up to date');
     world.source.set(clusterType, 'd');
     world.push();
     expect(world.waiting).toBe(0);
@@ -421,7 +421,7 @@ describe('a client that does not read', () => {
     const seen = world.readAll();
     const twice = [listenerType, routeType, endpointType].flatMap((type) => [type, type]);
     expect(seen.map(({ typeUrl }) => typeUrl)).toEqual([clusterType, ...twice]);
-    expect(world.state()).toBe('streaming.delivery.caught up');
+    expect(world.state()).toBe('streaming.delivery.up to date');
     expect(world.call.unread).toBe(0);
   });
 
@@ -538,7 +538,7 @@ describe('every state', () => {
   ];
 
   const ofPeer = ['peer.authenticated', 'peer.unauthenticated'];
-  const ofNode = ['node.accepted', 'node.refused', 'node.forbidden', 'node.missing'];
+  const ofNode = ['node.accepted', 'node.rejected', 'node.forbidden', 'node.missing'];
   /** What cannot come in a state, so that it is a diagnostic of the trace where it does: each is told once, where it is awaited. */
   const impossible = (state: string): string[] => {
     if (state === 'authenticating') return ofNode;

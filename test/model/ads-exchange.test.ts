@@ -31,7 +31,7 @@ const sent = (typeUrl: string, nonce: string): ExchangeEvent => ({
   removed: 0,
   sentAt: 1,
 });
-const push = (...types: string[]): ExchangeEvent => ({ type: 'push.order', version: 'v', types });
+const push = (...types: string[]): ExchangeEvent => ({ type: 'connection.push', version: 'v', types });
 
 /** What the chart is told, one list a step. */
 function toldOf(...events: ExchangeEvent[]): string[][] {
@@ -57,8 +57,8 @@ describe('the chart is told', () => {
 
   test('anew that changes are held back, when it is told that the client reads again', () => {
     const held = [request(clusterType), sent(clusterType, '1'), push(clusterType)];
-    const told = toldOf(...held, { type: 'stream.congested' }, { type: 'stream.relieved' });
-    expect(told.slice(2)).toEqual([['changes.held'], ['stream.congested'], ['stream.relieved', 'changes.held']]);
+    const told = toldOf(...held, { type: 'stream.congested' }, { type: 'stream.resumed' });
+    expect(told.slice(2)).toEqual([['changes.held'], ['stream.congested'], ['stream.resumed', 'changes.held']]);
   });
 
   test('nothing of changes that it orders to be released, unless some are held back still', () => {
@@ -72,13 +72,13 @@ describe('the chart is told', () => {
   test('that a client has had its say: at once, or when it has; and a stream that drains takes no changes', () => {
     expect(
       toldOf(request(clusterType), sent(clusterType, '1'), request(clusterType, '1'), { type: 'stream.drain' }),
-    ).toEqual([[], [], [], ['client.settled']]);
+    ).toEqual([[], [], [], ['client.idle']]);
     const draining: ExchangeEvent[] = [request(clusterType), sent(clusterType, '1'), { type: 'stream.drain' }];
     const late = [push(clusterType), request(clusterType, '1')];
     expect(toldOf(...draining, push(clusterType), request(clusterType, '1'), ...late).slice(2)).toEqual([
       [],
       [],
-      ['client.settled'],
+      ['client.idle'],
       [],
       [],
     ]);
@@ -92,7 +92,7 @@ describe('the chart is told', () => {
       request('no/Type'),
       request(routeType, '', names),
     );
-    expect(told).toEqual([[], ['request.judged'], ['request.judged'], ['names.exceeded']]);
+    expect(told).toEqual([[], ['request.classified'], ['request.classified'], ['subscription-limit.exceeded']]);
   });
 
   test('of each request that is not about what is watched', () => {
@@ -128,7 +128,7 @@ const happening = fc.oneof(
 /** What the chart believes after what it was told, as its states have it. */
 function believed(before: string, { type }: ExchangeReport | { type: 'timer' }): string {
   if (type === 'changes.held') return 'waiting';
-  return type === 'changes.released' || type === 'stream.relieved' || type === 'timer' ? 'caught up' : before;
+  return type === 'changes.released' || type === 'stream.resumed' || type === 'timer' ? 'caught up' : before;
 }
 
 test('in any run the chart knows whether changes are held back, and a drained stream settles when all is answered', () => {
@@ -149,7 +149,7 @@ test('in any run the chart knows whether changes are held back, and a drained st
         if (what === 'ask') take(request(type, '', [reject ? 'a' : 'b']));
         else if (what === 'answer') take(answered(type));
         else if (what === 'push') take(push(type));
-        else if (what === 'relief') take({ type: 'stream.relieved' });
+        else if (what === 'relief') take({ type: 'stream.resumed' });
         else if (what === 'silence' && chart === 'waiting') {
           chart = believed(chart, { type: 'timer' });
           take({ type: 'changes.release' });
@@ -163,7 +163,7 @@ test('in any run the chart knows whether changes are held back, and a drained st
       }
       const draining = stepOf(exchange, { type: 'stream.drain' }, rules);
       const isQuiet = Object.values(draining.exchange.watches).every(isSettled);
-      expect(draining.reports.map(({ type }) => type)).toEqual(isQuiet ? ['client.settled'] : []);
+      expect(draining.reports.map(({ type }) => type)).toEqual(isQuiet ? ['client.idle'] : []);
     }),
     { numRuns: 500 },
   );
@@ -234,9 +234,9 @@ describe.each([
     const events = world.records.slice(records).filter((record) => record.kind === 'event');
     expect(events.map(({ event, to }) => [event.type, to])).toEqual(
       [
-        'push.order',
+        'connection.push',
         'watch.changed',
-        'responses.ordered',
+        'responses.scheduled',
         'response.sent',
         'watch.changed',
         'request.received',

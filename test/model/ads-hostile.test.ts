@@ -58,7 +58,7 @@ describe('a type that is named as a property of all objects', () => {
     world.sotw({ typeUrl: endpointType, resourceNames: [name, 'a'], node: { id: 'n', metadata } });
     world.sotw({ typeUrl: clusterType, resourceNames: [name] });
     expect(world.readAll().map(({ resources }) => resources.size)).toEqual([0]);
-    expect(world.state()).toBe('streaming.delivery.caught up');
+    expect(world.state()).toBe('streaming.delivery.up to date');
   });
 });
 
@@ -123,7 +123,7 @@ describe('names', () => {
     expect(world.watch(endpointType)?.names).toHaveLength(100_000);
     world.sotw({ typeUrl: endpointType, resourceNames: names(100_000, 1) });
     world.sotw({ typeUrl: routeType, resourceNames: names(1_000) });
-    expect(world.state()).toBe('streaming.delivery.caught up');
+    expect(world.state()).toBe('streaming.delivery.up to date');
     expect(world.waiting).toBe(0);
   });
 
@@ -190,7 +190,7 @@ describe('names', () => {
         resourceNamesUnsubscribe: gone,
       });
     }
-    expect(world.state()).toBe('streaming.delivery.caught up');
+    expect(world.state()).toBe('streaming.delivery.up to date');
   });
 });
 

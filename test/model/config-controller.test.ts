@@ -7,8 +7,8 @@ import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 eachWorldFollowsTheDiagrams(['configuration', 'config-source', 'config-sources'], ['joining', 'reading']);
 
 const [files, cluster] = ['fs://config', 'k8s://east'];
-const waiting = 'at work.operating.syncing configuration';
-const serving = 'at work.operating.serving';
+const waiting = 'active.operating.syncing configuration';
+const serving = 'active.operating.serving';
 const change: ConfigChange = { key: 'VirtualService/shop/cart', event: 'update' };
 
 /** A control plane with a directory, and a cluster that has not been read. */
@@ -22,7 +22,7 @@ describe('config-controller', () => {
   it('waits for the first reading of every source, and says for which', async () => {
     const world = await withSlowCluster();
     expect(world.state()).toBe(waiting);
-    expect(world.events('configs.awaited').map(({ sources }) => sources)).toEqual([[files, cluster], [cluster]]);
+    expect(world.events('configs.pending').map(({ sources }) => sources)).toEqual([[files, cluster], [cluster]]);
     expect([world.joins, world.events('configs.synced')]).toEqual([[], []]);
     await world.read(cluster);
     expect(world.state()).toBe(serving);
@@ -34,7 +34,7 @@ describe('config-controller', () => {
     await world.settle();
     expect(world.running()).toEqual(expect.arrayContaining(['config-source-1/watch', 'config-source-2/watch']));
     world.directory = readingOf([change]);
-    world.from('config-source-2/watch', { type: 'source.moved', place: 'VirtualService/shop/cart' });
+    world.from('config-source-2/watch', { type: 'source.changed', place: 'VirtualService/shop/cart' });
     await world.pass(20);
     expect(world.joins).toEqual([
       [files, cluster],
@@ -48,7 +48,7 @@ describe('config-controller', () => {
     await world.settle();
     world.joined = readingOf([change]);
     for (const source of ['config-source-1/watch', 'config-source-2/watch'])
-      world.from(source, { type: 'source.moved', place: '' });
+      world.from(source, { type: 'source.changed', place: '' });
     await world.pass(20);
     expect(world.joins).toHaveLength(3);
     expect(world.events('push.request')).toHaveLength(2);
@@ -61,7 +61,7 @@ describe('config-controller', () => {
     const world = new DiscoveryWorld({}, { sources: [files, cluster] });
     await world.settle();
     world.joined = readingOf([change]);
-    const event = { type: 'source.moved', place: 'x', isBurst: true } as const;
+    const event = { type: 'source.changed', place: 'x', isBurst: true } as const;
     world.from('config-source-1/watch', event);
     for (let ms = 0; untilMs > 200 && ms < untilMs - everyMs; ms += everyMs) {
       await world.pass(everyMs);
@@ -77,14 +77,14 @@ describe('config-controller', () => {
     await world.settle();
     world.joined = readingOf([change]);
     world.directory = new Error('connection refused');
-    world.from('config-source-2/watch', { type: 'source.moved', place: '' });
+    world.from('config-source-2/watch', { type: 'source.changed', place: '' });
     await world.pass(20);
     expect(world.events('configs.rejected')).toMatchObject([
       { problems: [{ place: { source: cluster }, message: 'connection refused' }] },
     ]);
     expect(world.joins).toHaveLength(1);
     world.directory = readingOf([change]);
-    world.from('config-source-1/watch', { type: 'source.moved', place: 'routes.yaml' });
+    world.from('config-source-1/watch', { type: 'source.changed', place: 'routes.yaml' });
     await world.pass(20);
     expect(world.events('push.request')).toHaveLength(1);
   });
@@ -118,7 +118,7 @@ describe('sources that come and go with the mesh configuration', () => {
   const [other, more] = ['fs://other', 'fs://more'];
   const inForce = (world: DiscoveryWorld): string[] | undefined => world.joins.at(-1);
   const moved = (world: DiscoveryWorld, source: number): void =>
-    world.from(`config-source-${source}/watch`, { type: 'source.moved', place: 'x' });
+    world.from(`config-source-${source}/watch`, { type: 'source.changed', place: 'x' });
 
   it('count when they have been read, and those that went until then', async () => {
     const world = await DiscoveryWorld.serving();
@@ -139,7 +139,7 @@ describe('sources that come and go with the mesh configuration', () => {
     world.unread = [cluster];
     await world.changeSources([cluster, other]);
     expect(inForce(world)).toEqual([other, files]);
-    expect(world.events('sources.awaited')).toMatchObject([{ sources: [cluster, other] }]);
+    expect(world.events('sources.pending')).toMatchObject([{ sources: [cluster, other] }]);
     const before = world.joins.length;
     moved(world, 1);
     await world.pass(20);

@@ -19,7 +19,7 @@ class World {
     const source = configSourceMachine.provide({
       actors: {
         watchSource: fromCallback(({ sendBack }) => {
-          this.#moved = (place, isBurst) => sendBack({ type: 'source.moved', place, ...(isBurst && { isBurst }) });
+          this.#moved = (place, isBurst) => sendBack({ type: 'source.changed', place, ...(isBurst && { isBurst }) });
         }),
         readSource: fromPromise<SourceSummary, { source: string; places: string[] }>(({ input }) => {
           this.asked.push(input.places);
@@ -186,7 +186,7 @@ it('is held from the event on that makes a batch a burst', async () => {
   world.move('a.yaml');
   world.clock.increment(4);
   world.burst('b.yaml');
-  expect(world.state).toEqual({ holding: 'settling' });
+  expect(world.state).toEqual({ burst: 'debouncing' });
   world.clock.increment(100);
   expect(world.asked).toHaveLength(1);
 });
@@ -214,7 +214,7 @@ it('does not report a reading in which a burst began, and reports the next one e
   world.burst('b.yaml');
   await world.end(news);
   expect(world.reports).toEqual([]);
-  expect(world.state).toEqual({ holding: 'settling' });
+  expect(world.state).toEqual({ burst: 'debouncing' });
   world.clock.increment(200);
   await world.end(nothingNew);
   expect(world.reports).toEqual(['source.read']);

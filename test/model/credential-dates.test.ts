@@ -13,7 +13,7 @@ eachWorldFollowsTheDiagrams(['credential-dates'], ['comparing']);
 const given = async (dates: (at: number) => CredentialDates | Error): Promise<DiscoveryWorld> => {
   const world = new DiscoveryWorld({}, { dates });
   await world.settle();
-  expect(world.state()).toBe('at work.operating.serving');
+  expect(world.state()).toBe('active.operating.serving');
   return world;
 };
 
@@ -62,6 +62,6 @@ describe('dates in Secrets', () => {
     const failing = await given(() => new Error('no'));
     await failing.pass(3 * minuteMs);
     expect(new Set(rests(failing))).toEqual(new Set([minuteMs]));
-    expect(failing.state()).toBe('at work.operating.serving');
+    expect(failing.state()).toBe('active.operating.serving');
   });
 });

@@ -21,7 +21,7 @@ import { DiscoveryWorld, problem, readingOf } from '../simulation/discovery-worl
 import { replayDifference } from '../simulation/replayed.ts';
 import { leaves, spokenOf } from './chart.ts';
 
-const serving = 'at work.operating.serving';
+const serving = 'active.operating.serving';
 const times = { leaseMs: 15_000, termMs: 10_000, retryMs: 2_000, answerMs: 3_333 };
 const electing = {
   cluster: { server: 'https://cluster', resources: [], firstInformer: 1 },
@@ -58,16 +58,16 @@ describe('the start', () => {
   it('brings the parts up in their order and then says that it is ready', async () => {
     const world = await DiscoveryWorld.serving();
     const stages = world.records.flatMap((r) => (r.kind === 'transition' && r.actor === 'discovery' ? [r.to] : []));
-    expect(stages.map((stage) => stage.replace('at work.operating.', ''))).toEqual([
+    expect(stages.map((stage) => stage.replace('active.operating.', ''))).toEqual([
       'preparing environment',
       'starting http',
       'loading mesh config',
       'loading networks',
-      'making config controller',
-      'making service controllers',
+      'initializing config controller',
+      'initializing service controllers',
       'syncing configuration',
       'syncing registries',
-      'fetching keys of issuers',
+      'fetching issuer keys',
       'building first push context',
       'opening xDS port',
       'serving',
@@ -126,7 +126,7 @@ describe('the start', () => {
     });
     world.leaseAnswer = new Promise<never>(() => {});
     await world.pass(4_999);
-    expect(world.state()).toBe('at work.operating.announcing replica');
+    expect(world.state()).toBe('active.operating.announcing replica');
     expect(world.orders.map(({ type }) => type)).not.toContain('ads.listen');
     await world.pass(1);
     expect(world.state()).toBe(serving);
@@ -136,7 +136,7 @@ describe('the start', () => {
     const world = new DiscoveryWorld(electing);
     world.leaseAnswer = new Promise<never>(() => {});
     await world.settle();
-    expect(world.state()).toBe('at work.operating.announcing replica');
+    expect(world.state()).toBe('active.operating.announcing replica');
     world.from('discovery/signals', { type: 'signal.received', signal: 'SIGTERM' });
     await world.pass(20_000);
     expect(world.discovery.getSnapshot().status).toBe('done');
@@ -160,7 +160,7 @@ describe('the start', () => {
   it('serves nobody, and says so, as long as the first context is not built', async () => {
     const world = new DiscoveryWorld({ secure: true }, { buildsAtOnce: false });
     await world.pass(60_000);
-    expect(world.state()).toBe('at work.operating.building first push context');
+    expect(world.state()).toBe('active.operating.building first push context');
     expect(world.orders.map(({ type }) => type)).toEqual(['http.open']);
     world.builds[0]!.done();
     await world.settle();
@@ -169,7 +169,7 @@ describe('the start', () => {
 
   it('takes what was asked for before the first context into that context', async () => {
     const world = new DiscoveryWorld({}, { buildsAtOnce: false });
-    while (world.state() !== 'at work.operating.syncing configuration') await Promise.resolve();
+    while (world.state() !== 'active.operating.syncing configuration') await Promise.resolve();
     world.settings.mesh = { outcome: 'valid', version: 'm2' };
     world.from('mesh-config/files', { type: 'files.changed', path: 'mesh' });
     world.directory = readingOf();
@@ -222,7 +222,7 @@ describe('the start', () => {
   it('tries a source again whose first reading breaks off, and says so', async () => {
     const world = new DiscoveryWorld({}, { directory: new Error('connection refused') });
     await world.pass(6_999);
-    expect(world.state()).toBe('at work.operating.syncing configuration');
+    expect(world.state()).toBe('active.operating.syncing configuration');
     expect(world.events('configs.rejected')).toHaveLength(3);
     expect(world.events('configs.rejected')[0]).toMatchObject({ problems: [{ message: 'connection refused' }] });
     world.directory = readingOf();
@@ -304,17 +304,17 @@ describe('the start', () => {
       expect(turns).toBeLessThan(100);
     }
     // Those that wait for something: the others are over at once.
-    expect([...stopped].map((state) => state.replace('at work.operating.', ''))).toEqual([
+    expect([...stopped].map((state) => state.replace('active.operating.', ''))).toEqual([
       'preparing environment',
       'loading mesh config',
       'loading networks',
-      'making config controller',
-      'making service controllers',
+      'initializing config controller',
+      'initializing service controllers',
       'reading server certificates',
-      'making authenticators',
+      'initializing authenticators',
       'syncing configuration',
       'syncing registries',
-      'fetching keys of issuers',
+      'fetching issuer keys',
       'building first push context',
       'serving',
     ]);
@@ -328,7 +328,7 @@ describe('what one replica of many writes', () => {
     world.signal();
     await world.settle();
     expect(world.leases.slice(-2).sort()).toEqual(['release duty', 'release presence']);
-    expect(world.state()).toBe('at work.draining.closing streams');
+    expect(world.state()).toBe('active.draining.closing streams');
   });
 
   it('is given back before the program has ended, where nothing else takes its time', async () => {
@@ -435,7 +435,7 @@ describe('the configuration', () => {
     world.directory = readingOf([change]);
     for (let ms = 0; ms < 20; ms += 4) {
       expect(world.events('push.request')).toEqual([]);
-      world.from('config-source-1/watch', { type: 'source.moved', place: `${ms}.yaml` });
+      world.from('config-source-1/watch', { type: 'source.changed', place: `${ms}.yaml` });
       await world.pass(4);
     }
     expect(world.events('push.request')).toMatchObject([{ configs: [change.key], reasons: { config: 1 } }]);
@@ -444,8 +444,8 @@ describe('the configuration', () => {
   it('reads again what changed while it was read', async () => {
     const world = new DiscoveryWorld();
     // The first reading is under way: its promise has not been answered yet.
-    while (world.state() !== 'at work.operating.syncing configuration') await Promise.resolve();
-    world.from('config-source-1/watch', { type: 'source.moved', place: 'late.yaml' });
+    while (world.state() !== 'active.operating.syncing configuration') await Promise.resolve();
+    world.from('config-source-1/watch', { type: 'source.changed', place: 'late.yaml' });
     await world.settle();
     expect(world.state()).toBe(serving);
     world.directory = readingOf([change]);
@@ -596,13 +596,13 @@ describe('the stop', () => {
     world.drains = false;
     world.signal();
     await world.settle();
-    expect(() => world.from('config-source-1/watch', { type: 'source.moved', place: 'x' })).toThrow('is not running');
+    expect(() => world.from('config-source-1/watch', { type: 'source.changed', place: 'x' })).toThrow('is not running');
   });
 });
 
 it('pushes everything to everyone when somebody asks for it', async () => {
   const world = await DiscoveryWorld.serving();
-  world.from('discovery/http', { type: 'push.wanted' });
+  world.from('discovery/http', { type: 'full-push.requested' });
   await world.pass(100);
   expect(world.events('push.request')).toMatchObject([{ forced: true, reasons: { debug: 1 } }]);
   expect(world.events('clients.push')).toHaveLength(1);

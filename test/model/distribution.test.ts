@@ -18,7 +18,7 @@ async function given(look: DiscoveryWorld['look']): Promise<DiscoveryWorld> {
 }
 
 async function stirred(world: DiscoveryWorld): Promise<void> {
-  world.from('distribution/facts', { type: 'distribution.stirred' });
+  world.from('distribution/facts', { type: 'distribution.changed' });
   await world.settle();
 }
 

@@ -51,7 +51,7 @@ describe.skipIf(isQuick)('it is caught that', () => {
     ],
     [
       'the endpoint is asked again without a pause',
-      { bundle: trustBundleMachine.provide({ delays: { rest: 0 } }) },
+      { bundle: trustBundleMachine.provide({ delays: { retryDelay: 0 } }) },
       bounds(1, 0, 1),
       'nobody is asked before it is time',
     ],
@@ -63,7 +63,7 @@ describe.skipIf(isQuick)('it is caught that', () => {
     ],
     [
       'an endpoint with a bundle is asked as often as one without',
-      { bundle: trustBundleMachine.provide({ delays: { rest: 5_000 } }) },
+      { bundle: trustBundleMachine.provide({ delays: { retryDelay: 5_000 } }) },
       bounds(1, 0, 1),
       'nobody is asked before it is time',
     ],
@@ -97,7 +97,7 @@ describe.skipIf(isQuick)('it is caught that', () => {
     ],
     [
       'other roots are taken for the same ones',
-      { bundle: trustBundleMachine.provide({ guards: { isNew: ({ context }) => context.version === '' } }) },
+      { bundle: trustBundleMachine.provide({ guards: { isChanged: ({ context }) => context.version === '' } }) },
       bounds(1, 1, 0),
       whatIsWantedIsReached,
     ],

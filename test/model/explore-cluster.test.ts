@@ -58,7 +58,7 @@ describe.skipIf(isQuick)('it is caught that', () => {
   test.each<Broken>([
     [
       'the end of a streamed list is waited for without a limit',
-      { informer: informerMachine.provide({ delays: { endLimit: 1e12 } }) },
+      { informer: informerMachine.provide({ delays: { initialListLimit: 1e12 } }) },
       bounds(0, 0, { streams: 'endless' }),
       whatIsWantedIsReached,
     ],
@@ -66,7 +66,7 @@ describe.skipIf(isQuick)('it is caught that', () => {
       'forgotten history is taken for a kind that is gone',
       {
         informer: informerMachine.provide({
-          guards: { isWatchGone: () => false, isKindAbsent: (_, { failure }) => failure.code === 410 },
+          guards: { isVersionExpired: () => false, isKindAbsent: (_, { failure }) => failure.code === 410 },
         }),
       },
       bounds(0, 1),

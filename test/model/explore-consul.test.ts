@@ -42,13 +42,13 @@ describe.skipIf(isQuick)('it is found if', () => {
   test.each<[string, typeof consulCatalogMachine, ConsulBounds, string]>([
     [
       'an empty response is applied',
-      consulCatalogMachine.provide({ guards: { isAlarming: () => false, isUnconfirmed: () => false } }),
+      consulCatalogMachine.provide({ guards: { removesTooMuch: () => false, isUnconfirmed: () => false } }),
       bounds(1, 0, 1),
       'nothing is removed without a confirmation',
     ],
     [
       'a change of the watch is applied whatever it removes',
-      consulCatalogMachine.provide({ guards: { needsWholeRead: () => false } }),
+      consulCatalogMachine.provide({ guards: { needsFullRead: () => false } }),
       bounds(1, 1, 0),
       'nothing is removed without a confirmation',
     ],
@@ -96,13 +96,13 @@ describe.skipIf(isQuick)('it is found if', () => {
     ],
     [
       'nothing is read after a failure',
-      chartWithout(consulCatalogMachine, 'waiting', 'after', 'retryDelay'),
+      chartWithout(consulCatalogMachine, 'backing off', 'after', 'retryDelay'),
       bounds(1, 0, 1),
       whatIsWantedIsReached,
     ],
     [
       'a response that is held back is not read again',
-      chartWithout(consulCatalogMachine, 'held.pausing', 'after', 'verifyInterval'),
+      chartWithout(consulCatalogMachine, 'held.waiting', 'after', 'verifyInterval'),
       bounds(1, 1, 0),
       whatIsWantedIsReached,
     ],

@@ -174,7 +174,7 @@ function ordersAtOnce(watches: Watches, types: readonly string[]): ResponseOrder
 /** The rules, but for what a push leads to. */
 const pushing = (orders: (watches: Watches, types: readonly string[]) => ResponseOrder[]): Partial<PushMachines> => ({
   exchange: (exchange, event, rules) =>
-    event.type === 'push.order'
+    event.type === 'connection.push'
       ? { exchange, orders: orders(exchange.watches, event.types), reports: [] }
       : stepOf(exchange, event, rules),
 });
@@ -183,14 +183,14 @@ const sendsAtOnce = pushing(ordersAtOnce);
 
 const forgetful = queue({
   actions: {
-    endTurns: assign({
+    releaseSlots: assign({
       line: ({ context: { line } }, { connections }) =>
         withServed({ ...line, serving: line.serving.map((served) => ({ ...served, next: null })) }, connections),
     }),
   },
 });
 
-const careless = queue({ actions: { remove: assign({ line: emptyLine }) } });
+const careless = queue({ actions: { removeProxy: assign({ line: emptyLine }) } });
 
 const nothing = { configs: [], forced: false, reasons: {}, updates: 0 };
 const parentOf = ({ self }: { self: { _parent?: AnyActorRef } }): AnyActorRef => self._parent!;
@@ -216,31 +216,31 @@ const broken: Record<string, Broken> = {
   'a connection that waits for a client that does not read without a limit': {
     finds: wanted,
     within: bounds(1, 1),
-    machines: connectionWithout('streaming.delivery.congested', 'after', 'congestionTime'),
+    machines: connectionWithout('streaming.delivery.congested', 'after', 'congestionLimit'),
     options: unread,
   },
   'a connection that waits for ever until its client reads the status with which it ends': {
     finds: wanted,
     within: bounds(1, 1),
-    machines: connectionWithout('closing', 'after', 'closingTime'),
+    machines: connectionWithout('closing', 'after', 'closeLimit'),
     options: unread,
   },
   'a connection that does not hear that its client reads again': {
     finds: readersStay,
     within: bounds(1, 1),
-    machines: connectionWithout('streaming.delivery.congested', 'on', 'stream.relieved'),
+    machines: connectionWithout('streaming.delivery.congested', 'on', 'stream.resumed'),
     options: unread,
   },
   'a connection that has no time for a slow reader': {
     finds: readersStay,
     within: bounds(1, 0),
-    machines: connection({ delays: { congestionTime: 20_000 } }),
+    machines: connection({ delays: { congestionLimit: 20_000 } }),
     options: { window: 1, clients: ['sotw'], events: ['cluster'] },
   },
   'a connection that lets a client go and does not say why': {
     finds: readersStay,
     within: bounds(1, 1),
-    machines: connection({ actions: { rememberEnd: () => {} } }),
+    machines: connection({ actions: { recordEnd: () => {} } }),
     options: unread,
   },
   'a server that gives nobody a turn until one client has read all': {
@@ -253,7 +253,9 @@ const broken: Record<string, Broken> = {
     within: bounds(1, 1),
     machines: {
       push: pushMachine.provide({
-        actions: { take: assign({ underWay: ({ context }) => context.gathered, gathered: nothing, unbuilt: nothing }) },
+        actions: {
+          claimCollected: assign({ underWay: ({ context }) => context.gathered, gathered: nothing, unbuilt: nothing }),
+        },
       }),
     },
     options: { clients: ['sotw'] },
@@ -261,13 +263,13 @@ const broken: Record<string, Broken> = {
   'a registry whose changes go with services that could not be made': {
     finds: wanted,
     within: bounds(1, 1),
-    machines: registry({ delays: { retryDelay: 1e12 }, guards: { concernsServices: () => false } }),
+    machines: registry({ delays: { retryDelay: 1e12 }, guards: { affectsServices: () => false } }),
     options: { clients: ['sotw'], moves: ['cluster'], events: [] },
   },
   'a registry that wakes nobody when it changes by itself': {
     finds: wanted,
     within: bounds(1, 0),
-    machines: registry({ guards: { somethingIsPending: () => false } }),
+    machines: registry({ guards: { hasPendingChanges: () => false } }),
     options: { clients: ['sotw'], moves: ['cluster'], events: [] },
   },
   'a registry that does not pass on that it changed': {
@@ -282,7 +284,7 @@ const broken: Record<string, Broken> = {
     machines: {
       member: registryMachine.provide({
         actions: {
-          forgetFailures: () => {},
+          resetFailures: () => {},
           reportSynced: enqueueActions(({ context: { failures, registry }, enqueue }) => {
             if (failures === 0) enqueue.sendParent({ type: 'registry.synced', registry });
           }),
@@ -294,7 +296,7 @@ const broken: Record<string, Broken> = {
   'a registry that takes a list that has not come for an empty one': {
     finds: listsFirst,
     within: bounds(0, 0),
-    machines: registry({ guards: { allAreSynced: () => true } }),
+    machines: registry({ guards: { areAllSynced: () => true } }),
     options: { listsLate: true, settled: false, clients: ['sotw'] },
   },
   'a registry that waits for its first list without a limit': {
@@ -348,7 +350,7 @@ const broken: Record<string, Broken> = {
     within: bounds(2, 0),
     machines: {
       exchange(exchange, event, rules) {
-        if (event.type !== 'push.order') return stepOf(exchange, event, rules);
+        if (event.type !== 'connection.push') return stepOf(exchange, event, rules);
         const free = event.types.filter((type) => isSettled(exchange.watches[type]!));
         const changed = Object.fromEntries(free.map((type) => [type, withChange(exchange.watches[type]!)]));
         return stepTo(exchange, { ...exchange.watches, ...changed });
@@ -366,7 +368,7 @@ const broken: Record<string, Broken> = {
     within: bounds(1, 0),
     machines: queue({
       actions: {
-        giveTurns: enqueueActions(({ context, enqueue, system }) => {
+        grantSlots: enqueueActions(({ context, enqueue, system }) => {
           const { line, batches } = withTurns(context.line, context.throttle + 1);
           enqueue.assign({ line });
           for (const batch of batches) enqueue.sendTo(system.get('ads-server'), { type: 'proxies.serve', ...batch });
@@ -396,7 +398,7 @@ const broken: Record<string, Broken> = {
     machines: {
       push: pushMachine.provide({
         actions: {
-          take: () => {
+          claimCollected: () => {
             throw new Error('a bug');
           },
         },

@@ -67,8 +67,8 @@ describe('a rotation of the root', () => {
       'drops the root before everybody has renewed',
       {
         authority: authorityMachine.provide({
-          actions: { awaitLeaves: sendTo('ledger', { type: 'leaves.await', authority: '' }) },
-          guards: { isOfOther: () => true },
+          actions: { awaitLeafCertificates: sendTo('ledger', { type: 'leaf-certificates.await', authority: '' }) },
+          guards: { isOtherAuthority: () => true },
         }),
       },
       bounds(1, 0),
@@ -107,7 +107,7 @@ describe('a rotation of the root', () => {
       {
         authority: authorityMachine.provide({
           actions: { awaitBundle: raise({ type: 'bundle.trusted', roots: [] }) },
-          guards: { isThisBundle: () => true, isOnlyOfSigner: () => true },
+          guards: { isCurrentBundle: () => true, isSignerBundle: () => true },
         }),
       },
       bounds(1, 0),

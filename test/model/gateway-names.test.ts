@@ -6,7 +6,7 @@ import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 
 const secondMs = 1_000;
 const minuteMs = 60 * secondMs;
-const serving = 'at work.operating.serving';
+const serving = 'active.operating.serving';
 
 const at = (timeToLiveMs: number, ...addresses: string[]): NameAnswer => ({
   outcome: 'resolved',

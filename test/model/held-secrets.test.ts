@@ -34,11 +34,11 @@ function withWarmingClusters(typeUrl: string) {
 
 test.each([secretType, nameTableType, proxyConfigType])('%s is sent while a change of clusters waits', (typeUrl) => {
   const take = withWarmingClusters(typeUrl);
-  expect(take({ type: 'push.order', version: 'v', types: [clusterType] })).toEqual([]);
-  expect(take({ type: 'push.order', version: 'v', types: [clusterType, typeUrl] })).toEqual([typeUrl]);
+  expect(take({ type: 'connection.push', version: 'v', types: [clusterType] })).toEqual([]);
+  expect(take({ type: 'connection.push', version: 'v', types: [clusterType, typeUrl] })).toEqual([typeUrl]);
 });
 
 test.each([listenerType, routeType])('%s waits with the change of clusters', (typeUrl) => {
   const take = withWarmingClusters(typeUrl);
-  expect(take({ type: 'push.order', version: 'v', types: [clusterType, typeUrl] })).toEqual([]);
+  expect(take({ type: 'connection.push', version: 'v', types: [clusterType, typeUrl] })).toEqual([]);
 });

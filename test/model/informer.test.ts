@@ -38,7 +38,7 @@ async function given(options: WorldOptions & { before?: (made: KubernetesWorld) 
 const asked = (what: 'list' | 'watch' | 'check', resource = 'v1/services') =>
   world.server.asked.filter((one) => one.what === what && one.resource === resource);
 const forget = (): void => void world.server.asked.splice(0);
-const watching = 'asking.streaming.watching.settled';
+const watching = 'active.streaming.watching.established';
 
 describe('a kind', () => {
   it('is taken as a stream, handed over as a whole, and watched on over the same stream', async () => {
@@ -68,7 +68,7 @@ describe('a kind', () => {
         });
       },
     });
-    expect(world.stateOf(services)).toBe('asking.streaming.handing over');
+    expect(world.stateOf(services)).toBe('active.streaming.publishing');
     expect(world.synced).toBe(0);
     world.server.put(services, 'c');
     handled();
@@ -364,7 +364,7 @@ describe('a kind that the server does not know', () => {
         made.server.put(routes, 'r');
       },
     });
-    expect(world.stateOf(routes)).toBe('asking.streaming.handing over');
+    expect(world.stateOf(routes)).toBe('active.streaming.publishing');
     world.server.forgetsKinds = true;
     world.server.kill();
     world.server.start();

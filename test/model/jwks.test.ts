@@ -7,7 +7,7 @@ import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 
 const minuteMs = 60_000;
 const refreshMs = 20 * minuteMs;
-const serving = 'at work.operating.serving';
+const serving = 'active.operating.serving';
 const shop = 'RequestAuthentication/shop/jwt';
 const other = 'RequestAuthentication/other/jwt';
 const google: KeySource = { source: 'https://google.test/keys', timeoutMs: 5_000, users: [shop] };
@@ -39,7 +39,7 @@ describe('at the start', () => {
   it('an issuer that keeps silent is waited for, and not for ever', async () => {
     const world = new DiscoveryWorld({}, { keySources: [google, azure], issuers: { [azure.source]: 'a1' } });
     await world.pass(4_999);
-    expect(world.state()).toBe('at work.operating.fetching keys of issuers');
+    expect(world.state()).toBe('active.operating.fetching issuer keys');
     await world.pass(1);
     expect(world.state()).toBe(serving);
     expect(world.events('jwks.synced')).toMatchObject([{ sources: 2, unanswered: 1 }]);

@@ -66,15 +66,17 @@ describe('one leads', () => {
 
   it('one that resigns gives the Lease back, and the other has it at its next look', async () => {
     const [first, second] = await given();
-    first.order('leaders.resign');
+    first.order('elections.resign');
     await world.pass(100);
     expect(first.state).toBe('resigned');
     expect(world.server.holder).toBe('');
     await world.pass(4_500);
     expect(world.leaders).toEqual([second.name]);
-    first.order('leaders.resign');
+    first.order('elections.resign');
     await world.pass(100);
-    const told = first.records.filter((record) => record.kind === 'event' && record.event.type === 'leaders.resigned');
+    const told = first.records.filter(
+      (record) => record.kind === 'event' && record.event.type === 'elections.resigned',
+    );
     expect(told).toHaveLength(2);
   });
 
@@ -82,7 +84,7 @@ describe('one leads', () => {
     const first = world.start('one');
     await world.pass(7);
     expect(first.state).toBe('claiming');
-    first.order('leaders.resign');
+    first.order('elections.resign');
     await world.pass(100);
     expect([first.state, world.server.holder]).toEqual(['resigned', '']);
   });
@@ -101,7 +103,7 @@ describe('one leads', () => {
   it('who is asked to resign while the API server is silent ends in three seconds', async () => {
     const [first] = await given();
     world.server.fate = () => ({ lost: 'request' });
-    first.order('leaders.resign');
+    first.order('elections.resign');
     await world.pass(2_999);
     expect(first.state).not.toBe('resigned');
     await world.pass(2);
@@ -168,7 +170,7 @@ describe('a process that is stopped', () => {
 
   it('as a follower, just when the record comes, does not claim by a timer that began too early', async () => {
     const [one, two] = await given();
-    while (!two.state.endsWith('looking')) await world.pass(1);
+    while (!two.state.endsWith('reading')) await world.pass(1);
     two.process.stop();
     await world.pass(16_000);
     two.process.wake('timer');

@@ -10,7 +10,7 @@ eachWorldFollowsTheDiagrams(['name-server'], ['port']);
 async function given(): Promise<DiscoveryWorld> {
   const world = new DiscoveryWorld({ servesNames: true });
   await world.settle();
-  expect(world.state()).toBe('at work.operating.serving');
+  expect(world.state()).toBe('active.operating.serving');
   return world;
 }
 
@@ -35,7 +35,7 @@ describe('the port of the DNS server', () => {
       await world.pass(1);
     }
     expect(world.events('names.failed')).toHaveLength(pauses.length);
-    expect(world.state()).toBe('at work.operating.serving');
+    expect(world.state()).toBe('active.operating.serving');
   });
 
   it('is opened again after the shortest pause if it was open for a minute', async () => {

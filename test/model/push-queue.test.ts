@@ -53,11 +53,11 @@ class QueueWorld {
   }
 
   joins(connection: number): void {
-    this.queue.send({ type: 'proxy.joined', connection });
+    this.queue.send({ type: 'proxy.connected', connection });
   }
 
   leaves(connection: number): void {
-    this.queue.send({ type: 'proxy.left', connection });
+    this.queue.send({ type: 'proxy.disconnected', connection });
   }
 
   push(version: string, configs: string[] = [version], more: Partial<ClientsPush> = {}): void {
@@ -86,9 +86,9 @@ describe('the push queue', () => {
     world.push('v2');
     world.serve();
     world.serve();
-    expect([world.state, world.allServed]).toEqual(['taking pushes.serving', 0]);
+    expect([world.state, world.allServed]).toEqual(['accepting pushes.serving', 0]);
     world.serveAll();
-    expect([world.state, world.allServed]).toEqual(['taking pushes.all served', 1]);
+    expect([world.state, world.allServed]).toEqual(['accepting pushes.idle', 1]);
   });
 
   it('tells so at once when nobody is connected, and when the last one leaves', () => {
@@ -98,16 +98,16 @@ describe('the push queue', () => {
     world.joins(1);
     world.push('v2');
     world.leaves(1);
-    expect([world.state, world.allServed]).toEqual(['taking pushes.all served', 2]);
+    expect([world.state, world.allServed]).toEqual(['accepting pushes.idle', 2]);
   });
 
   it('gives every proxy its turn, in the order in which they came', () => {
     const world = new QueueWorld(10, [3, 1, 2]);
     world.push('v1');
     expect(world.orders).toMatchObject([{ connections: [3, 1, 2], version: 'v1', forced: false, configs: ['v1'] }]);
-    expect(world.state).toBe('taking pushes.serving');
+    expect(world.state).toBe('accepting pushes.serving');
     world.serve();
-    expect(world.state).toBe('taking pushes.all served');
+    expect(world.state).toBe('accepting pushes.idle');
     expect(world.orders).toEqual([]);
   });
 
@@ -116,19 +116,19 @@ describe('the push queue', () => {
     world.push('v1');
     world.joins(1);
     expect(world.orders).toEqual([]);
-    expect(world.state).toBe('taking pushes.all served');
+    expect(world.state).toBe('accepting pushes.idle');
   });
 
   it('serves no more proxies at a time than it may, and the next as soon as one is done', () => {
     const world = new QueueWorld(2, upTo(5));
     world.push('v1');
-    expect(world.state).toBe('taking pushes.throttled');
+    expect(world.state).toBe('accepting pushes.throttled');
     expect(world.beingServed).toEqual([1, 2]);
     world.serve();
     expect(world.beingServed).toEqual([3, 4]);
     world.serve();
     expect(world.beingServed).toEqual([5]);
-    expect(world.state).toBe('taking pushes.serving');
+    expect(world.state).toBe('accepting pushes.serving');
   });
 
   it('gives the turn of a proxy that leaves while it is served to the next one', () => {
@@ -138,7 +138,7 @@ describe('the push queue', () => {
     expect(world.beingServed).toEqual([1, 2, 3]);
     // What is told of it later frees nobody else's turn.
     world.serveAll();
-    expect(world.state).toBe('taking pushes.all served');
+    expect(world.state).toBe('accepting pushes.idle');
   });
 
   it('lets a proxy that waits have all that changed meanwhile in one turn, and one place in the line', () => {
@@ -181,7 +181,7 @@ describe('the push queue', () => {
     world.push('v1');
     world.leaves(2);
     world.leaves(3);
-    expect(world.state).toBe('taking pushes.serving');
+    expect(world.state).toBe('accepting pushes.serving');
     world.serve();
     expect(world.turns.map(([connection]) => connection)).toEqual([1]);
   });

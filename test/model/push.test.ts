@@ -137,7 +137,7 @@ describe('push', () => {
     const world = await servingWorld();
     const origin = world.clock.now();
     const queue = world.discovery.system.get('push-queue')!;
-    queue.send({ type: 'proxy.joined', connection: 1 });
+    queue.send({ type: 'proxy.connected', connection: 1 });
     request(world);
     await world.pass(200);
     request(world);
@@ -249,7 +249,7 @@ describe('push', () => {
       await world.pass(wait);
     }
     expect(buildTimes(world, origin)).toEqual([100, 1_100, 3_100, 7_100]);
-    expect(world.state()).toBe('at work.operating.serving');
+    expect(world.state()).toBe('active.operating.serving');
     expect(world.events('context.failed')).toHaveLength(3);
     expect(world.events('context.failed')[0]).toMatchObject({ reason: 'a bug of a generator' });
     expect(world.events('clients.push')).toEqual([]);

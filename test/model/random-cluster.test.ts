@@ -51,7 +51,7 @@ describe.skipIf(isQuick)('it is caught that an informer', () => {
       'empties the store when its history is gone',
       withInformer(
         informerMachine.provide({
-          guards: { isKindAbsent: (_, { failure }) => failure.code === 410, isWatchGone: () => false },
+          guards: { isKindAbsent: (_, { failure }) => failure.code === 410, isVersionExpired: () => false },
         }),
       ),
       /what never was|has/,
@@ -91,7 +91,7 @@ describe.skipIf(isQuick)('it is caught that an informer', () => {
     ],
     [
       'waits without a limit for the end of a list that is streamed',
-      withInformer(informerMachine.provide({ delays: { endLimit: never } })),
+      withInformer(informerMachine.provide({ delays: { initialListLimit: never } })),
       /collecting/,
     ],
     [

@@ -104,7 +104,7 @@ it('charts that are broken on purpose are noticed', async () => {
     });
   };
   const hasted = broken(registrationMachine.provide({ guards: { isConnected: () => false } }));
-  const forgetful = broken(registrationMachine.provide({ actions: { noteLost: () => {} } }));
+  const forgetful = broken(registrationMachine.provide({ actions: { recordLost: () => {} } }));
   const found = async (machineOf: typeof registrationsWithEffects): Promise<string[]> => {
     const schedules = fc.sample(schedule, { numRuns: 50, seed: 1 });
     const wrong = await Promise.all(schedules.map((one) => play(one, machineOf)));

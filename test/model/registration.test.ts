@@ -50,8 +50,8 @@ class RegistrationWorld {
         }),
       },
       actions: {
-        forget: (_, { entry: of }) => void this.forgotten.push(of),
-        turnAway: (_, { reason }) => void this.turnedAway.push(reason),
+        releaseWorkload: (_, { entry: of }) => void this.forgotten.push(of),
+        closeConnections: (_, { reason }) => void this.turnedAway.push(reason),
       },
     });
     this.actor = startRoot(machine, {
@@ -95,12 +95,12 @@ class RegistrationWorld {
   }
 
   async displace(): Promise<void> {
-    this.#tell({ type: 'workload.displaced', entry });
+    this.#tell({ type: 'workload.evicted', entry });
     await this.settle();
   }
 
   async health(message?: string): Promise<void> {
-    this.#tell({ type: 'workload.health', entry, healthy: message === undefined, message: message ?? '' });
+    this.#tell({ type: 'workload-health.reported', entry, healthy: message === undefined, message: message ?? '' });
     await this.settle();
   }
 

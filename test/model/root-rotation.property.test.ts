@@ -85,7 +85,7 @@ class World {
               if (this.#ledger.missingRenewal([order.authority], now).count > 0 && this.#mutant !== 'drops at once')
                 return;
               awaited = undefined;
-              sendBack({ type: 'leaves.ended', authority: order.authority });
+              sendBack({ type: 'leaf-certificates.ended', authority: order.authority });
             }
           };
           receive((order) => {
@@ -234,7 +234,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
   { weight: 4, arbitrary: workload.map((i): Step => [`trust ${i}`, (world) => world.trust(i)]) },
   { weight: 1, arbitrary: workload.map((i): Step => [`trust ${i} silently`, (world) => world.trust(i, false)]) },
-  { weight: 2, arbitrary: fc.constant<Step>(['order', (world) => world.order('rotation.order')]) },
+  { weight: 2, arbitrary: fc.constant<Step>(['order', (world) => world.order('rotation.start')]) },
   { weight: 1, arbitrary: fc.constant<Step>(['revert', (world) => world.order('rotation.revert')]) },
   { weight: 1, arbitrary: fc.constant<Step>(['taint', (world) => world.order('rotation.taint')]) },
   { weight: 1, arbitrary: fc.constant<Step>(['kill', (world) => world.kill()]) },
@@ -338,7 +338,7 @@ describe('a rotation of the root', () => {
 
   it.each(['trusting', 'signing'])('may be tainted while it is on its way: %s', async (stage) => {
     const world = await run([]);
-    await world.order('rotation.order');
+    await world.order('rotation.start');
     if (stage === 'signing') for (let i = 0; i < workloadCount; i++) await world.trust(i);
     await world.order('rotation.taint');
     expect(world.journal).toMatchObject({ stage, tainted: 'root-1' });
@@ -351,7 +351,7 @@ describe('a rotation of the root', () => {
     await world.order('rotation.taint');
     await world.order('rotation.revert');
     expect(world.journal).toEqual({ stage: 'steady', signer: 'root-1', other: null, tainted: null });
-    await world.order('rotation.order');
+    await world.order('rotation.start');
     expect(world.journal).toMatchObject({ stage: 'trusting', tainted: null });
   });
 
@@ -359,7 +359,7 @@ describe('a rotation of the root', () => {
     const world = await run([]);
     await world.order('rotation.force');
     expect(world.stages).toEqual(['steady']);
-    await world.order('rotation.order');
+    await world.order('rotation.start');
     for (const stage of ['signing', 'dropping', 'steady']) {
       await world.order('rotation.force');
       expect(world.stages.at(-1)).toBe(stage);
@@ -379,7 +379,7 @@ describe('a rotation of the root', () => {
     await world.start();
     for (let i = 0; i < workloadCount; i++) await world.renew(i);
     await world.wait(13 * 3_600_000);
-    await world.order('rotation.order');
+    await world.order('rotation.start');
     for (let i = 0; i < workloadCount; i++) await world.trust(i);
     for (let i = 1; i < workloadCount; i++) await world.renew(i);
     await world.renew(0, { arrives: false });
@@ -397,7 +397,7 @@ describe('a rotation of the root', () => {
 
   it('goes through its stages in order, and is told to the end', async () => {
     const world = await run([]);
-    await world.order('rotation.order');
+    await world.order('rotation.start');
     for (let i = 0; i < workloadCount; i++) await world.trust(i);
     for (let i = 0; i < workloadCount; i++) await world.renew(i);
     for (let i = 0; i < workloadCount; i++) await world.trust(i);

@@ -20,7 +20,7 @@ async function given(access: DiscoveryWorld['access']): Promise<DiscoveryWorld> 
 }
 
 async function wanted(world: DiscoveryWorld, ...accounts: string[]): Promise<void> {
-  world.from('secret-access/accounts', { type: 'accounts.wanted', accounts });
+  world.from('secret-access/accounts', { type: 'accounts.listed', accounts });
   await world.settle();
 }
 
@@ -76,7 +76,7 @@ it('an API server that does not answer allows nobody, is asked more and more rar
 it('an effect with a bug is an answer that did not come', async () => {
   const world = await given({ 'edge/front': new Error('bug') });
   await wanted(world, 'edge/front');
-  expect(world.events('access.unanswered')).toMatchObject([{ account: 'edge/front', reason: 'bug' }]);
+  expect(world.events('access.failed')).toMatchObject([{ account: 'edge/front', reason: 'bug' }]);
   world.access['edge/front'] = yes;
   await world.pass(2_000);
   expect(world.adoptedAccess).toEqual(['edge/front true']);

@@ -8,7 +8,7 @@ eachWorldFollowsTheDiagrams(['configuration', 'registries'], ['computing', 'feed
 
 const reading: ServicesReading = { services: 2, endpoints: 4, changedServices: [], changedEndpoints: [] };
 const changed: ServicesReading = { ...reading, changedServices: ['ServiceEntry/shop/cart'] };
-const awaited = 'at work.operating.syncing registries';
+const awaited = 'active.operating.syncing registries';
 const consul = 'Consul/dc1';
 
 /** A control plane whose registry of Consul has not handed over what it has. */
@@ -19,7 +19,7 @@ async function withSlowConsul(): Promise<DiscoveryWorld> {
 }
 
 const waitedFor = (world: DiscoveryWorld): unknown[] =>
-  world.events('services.awaited').map(({ registries }) => registries);
+  world.events('services.pending').map(({ registries }) => registries);
 
 describe('service-registry', () => {
   it('makes services that could not be made again by itself, later each time', async () => {
@@ -71,7 +71,7 @@ describe('service-registry', () => {
     await world.settle();
     expect(world.events('services.synced')).toMatchObject([{ missing: [] }]);
     expect(world.madeOf[0]).toEqual(['External/c1', consul]);
-    expect(world.state()).toBe('at work.operating.serving');
+    expect(world.state()).toBe('active.operating.serving');
   });
 
   it('waits until it is known which registries there are', async () => {
@@ -80,7 +80,7 @@ describe('service-registry', () => {
     expect([world.state(), waitedFor(world)]).toEqual([awaited, [['the list of registries']]]);
     world.listRegistries('External/c1');
     await world.settle();
-    expect(world.state()).toBe('at work.operating.serving');
+    expect(world.state()).toBe('active.operating.serving');
   });
 
   it('serves without a registry that does not hand over what it has in 30 s, and says so', async () => {
@@ -94,7 +94,7 @@ describe('service-registry', () => {
     expect(world.state()).toBe(awaited);
     await world.pass(500);
     expect(world.events('services.synced')).toMatchObject([{ missing: [consul] }]);
-    expect(world.state()).toBe('at work.operating.serving');
+    expect(world.state()).toBe('active.operating.serving');
     world.services = changed;
     world.fromRegistry(consul, 'synced');
     await world.pass(100);
@@ -106,7 +106,7 @@ describe('service-registry', () => {
     await world.pass(29_999);
     expect([world.state(), waitedFor(world).at(-1)]).toEqual([awaited, [consul]]);
     await world.pass(1);
-    expect(world.state()).toBe('at work.operating.serving');
+    expect(world.state()).toBe('active.operating.serving');
     const tries = world.events('registry.failed');
     expect(tries[0]).toMatchObject({ registry: consul, reason: 'connection refused' });
     await world.pass(600_000);

@@ -71,8 +71,8 @@ class Replica {
         ),
       },
       actions: {
-        adopt: (_, { reading }) => void this.adopted.push(reading),
-        lookForDue: () => void this.looks++,
+        applyAuthority: (_, { reading }) => void this.adopted.push(reading),
+        checkRotation: () => void this.looks++,
       },
     });
     this.actor = startRoot(discovery.provide({ actors: { sharedAuthority: machine } }), {
@@ -92,7 +92,7 @@ class Replica {
   }
 
   refused(reason = 'no key'): void {
-    this.#tell({ type: 'shared-authority.refused', reason });
+    this.#tell({ type: 'shared-authority.unusable', reason });
   }
 
   async settle(): Promise<void> {

@@ -57,7 +57,7 @@ class Request {
         removeRequest: fromPromise<void, undefined>(() => answer('remove', removal)),
       },
       actions: {
-        settle: (_, result) => {
+        reportResult: (_, result) => {
           this.told = result;
         },
       },

@@ -6,7 +6,7 @@ import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 
 const secondMs = 1_000;
 const minuteMs = 60 * secondMs;
-const serving = 'at work.operating.serving';
+const serving = 'active.operating.serving';
 const spire: TrustBundleInput = { endpoint: 'https://spire.test/', trustDomains: ['shop.test'] };
 const other: TrustBundleInput = { endpoint: 'https://other.test/', trustDomains: ['old.test'] };
 

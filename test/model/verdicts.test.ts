@@ -152,7 +152,14 @@ test('a rule that throws is told once, and costs the others nothing', () => {
 });
 
 test('no trace, whatever is in its events, breaks a rule', () => {
-  const types = ['serving.began', 'serving.ended', 'epoch.failed', 'epoch.live', 'config.rejected', 'request.judged'];
+  const types = [
+    'serving.began',
+    'serving.ended',
+    'epoch.failed',
+    'epoch.live',
+    'config.rejected',
+    'request.classified',
+  ];
   const more = ['restart.decided', 'clients.push', 'clients.served', 'signal.received', 'supervisor.stop'];
   const rare = ['settings.rejected', 'configs.rejected', 'supervisor.stop-now', 'quit.requested', 'files.changed'];
   const actor = fc.constantFrom('supervisor', 'agent', 'agent', 'epoch-0', 'epoch-0/process', '', '/');

@@ -28,5 +28,5 @@ it('proxies are served while the port is in use, and it is opened again after a 
   await world.settle();
   expect(world.events('webhooks.failed')).toMatchObject([{ reason: ':15017: in use' }]);
   expect(world.events('webhooks.listening')).toMatchObject([{ address: ':15017' }]);
-  expect(world.state()).toBe('at work.operating.serving');
+  expect(world.state()).toBe('active.operating.serving');
 });

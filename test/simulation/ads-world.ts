@@ -250,7 +250,7 @@ export class AdsWorld {
 
   /** Whether listeners or routes wait for clusters. */
   get awaitsClusters(): boolean {
-    return this.actor.getSnapshot().matches({ streaming: { clusters: 'awaited' } });
+    return this.actor.getSnapshot().matches({ streaming: { clusters: 'pending' } });
   }
 
   /** How many clusters were removed before their time. */
@@ -330,7 +330,7 @@ export class AdsWorld {
   }
 
   drain(withinMs: number): void {
-    this.actor.send({ type: 'drain.order', withinMs });
+    this.actor.send({ type: 'connection.drain', withinMs });
   }
 
   /** Responses that lie in the network. */

@@ -370,7 +370,7 @@ export class BundlesWorld implements World {
         ),
         trustBundle: this.#parts.bundle.provide({
           actors: { recallBundle: asked('recall'), fetchBundle: asked('fetch') },
-          actions: { adopt: ({ context }, { version }) => this.#adopt(indexOf(context.endpoint), version) },
+          actions: { applyBundle: ({ context }, { version }) => this.#adopt(indexOf(context.endpoint), version) },
         }),
       },
       actions: {

@@ -213,7 +213,7 @@ export class ClusterExploration implements World {
       settle(actor, { value: name === 'hand' ? { objects: 1 } : { outcome: 'answered' } });
     } else if (name === 'check') {
       this.#take(name);
-      report(actor, { type: 'history.seen', version: now });
+      report(actor, { type: 'version.received', version: now });
     } else if (sent !== undefined) {
       this.#change('stream', { sent: version });
       this.#set({ held: this.#there });
@@ -229,7 +229,7 @@ export class ClusterExploration implements World {
       this.#set({ apart: this.#there });
       if (name === 'stream') this.#change(name, { sent: version });
       else this.#take(name);
-      report(actor, { type: name === 'stream' ? 'initial.ended' : 'list.ended', version: now });
+      report(actor, { type: name === 'stream' ? 'initial-list.ended' : 'list.ended', version: now });
     }
   }
 

@@ -259,7 +259,7 @@ export class DiscoveryWorld {
   static async serving(settings: Partial<DiscoverySettings> = {}): Promise<DiscoveryWorld> {
     const world = new DiscoveryWorld(settings);
     await world.settle();
-    if (world.state() !== 'at work.operating.serving') throw new Error(`not serving: ${world.state()}`);
+    if (world.state() !== 'active.operating.serving') throw new Error(`not serving: ${world.state()}`);
     return world;
   }
 
@@ -322,7 +322,7 @@ export class DiscoveryWorld {
   /** A file of the configuration directory changes; the next reading brings this. */
   async changeDirectory(reading: ConfigReading | Error): Promise<void> {
     this.directory = reading;
-    this.from('config-source-1/watch', { type: 'source.moved', place: 'routes.yaml' });
+    this.from('config-source-1/watch', { type: 'source.changed', place: 'routes.yaml' });
     await this.pass(5);
   }
 
@@ -366,7 +366,7 @@ export class DiscoveryWorld {
           orThrow(this.settings[input.what]),
         ),
       },
-      actions: { adopt: (_, params) => void this.adopted.push(params.version) },
+      actions: { applySettings: (_, params) => void this.adopted.push(params.version) },
     });
     const configController = configControllerMachine.provide({
       actors: {
@@ -394,7 +394,7 @@ export class DiscoveryWorld {
             listNames: fromCallback(({ sendBack }) => {
               this.#sendNames = sendBack;
               if (this.gatewayNames instanceof Error) throw this.gatewayNames;
-              sendBack({ type: 'gateway-names.wanted', hostnames: this.gatewayNames });
+              sendBack({ type: 'gateway-names.listed', hostnames: this.gatewayNames });
             }),
             gatewayName: gatewayNameMachine.provide({
               actors: {
@@ -405,7 +405,7 @@ export class DiscoveryWorld {
                 }),
               },
               actions: {
-                adopt: ({ context: { hostname } }, answer) => {
+                applyAddresses: ({ context: { hostname } }, answer) => {
                   if (answer.outcome === 'resolved') this.adoptedNames.push(`${hostname} ${answer.addresses.join()}`);
                 },
               },
@@ -451,7 +451,8 @@ export class DiscoveryWorld {
             }),
           },
           actions: {
-            adopt: ({ context }, { version }) => void this.adoptedBundles.push({ endpoint: context.endpoint, version }),
+            applyBundle: ({ context }, { version }) =>
+              void this.adoptedBundles.push({ endpoint: context.endpoint, version }),
           },
         }),
       },
@@ -470,7 +471,7 @@ export class DiscoveryWorld {
           },
         }),
       },
-      actions: { adopt: (_, { account, allowed }) => void this.adoptedAccess.push(`${account} ${allowed}`) },
+      actions: { applyReview: (_, { account, allowed }) => void this.adoptedAccess.push(`${account} ${allowed}`) },
     });
     const push = pushMachine.provide({
       actors: {
@@ -556,7 +557,7 @@ export class DiscoveryWorld {
 
   /** Gateways have these names from now on. */
   async wantNames(hostnames: string[]): Promise<void> {
-    this.#sendNames({ type: 'gateway-names.wanted', hostnames });
+    this.#sendNames({ type: 'gateway-names.listed', hostnames });
     await this.settle();
   }
 
@@ -584,7 +585,7 @@ export class DiscoveryWorld {
       receive(() =>
         sendBack(
           typeof this.sources === 'string'
-            ? { type: 'sources.refused', reason: this.sources }
+            ? { type: 'sources.rejected', reason: this.sources }
             : { type: 'sources.listed', sources: this.sources },
         ),
       );

@@ -196,7 +196,7 @@ export class IdentityWorld implements World {
       case 'revert':
         if (kind !== 'revert') this.#set({ rotations: this.#state.rotations - 1 });
         if (kind !== 'rotate') this.#spendFault();
-        this.#authority()?.send({ type: kind === 'rotate' ? 'rotation.order' : `rotation.${kind}` });
+        this.#authority()?.send({ type: kind === 'rotate' ? 'rotation.start' : `rotation.${kind}` });
         break;
       case 'kill':
         this.#spendFault();
@@ -368,7 +368,7 @@ export class IdentityWorld implements World {
     const answer: AnyEventObject =
       awaited.type === 'bundle.await'
         ? { type: 'bundle.trusted', roots: awaited.roots }
-        : { type: 'leaves.ended', authority: awaited.authority };
+        : { type: 'leaf-certificates.ended', authority: awaited.authority };
     report(ledger!, answer);
   }
 

@@ -254,7 +254,7 @@ export class LeaderExploration implements World {
         }),
       },
       actions: {
-        beginTerm: () => this.#lead(name),
+        startTerm: () => this.#lead(name),
         extendTerm: () => this.#lead(name),
         endTerm: () => this.#endTerm(name),
         reportElected: () => {},

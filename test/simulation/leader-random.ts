@@ -89,7 +89,7 @@ export async function randomElection(seed: number, broken: Partial<ReplicaOption
       const leaving = one();
       if (leaving === stopped) return;
       tell(`${leaving.name} resigns`);
-      leaving.order('leaders.resign');
+      leaving.order('elections.resign');
       start();
     },
     () => {

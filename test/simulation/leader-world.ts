@@ -162,7 +162,7 @@ const rootOf = (elections: typeof electionsMachine) =>
       src: 'elections',
       input: { leaders: [{ lease, times }], presence: lease },
     },
-    on: { 'leaders.resigned': {} },
+    on: { 'elections.resigned': {} },
   });
 
 export const rootMachine = rootOf(electionsMachine);
@@ -221,10 +221,10 @@ export class Replica {
         this.failed = error;
       },
     }) as Actor<typeof rootMachine>;
-    this.order('leaders.stand');
+    this.order('elections.join');
   }
 
-  order(type: 'leaders.stand' | 'leaders.resign'): void {
+  order(type: 'elections.join' | 'elections.resign'): void {
     this.actor.getSnapshot().children.elections!.send({ type });
   }
 

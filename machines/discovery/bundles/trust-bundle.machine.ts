@@ -54,23 +54,24 @@ export const trustBundleMachine = setup({
   },
   delays: {
     refreshInterval: ({ context }) => refreshOf(context),
-    rest: ({ context }) => restOf(context),
+    retryDelay: ({ context }) => restOf(context),
   },
   guards: {
     isFetched: (_, params: BundleAnswer) => params.outcome === 'fetched',
     isOlder: ({ context: { sequence } }, params: BundleAnswer) =>
       params.outcome === 'fetched' && sequence !== null && params.sequence !== null && params.sequence < sequence,
-    isNew: ({ context }, params: BundleAnswer) => params.outcome === 'fetched' && params.version !== context.version,
+    isChanged: ({ context }, params: BundleAnswer) =>
+      params.outcome === 'fetched' && params.version !== context.version,
   },
   actions: {
-    remember: assign((_, params: BundleAnswer) => {
+    recordBundle: assign((_, params: BundleAnswer) => {
       if (params.outcome === 'failed') return {};
       const { version, sequence, refreshMs } = params;
       return { version, sequence, refreshMs, failures: 0 };
     }),
     countFailure: assign({ failures: ({ context }) => context.failures + 1 }),
     /** Effect: the roots of this version are in force from now on, and kept for the next start. */
-    adopt: (_, _params: { version: string }) => {},
+    applyBundle: (_, _params: { version: string }) => {},
     reportFetched: sendParent(
       ({ context }): TrustBundleFetched => ({
         type: 'trust-bundle.fetched',
@@ -92,11 +93,10 @@ export const trustBundleMachine = setup({
   description: 'The roots that one bundle endpoint serves.',
   meta: { timeline: noLane },
   context: ({ input }) => ({ ...input, version: '', sequence: null, refreshMs: null, failures: 0 }),
-  initial: 'recalling',
+  initial: 'restoring',
   states: {
-    recalling: {
-      description:
-        'What was fetched before a restart counts until the endpoint answers: nobody is cut off by a restart.',
+    restoring: {
+      description: 'Restores the last bundle from disk, which applies until the endpoint responds.',
       meta: { waitsFor: 'the reading of one file' },
       invoke: {
         id: 'recalling',
@@ -107,47 +107,47 @@ export const trustBundleMachine = setup({
             guard: { type: 'isFetched', params: ({ event }) => event.output },
             target: 'fetching',
             actions: [
-              { type: 'remember', params: ({ event }) => event.output },
-              { type: 'adopt', params: ({ event }) => ({ version: versionOf(event.output) }) },
+              { type: 'recordBundle', params: ({ event }) => event.output },
+              { type: 'applyBundle', params: ({ event }) => ({ version: versionOf(event.output) }) },
               'reportFetched',
             ],
           },
-          { target: 'fetching', description: 'Nothing was kept, or nothing of use.' },
+          { target: 'fetching', description: 'There is no usable bundle on disk.' },
         ],
         onError: 'fetching',
       },
     },
     fetching: {
-      description: 'The endpoint is asked. What was fetched before is in force.',
-      meta: { waitsFor: 'the answer of the endpoint, which has a limit' },
+      description: 'Requests the bundle. The last valid one still applies.',
+      meta: { waitsFor: 'the response of the endpoint, which has a limit' },
       invoke: {
         id: 'fetching',
         src: 'fetchBundle',
         input: ({ context: { endpoint, trustDomains } }) => ({ endpoint, trustDomains }),
         onDone: [
           {
-            description: 'A replica that is behind, or somebody who plays an old answer again.',
+            description: 'The bundle is older than the current one: a stale replica or a replay.',
             guard: { type: 'isOlder', params: ({ event }) => event.output },
-            target: 'resting',
+            target: 'backing off',
             actions: [
               'countFailure',
               { type: 'reportFailed', params: ({ context, event }) => ({ reason: olderThan(context, event.output) }) },
             ],
           },
           {
-            guard: { type: 'isNew', params: ({ event }) => event.output },
+            guard: { type: 'isChanged', params: ({ event }) => event.output },
             target: 'up to date',
             actions: [
-              { type: 'remember', params: ({ event }) => event.output },
-              { type: 'adopt', params: ({ event }) => ({ version: versionOf(event.output) }) },
+              { type: 'recordBundle', params: ({ event }) => event.output },
+              { type: 'applyBundle', params: ({ event }) => ({ version: versionOf(event.output) }) },
               'reportFetched',
             ],
           },
           {
-            description: 'The same roots: nobody need know.',
+            description: 'The roots are unchanged.',
             guard: { type: 'isFetched', params: ({ event }) => event.output },
             target: 'up to date',
-            actions: { type: 'remember', params: ({ event }) => event.output },
+            actions: { type: 'recordBundle', params: ({ event }) => event.output },
           },
           answeredInVain,
         ],
@@ -155,13 +155,13 @@ export const trustBundleMachine = setup({
       },
     },
     'up to date': {
-      description: 'The endpoint answered a short while ago.',
+      description: 'The last request succeeded.',
       after: { refreshInterval: 'fetching' },
     },
-    resting: {
+    'backing off': {
       description:
-        'The endpoint had nothing of use. It is asked again when it would have been anyway, or sooner while there is no bundle.',
-      after: { rest: 'fetching' },
+        'The last request failed. It is repeated at the refresh interval, or sooner while there is no bundle.',
+      after: { retryDelay: 'fetching' },
     },
   },
 });

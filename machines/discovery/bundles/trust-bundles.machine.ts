@@ -33,7 +33,7 @@ export const trustBundlesMachine = setup({
   },
   actions: {
     /** Endpoints that came get an actor each; the actors of those that went are stopped. */
-    follow: enqueueActions(({ context, enqueue }, { found }: { found: TrustBundleInput[] }) => {
+    reconcileEndpoints: enqueueActions(({ context, enqueue }, { found }: { found: TrustBundleInput[] }) => {
       let { started } = context;
       const known = new Map(context.endpoints.map((one) => [idOf(one), one]));
       const endpoints = found.map((one): FollowedEndpoint => {
@@ -52,7 +52,7 @@ export const trustBundlesMachine = setup({
   },
 }).createMachine({
   id: 'trust-bundles',
-  description: 'Roots that the mesh configuration names by an address.',
+  description: 'Roots of the bundle endpoints in the mesh configuration.',
   meta: { timeline: trustBundlesTimeline },
   context: { endpoints: [], started: 0 },
   initial: 'idle',
@@ -60,32 +60,35 @@ export const trustBundlesMachine = setup({
     'trust-bundle.fetched': {
       actions: { type: 'publishRoots', params: ({ event }) => ({ endpoint: event.endpoint }) },
     },
-    'trust-bundle.failed': { description: 'For the record: what was fetched before stays in force.' },
-    'bundles.load': { description: 'They are being fetched already.' },
+    'trust-bundle.failed': { description: 'Recorded only: the last bundle still applies.' },
+    'bundles.load': { description: 'The bundles are loaded already.' },
   },
   states: {
     idle: {
-      description: 'Not asked for yet: there is no mesh configuration, or no authority beside which they would count.',
-      meta: { waitsFor: 'bundles.load, which the start sends' },
-      on: { 'bundles.load': 'looking', 'mesh.changed': { description: 'The first look sees it.' } },
+      description: 'Not started: there is no mesh configuration, or no certificate authority.',
+      meta: { waitsFor: 'bundles.load, sent during the start' },
+      on: { 'bundles.load': 'listing endpoints', 'mesh.changed': { description: 'The first listing reads it.' } },
     },
-    looking: {
-      meta: { waitsFor: 'a look at the mesh configuration in force' },
+    'listing endpoints': {
+      meta: { waitsFor: 'the endpoints in the mesh configuration' },
       invoke: {
         id: 'endpoints',
         src: 'findEndpoints',
         onDone: {
-          target: 'following',
-          actions: { type: 'follow', params: ({ event }) => ({ found: event.output }) },
+          target: 'watching',
+          actions: { type: 'reconcileEndpoints', params: ({ event }) => ({ found: event.output }) },
         },
-        onError: { target: 'following', description: 'A fault of ours. The next change brings another look.' },
+        onError: {
+          target: 'watching',
+          description: 'An internal error. The endpoints are listed again at the next change.',
+        },
       },
-      on: { 'mesh.changed': { description: 'It is looked at again.', target: 'looking', reenter: true } },
+      on: { 'mesh.changed': { description: 'Lists the endpoints again.', target: 'listing endpoints', reenter: true } },
     },
-    following: {
-      description: 'Each endpoint has its actor.',
-      meta: { waitsFor: 'a change of the mesh configuration, or of what an endpoint serves: this is the work' },
-      on: { 'mesh.changed': { description: 'It may name other endpoints.', target: 'looking' } },
+    watching: {
+      description: 'Each endpoint has an actor.',
+      meta: { waitsFor: 'a change of the mesh configuration or of a bundle: normal operation' },
+      on: { 'mesh.changed': { description: 'It may name other endpoints.', target: 'listing endpoints' } },
     },
   },
 });

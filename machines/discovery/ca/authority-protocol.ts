@@ -12,11 +12,11 @@ export type AuthorityId = string;
  */
 export type RotationStage = 'steady' | 'trusting' | 'signing' | 'dropping';
 
-/** discovery → authority. Find the authority, or make one. */
+/** discovery → authority. Load the authority, or create one. */
 export type AuthorityLoad = { type: 'authority.load' };
-/** authority → discovery. There is one, and it signs. */
+/** authority → discovery. The authority signs. */
 export type AuthorityLoaded = { type: 'authority.loaded'; signer: AuthorityId; roots: AuthorityId[] };
-/** authority → discovery. A stage is written down, and takes effect: who signs, and whose roots are given out. */
+/** authority → discovery. A stage is recorded and applies: the signer and the distributed roots. */
 export type AuthorityChanged = {
   type: 'authority.changed';
   stage: RotationStage;
@@ -25,41 +25,43 @@ export type AuthorityChanged = {
   /** Whose certificates nobody is to have any more. */
   tainted: AuthorityId | null;
 };
-/** authority → discovery. It cannot be had, or something cannot be done with it; what signs goes on. */
+/** authority → discovery. The authority is unavailable, or an operation failed; the current signer continues. */
 export type AuthorityFailed = { type: 'authority.failed'; reason: string };
-/** shared-authority → discovery. There is none yet that could be used; it is waited for. */
-export type SharedAuthorityAwaited = { type: 'shared-authority.awaited'; reason: string };
-/** discovery/http → authority. Somebody wants the root rotated. */
-export type RotationOrder = { type: 'rotation.order' };
-/** discovery/http → authority. Somebody wants the last step of the rotation taken back. */
+/** shared-authority → discovery. There is no usable authority yet. */
+export type SharedAuthorityAwaited = { type: 'shared-authority.pending'; reason: string };
+/** discovery/http → authority. An operator requests a rotation of the root. */
+export type RotationOrder = { type: 'rotation.start' };
+/** discovery/http → authority. An operator reverts the last step of the rotation. */
 export type RotationRevert = { type: 'rotation.revert' };
-/** discovery/http → authority. The root before the next one is no longer only ours: everybody is to renew at once. */
+/** discovery/http → authority. The key of the current root may be compromised: all certificates must be renewed at once. */
 export type RotationTaint = { type: 'rotation.taint' };
-/** discovery/http → authority. Go on without those who are waited for: they are cut off, and somebody has said so. */
+/** discovery/http → authority. Proceed without the missing workloads. An operator accepts that they lose their connections. */
 export type RotationForce = { type: 'rotation.force' };
 /** What an operator may order. */
 export type OperatorOrder = RotationOrder | RotationRevert | RotationTaint | RotationForce;
 
 // ---- authority ↔ authority/ledger
 
-/** authority → authority/ledger. Say when every workload trusts these roots and no others of ours. */
+/** authority → authority/ledger. Report when every workload trusts exactly these roots of this authority. */
 export type BundleAwait = { type: 'bundle.await'; roots: AuthorityId[] };
-/** authority/ledger → authority. Every workload that lives has said so. */
+/** authority/ledger → authority. All live workloads have acknowledged the roots. */
 export type BundleTrusted = { type: 'bundle.trusted'; roots: AuthorityId[] };
-/** authority/ledger → authority → discovery. So many have not; some of them are named. */
-export type BundleAwaited = { type: 'bundle.awaited'; missing: number; workloads: string[] };
-/** authority → authority/ledger. Say when nothing that this authority has signed is in use any more. */
-export type LeavesAwait = { type: 'leaves.await'; authority: AuthorityId };
-/** authority/ledger → authority. Nothing is. */
-export type LeavesEnded = { type: 'leaves.ended'; authority: AuthorityId };
+/**
+ * authority/ledger → authority → discovery. Workloads that have not acknowledged the roots: their number, and some of their names.
+ */
+export type BundleAwaited = { type: 'bundle.pending'; missing: number; workloads: string[] };
+/** authority → authority/ledger. Report when no certificate of this authority is in use any more. */
+export type LeavesAwait = { type: 'leaf-certificates.await'; authority: AuthorityId };
+/** authority/ledger → authority. No certificate of the authority is in use. */
+export type LeavesEnded = { type: 'leaf-certificates.ended'; authority: AuthorityId };
 
 // ---- discovery ↔ server-certificate
 
-/** discovery → server-certificate. The certificate of the port with TLS was read: keep it in force. */
+/** discovery → server-certificate. The certificate of the secure port was read: keep it up to date. */
 export type CertificateWatch = { type: 'certificate.watch' };
-/** server-certificate → discovery. Handshakes from now on show another one. `endsAt`: Unix time in milliseconds. */
+/** server-certificate → discovery. New handshakes use another certificate. `endsAt`: Unix time in milliseconds. */
 export type CertificateChanged = { type: 'certificate.changed'; serialNumber: string; endsAt: number };
-/** server-certificate → discovery. What there is would not do; what is shown is shown on. */
+/** server-certificate → discovery. The new certificate is invalid; the current one is kept. */
 export type CertificateRejected = { type: 'certificate.rejected'; reason: string };
 type Diagram = 'authority' | 'server-certificate';
 
@@ -69,17 +71,17 @@ export const authorityCatalogue: readonly CatalogueRow<Diagram>[] = [
   { type: 'authority.loaded', from: 'authority', to: 'discovery', diagram: 'authority', seeds: [] },
   { type: 'authority.changed', from: 'authority', to: 'discovery', diagram: 'authority', seeds: [] },
   { type: 'authority.failed', from: 'authority', to: 'discovery', diagram: 'authority', seeds: [] },
-  { type: 'rotation.order', from: 'discovery/http', to: 'authority', diagram: 'authority', seeds: [] },
+  { type: 'rotation.start', from: 'discovery/http', to: 'authority', diagram: 'authority', seeds: [] },
   { type: 'rotation.revert', from: 'discovery/http', to: 'authority', diagram: 'authority', seeds: [] },
   { type: 'rotation.taint', from: 'discovery/http', to: 'authority', diagram: 'authority', seeds: [] },
   { type: 'rotation.force', from: 'discovery/http', to: 'authority', diagram: 'authority', seeds: [] },
   { type: 'files.changed', from: 'authority/directory', to: 'authority', diagram: 'authority', seeds: [] },
   { type: 'bundle.await', from: 'authority', to: 'authority/ledger', diagram: 'authority', seeds: [] },
   { type: 'bundle.trusted', from: 'authority/ledger', to: 'authority', diagram: 'authority', seeds: [] },
-  { type: 'bundle.awaited', from: 'authority/ledger', to: 'authority', diagram: 'authority', seeds: [] },
-  { type: 'bundle.awaited', from: 'authority', to: 'discovery', diagram: 'authority', seeds: [] },
-  { type: 'leaves.await', from: 'authority', to: 'authority/ledger', diagram: 'authority', seeds: [] },
-  { type: 'leaves.ended', from: 'authority/ledger', to: 'authority', diagram: 'authority', seeds: [] },
+  { type: 'bundle.pending', from: 'authority/ledger', to: 'authority', diagram: 'authority', seeds: [] },
+  { type: 'bundle.pending', from: 'authority', to: 'discovery', diagram: 'authority', seeds: [] },
+  { type: 'leaf-certificates.await', from: 'authority', to: 'authority/ledger', diagram: 'authority', seeds: [] },
+  { type: 'leaf-certificates.ended', from: 'authority/ledger', to: 'authority', diagram: 'authority', seeds: [] },
   {
     type: 'certificate.watch',
     from: 'discovery',

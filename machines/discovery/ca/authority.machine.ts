@@ -28,43 +28,45 @@ export const authorityMachine = authoritySetup.createMachine({
   initial: 'idle',
   states: {
     idle: {
-      description: 'Not asked for yet.',
-      meta: { waitsFor: 'authority.load, which the start sends' },
+      description: 'Not started.',
+      meta: { waitsFor: 'authority.load, sent during the start' },
       on: {
-        'authority.load': 'at work',
-        'rotation.order': { description: 'There is nothing to rotate yet.' },
+        'authority.load': 'active',
+        'rotation.start': { description: 'There is no root yet.' },
         'rotation.revert': {},
         'rotation.taint': {},
         'rotation.force': {},
       },
     },
-    'at work': {
+    active: {
       invoke: [
         { id: 'ledger', src: 'workloadLedger', onError: reported() },
         {
           id: 'directory',
           src: 'watchAuthority',
-          onError: { description: 'The directory is looked at when its age is.', ...reported() },
+          onError: { description: 'The directory is also read when the age of the root is checked.', ...reported() },
         },
       ],
       on: {
-        'authority.load': { description: 'It is loaded, or being loaded.' },
-        'files.changed': { description: 'In a rotation nothing is taken over: it is looked at when that is over.' },
-        'rotation.order': { description: 'One is under way, or nothing is there to be rotated.' },
-        'rotation.revert': {
-          description: 'Nothing is under way that could be reverted, or it would lead back to a tainted root.',
+        'authority.load': { description: 'The authority is loaded already, or being loaded.' },
+        'files.changed': {
+          description: 'During a rotation the directory is ignored; it is read when the rotation ends.',
         },
-        'rotation.taint': { description: 'There is no root yet, or the one before is given out no more.' },
-        'rotation.force': { description: 'Nobody is waited for.' },
-        'bundle.trusted': { description: 'Of an earlier step.' },
-        'bundle.awaited': { actions: { type: 'reportAwaited', params: ({ event }) => event } },
-        'leaves.ended': { description: 'Of an earlier step.' },
+        'rotation.start': { description: 'A rotation is in progress, or there is no root.' },
+        'rotation.revert': {
+          description: 'No step can be reverted, or the previous root is tainted.',
+        },
+        'rotation.taint': { description: 'There is no root, or the previous root is no longer distributed.' },
+        'rotation.force': { description: 'No step waits.' },
+        'bundle.trusted': { description: 'Belongs to an earlier step.' },
+        'bundle.pending': { actions: { type: 'reportPending', params: ({ event }) => event } },
+        'leaf-certificates.ended': { description: 'Belongs to an earlier step.' },
       },
       initial: 'loading',
       states: {
         loading: {
-          description: 'What was there before the start is found: a plugged-in directory, a stored root, a journal.',
-          meta: { waitsFor: 'the reading of some files' },
+          description: 'Loads the plugged-in directory, the stored root and the journal.',
+          meta: { waitsFor: 'reading files' },
           invoke: {
             id: 'loading',
             src: 'loadAuthority',
@@ -75,8 +77,8 @@ export const authorityMachine = authoritySetup.createMachine({
               resumed('dropping'),
               {
                 guard: { type: 'isAbsent', params: ({ event }) => event.output },
-                target: 'making the first root',
-                actions: 'forgetFailures',
+                target: 'creating first root',
+                actions: 'resetFailures',
               },
               {
                 target: 'unusable',
@@ -90,46 +92,46 @@ export const authorityMachine = authoritySetup.createMachine({
           },
         },
         unusable: {
-          description: 'What is there cannot sign: nothing is signed. It is looked at again, later each time.',
+          description: 'The files contain no authority that can sign. They are read again, at increasing intervals.',
           after: { retryDelay: 'loading' },
           on: { 'files.changed': 'loading' },
         },
-        'making the first root': {
-          description: 'Nobody trusts any root yet, or every one that was trusted has ended.',
-          meta: { waitsFor: 'a key, and the disk' },
+        'creating first root': {
+          description: 'There is no root, or every known root has expired.',
+          meta: { waitsFor: 'generating a key and writing it to disk' },
           invoke: {
             id: 'preparing',
             src: 'prepareRoot',
-            onDone: { target: 'steady', actions: [{ type: 'begin', params: ({ event }) => event.output }] },
+            onDone: { target: 'steady', actions: [{ type: 'recordFirst', params: ({ event }) => event.output }] },
             onError: { target: 'unusable', ...failedAgain() },
           },
         },
         steady: {
-          description: 'One authority signs, and its root alone is trusted.',
+          description: 'One authority signs, and only its root is trusted.',
           initial: 'recording',
           states: {
-            recording: recording('steady', 'resting'),
-            'recording again': { after: { retryDelay: 'recording' } },
-            resting: {
+            recording: recording('steady', 'idle'),
+            'recording backoff': { after: { retryDelay: 'recording' } },
+            idle: {
               tags: 'steady',
-              description: 'The root has time.',
-              meta: { waitsFor: 'the age of the root, a changed directory, an order: this is the work' },
+              description: 'The root is not due for rotation.',
+              meta: { waitsFor: 'the age of the root, a changed directory, or an order: normal operation' },
               entry: inForce('steady'),
-              after: { checkInterval: 'looking at the age' },
+              after: { checkInterval: 'checking age' },
               on: {
-                'rotation.order': '#authority.at work.preparing',
+                'rotation.start': '#authority.active.preparing',
                 'rotation.taint': tainted(),
-                'files.changed': 'settling',
+                'files.changed': 'debouncing',
               },
             },
-            settling: {
-              description: 'Somebody is writing the directory; the delay counts from the first event.',
-              after: { settleTime: 'reading the directory' },
-              on: { 'files.changed': {}, 'rotation.order': {}, 'rotation.taint': {} },
+            debouncing: {
+              description: 'The directory is being written. The delay counts from the first event.',
+              after: { debounceTime: 'reading directory' },
+              on: { 'files.changed': {}, 'rotation.start': {}, 'rotation.taint': {} },
             },
-            'reading the directory': {
-              description: 'Whether what is plugged in is another authority, and one that can sign.',
-              meta: { waitsFor: 'the reading of some files' },
+            'reading directory': {
+              description: 'Checks whether the directory has a different authority that can sign.',
+              meta: { waitsFor: 'reading files' },
               invoke: {
                 id: 'reading',
                 src: 'readCandidate',
@@ -142,22 +144,22 @@ export const authorityMachine = authoritySetup.createMachine({
                   },
                   {
                     guard: { type: 'isReplaced', params: ({ event }) => event.output },
-                    target: '#authority.at work.trusting',
-                    actions: { type: 'rememberNext', params: ({ event }) => ({ id: idIn(event.output) }) },
+                    target: '#authority.active.trusting',
+                    actions: { type: 'recordNext', params: ({ event }) => ({ id: idIn(event.output) }) },
                   },
                   {
-                    guard: { type: 'isRefused', params: ({ event }) => event.output },
+                    guard: { type: 'isRejected', params: ({ event }) => event.output },
                     target: 'waiting',
                     actions: { type: 'reportFailed', params: ({ event }) => ({ reason: reasonIn(event.output) }) },
                   },
-                  { description: 'The same: what signs goes on.', target: 'waiting' },
+                  { description: 'The authority is unchanged.', target: 'waiting' },
                 ],
                 onError: { target: 'waiting', ...reported() },
               },
-              on: { 'files.changed': 'settling' },
+              on: { 'files.changed': 'debouncing' },
             },
-            'looking at the age': {
-              meta: { waitsFor: 'a look at the clock' },
+            'checking age': {
+              meta: { waitsFor: 'the comparison with the clock' },
               invoke: {
                 id: 'age',
                 src: 'isRootDue',
@@ -165,62 +167,62 @@ export const authorityMachine = authoritySetup.createMachine({
                 onDone: [
                   {
                     guard: { type: 'isDue', params: ({ event }) => ({ isDue: event.output }) },
-                    target: '#authority.at work.preparing',
+                    target: '#authority.active.preparing',
                   },
-                  { description: 'What an event did not tell is seen now.', target: 'reading the directory' },
+                  { description: 'The directory may have changed without an event.', target: 'reading directory' },
                 ],
                 onError: { target: 'waiting', ...reported() },
               },
             },
             waiting: {
               tags: 'steady',
-              description: 'As at rest: nothing came of the last look.',
-              meta: { waitsFor: 'the age of the root, a changed directory, an order: this is the work' },
-              after: { checkInterval: 'looking at the age' },
+              description: 'As `idle`: the last check found nothing to do.',
+              meta: { waitsFor: 'the age of the root, a changed directory, or an order: normal operation' },
+              after: { checkInterval: 'checking age' },
               on: {
-                'rotation.order': '#authority.at work.preparing',
+                'rotation.start': '#authority.active.preparing',
                 'rotation.taint': tainted(),
-                'files.changed': 'settling',
+                'files.changed': 'debouncing',
               },
             },
           },
         },
         preparing: {
-          description: 'The next root is made, and stored. Nobody knows of it yet.',
-          meta: { waitsFor: 'a key, and the disk' },
+          description: 'Generates and stores the next root. It is not distributed yet.',
+          meta: { waitsFor: 'generating a key and writing it to disk' },
           invoke: {
             id: 'preparing',
             src: 'prepareRoot',
             onDone: {
               target: 'trusting',
-              actions: { type: 'rememberNext', params: ({ event }) => event.output },
+              actions: { type: 'recordNext', params: ({ event }) => event.output },
             },
             onError: {
-              description: 'The one that signs goes on.',
+              description: 'The current authority continues to sign.',
               target: 'steady.waiting',
-              actions: [reported().actions, 'forgetTaint'],
+              actions: [reported().actions, 'clearTaint'],
             },
           },
           on: { 'rotation.taint': { actions: 'taintSigner' } },
         },
         trusting: {
-          description: 'Both roots are given out; nothing is signed by the next one.',
+          description: 'Both roots are distributed; the next one signs nothing yet.',
           on: {
             'rotation.taint': {
-              description: 'Everybody renews as soon as there is something better: it is written down first.',
+              description: 'The certificates are renewed when the next root signs. The taint is recorded first.',
               target: '.recording',
               actions: 'taintSigner',
             },
           },
           initial: 'recording',
           states: {
-            recording: recording('trusting', 'spreading'),
-            'recording again': { after: { retryDelay: 'recording' } },
-            spreading: {
-              description: 'Somebody who did not know the next root would refuse what it signs.',
+            recording: recording('trusting', 'distributing'),
+            'recording backoff': { after: { retryDelay: 'recording' } },
+            distributing: {
+              description: 'A workload that does not know the next root would reject its certificates.',
               meta: {
                 waitsFor:
-                  'each workload’s word that it trusts both roots, or the end of its certificate; the debug page names who is missing',
+                  'each workload to acknowledge both roots, or its certificate to expire; the debug page lists them',
               },
               entry: [
                 ...inForce('trusting'),
@@ -228,15 +230,15 @@ export const authorityMachine = authoritySetup.createMachine({
               ],
               on: {
                 'bundle.trusted': {
-                  guard: { type: 'isThisBundle', params: ({ event }) => event },
-                  target: '#authority.at work.signing',
-                  actions: 'changeOver',
+                  guard: { type: 'isCurrentBundle', params: ({ event }) => event },
+                  target: '#authority.active.signing',
+                  actions: 'switchSigner',
                 },
-                'rotation.force': { target: '#authority.at work.signing', actions: 'changeOver' },
+                'rotation.force': { target: '#authority.active.signing', actions: 'switchSigner' },
                 'rotation.revert': {
-                  description: 'Nothing is signed by it: it is given up.',
-                  target: '#authority.at work.steady',
-                  actions: 'forgetOther',
+                  description: 'The next root has signed nothing, so it is discarded.',
+                  target: '#authority.active.steady',
+                  actions: 'clearOther',
                 },
               },
             },
@@ -246,7 +248,7 @@ export const authorityMachine = authoritySetup.createMachine({
           description: 'The new authority signs; both roots are trusted.',
           on: {
             'rotation.taint': {
-              description: 'Everybody renews now, and nobody goes back.',
+              description: 'All certificates are renewed now, and the rotation can no longer be reverted.',
               target: '.recording',
               actions: 'taintOther',
             },
@@ -254,39 +256,40 @@ export const authorityMachine = authoritySetup.createMachine({
           initial: 'recording',
           states: {
             recording: recording('signing', 'renewing'),
-            'recording again': { after: { retryDelay: 'recording' } },
+            'recording backoff': { after: { retryDelay: 'recording' } },
             renewing: {
-              description: 'Workloads renew their certificates when their time comes.',
-              meta: { waitsFor: 'the end or renewal of the last certificate of the old authority, which has one' },
-              entry: [...inForce('signing'), 'awaitLeaves'],
+              description: 'Workloads renew their certificates on schedule.',
+              meta: { waitsFor: 'the expiry or renewal of the last certificate of the previous authority' },
+              entry: [...inForce('signing'), 'awaitLeafCertificates'],
               on: {
-                'leaves.ended': {
-                  guard: { type: 'isOfOther', params: ({ event }) => event },
-                  target: '#authority.at work.dropping',
+                'leaf-certificates.ended': {
+                  guard: { type: 'isOtherAuthority', params: ({ event }) => event },
+                  target: '#authority.active.dropping',
                 },
-                'rotation.force': '#authority.at work.dropping',
+                'rotation.force': '#authority.active.dropping',
                 'rotation.revert': {
-                  guard: 'isOtherSound',
-                  description: 'The old one signs again: both are trusted. Now the new one has leaves that must end.',
-                  target: '#authority.at work.signing',
+                  guard: 'isOtherUntainted',
+                  description:
+                    'The previous authority signs again, while both are trusted. The certificates of the new one must expire.',
+                  target: '#authority.active.signing',
                   reenter: true,
-                  actions: 'changeOver',
+                  actions: 'switchSigner',
                 },
               },
             },
           },
         },
         dropping: {
-          description: 'The old root is given out no more.',
+          description: 'The previous root is no longer distributed.',
           initial: 'recording',
           states: {
-            recording: recording('dropping', 'spreading'),
-            'recording again': { after: { retryDelay: 'recording' } },
-            spreading: {
-              description: 'What the old authority has signed is over; it is no secret any more whom one trusts.',
+            recording: recording('dropping', 'distributing'),
+            'recording backoff': { after: { retryDelay: 'recording' } },
+            distributing: {
+              description: 'All certificates of the previous authority have expired or were renewed.',
               meta: {
                 waitsFor:
-                  'each workload’s word that it trusts the new root alone, or the end of its certificate; the debug page names who is missing',
+                  'each workload to acknowledge the new root alone, or its certificate to expire; the debug page lists them',
               },
               entry: [
                 ...inForce('dropping'),
@@ -294,15 +297,16 @@ export const authorityMachine = authoritySetup.createMachine({
               ],
               on: {
                 'bundle.trusted': {
-                  guard: { type: 'isOnlyOfSigner', params: ({ event }) => event },
-                  target: '#authority.at work.steady',
-                  actions: 'forgetOther',
+                  guard: { type: 'isSignerBundle', params: ({ event }) => event },
+                  target: '#authority.active.steady',
+                  actions: 'clearOther',
                 },
-                'rotation.force': { target: '#authority.at work.steady', actions: 'forgetOther' },
+                'rotation.force': { target: '#authority.active.steady', actions: 'clearOther' },
                 'rotation.revert': {
-                  guard: 'isOtherSound',
-                  description: 'Some trust the new root alone by now: the old one signs when all trust both again.',
-                  target: '#authority.at work.trusting',
+                  guard: 'isOtherUntainted',
+                  description:
+                    'Some workloads trust only the new root, so the previous one signs after all trust both again.',
+                  target: '#authority.active.trusting',
                 },
               },
             },
@@ -329,7 +333,7 @@ function idIn(candidate: Candidate): AuthorityId {
 /** A stage takes effect when it is written down. */
 function recording(stage: RotationStage, next: string) {
   return {
-    description: 'It is written down first: killed from here on, it is found again.',
+    description: 'Writes the stage to the journal, so that a restart resumes here.',
     meta: { waitsFor: 'the disk' },
     invoke: {
       id: 'journal' as const,
@@ -337,9 +341,9 @@ function recording(stage: RotationStage, next: string) {
       input: ({ context }: { context: AuthorityContext }): Journal => ({ stage, ...namedIn(context) }),
       onDone: {
         target: next,
-        actions: ['forgetFailures' as const, { type: 'reportStage' as const, params: { stage } }],
+        actions: ['resetFailures' as const, { type: 'reportStage' as const, params: { stage } }],
       },
-      onError: { description: 'What was in force stays in force.', target: 'recording again', ...failedAgain() },
+      onError: { description: 'The previous state still applies.', target: 'recording backoff', ...failedAgain() },
     },
   };
 }
@@ -380,7 +384,7 @@ function failedAgain() {
 
 /** A rotation of which everybody's renewal is a part. */
 function tainted() {
-  return { target: '#authority.at work.preparing' as const, actions: 'taintSigner' as const };
+  return { target: '#authority.active.preparing' as const, actions: 'taintSigner' as const };
 }
 
 function resumed(stage: RotationStage) {
@@ -388,6 +392,6 @@ function resumed(stage: RotationStage) {
   return {
     guard: { type: 'isStage' as const, params: ({ event }: Done) => ({ reading: event.output, stage }) },
     target: stage,
-    actions: ['forgetFailures' as const, { type: 'resume' as const, params: ({ event }: Done) => event.output }],
+    actions: ['resetFailures' as const, { type: 'restoreJournal' as const, params: ({ event }: Done) => event.output }],
   };
 }

@@ -105,7 +105,7 @@ export const authoritySetup = setup({
   },
   delays: {
     checkInterval: ({ context }) => context.checkMs,
-    settleTime: ({ context }) => context.settleMs,
+    debounceTime: ({ context }) => context.settleMs,
     retryDelay: ({ context }) => retryDelayMs(context.failures),
   },
   guards: {
@@ -114,29 +114,31 @@ export const authoritySetup = setup({
     isAbsent: (_, params: AuthorityReading) => params.outcome === 'absent',
     isRenewed: (_, params: Candidate) => params.outcome === 'renewed',
     isReplaced: (_, params: Candidate) => params.outcome === 'replaced',
-    isRefused: (_, params: Candidate) => params.outcome === 'refused',
+    isRejected: (_, params: Candidate) => params.outcome === 'refused',
     isDue: (_, params: { isDue: boolean }) => params.isDue,
-    isThisBundle: ({ context }, params: { roots: AuthorityId[] }) => sameSet(params.roots, rootsOf(context)),
-    isOnlyOfSigner: ({ context }, params: { roots: AuthorityId[] }) => sameSet(params.roots, [context.signer]),
-    isOtherSound: ({ context: { other, tainted } }) => tainted === null || other !== tainted,
-    isOfOther: ({ context }, params: { authority: AuthorityId }) => params.authority === context.other,
+    isCurrentBundle: ({ context }, params: { roots: AuthorityId[] }) => sameSet(params.roots, rootsOf(context)),
+    isSignerBundle: ({ context }, params: { roots: AuthorityId[] }) => sameSet(params.roots, [context.signer]),
+    isOtherUntainted: ({ context: { other, tainted } }) => tainted === null || other !== tainted,
+    isOtherAuthority: ({ context }, params: { authority: AuthorityId }) => params.authority === context.other,
   },
   actions: {
-    resume: assign((_, params: AuthorityReading) => (params.outcome === 'resumed' ? namedIn(params.journal) : {})),
-    begin: assign((_, params: { id: AuthorityId }) => ({ signer: params.id, other: null, tainted: null })),
-    rememberNext: assign({ other: (_, params: { id: AuthorityId }) => params.id }),
+    restoreJournal: assign((_, params: AuthorityReading) =>
+      params.outcome === 'resumed' ? namedIn(params.journal) : {},
+    ),
+    recordFirst: assign((_, params: { id: AuthorityId }) => ({ signer: params.id, other: null, tainted: null })),
+    recordNext: assign({ other: (_, params: { id: AuthorityId }) => params.id }),
     changeSigner: assign({ signer: (_, params: { id: AuthorityId }) => params.id }),
     /** The one that was prepared signs, or the one before does again. */
-    changeOver: assign({
+    switchSigner: assign({
       signer: ({ context }) => context.other ?? context.signer,
       other: ({ context }) => (context.other === null ? null : context.signer),
     }),
-    forgetOther: assign({ other: null, tainted: null }),
+    clearOther: assign({ other: null, tainted: null }),
     taintSigner: assign({ tainted: ({ context }) => context.signer }),
     taintOther: assign({ tainted: ({ context }) => context.other }),
-    forgetTaint: assign({ tainted: null }),
+    clearTaint: assign({ tainted: null }),
     countFailure: assign({ failures: ({ context }) => failedOnceMore(context.failures) }),
-    forgetFailures: assign({ failures: 0 }),
+    resetFailures: assign({ failures: 0 }),
     /** Effect: these roots are trusted here and given out, and what is not among them is forgotten. */
     publishRoots: (_, _params: { roots: AuthorityId[]; tainted: AuthorityId | null }) => {},
     /** Effect: everything is signed by this one from now on. */
@@ -145,9 +147,9 @@ export const authoritySetup = setup({
       'ledger',
       (_, params: { roots: AuthorityId[] }): BundleAwait => ({ type: 'bundle.await', roots: params.roots }),
     ),
-    awaitLeaves: sendTo(
+    awaitLeafCertificates: sendTo(
       'ledger',
-      ({ context }): LeavesAwait => ({ type: 'leaves.await', authority: context.other ?? '' }),
+      ({ context }): LeavesAwait => ({ type: 'leaf-certificates.await', authority: context.other ?? '' }),
     ),
     reportLoaded: sendParent(
       ({ context }): AuthorityLoaded => ({ type: 'authority.loaded', signer: context.signer, roots: rootsOf(context) }),
@@ -164,7 +166,7 @@ export const authoritySetup = setup({
     reportFailed: sendParent(
       (_, params: { reason: string }): AuthorityFailed => ({ type: 'authority.failed', reason: params.reason }),
     ),
-    reportAwaited: sendParent((_, params: BundleAwaited) => params),
+    reportPending: sendParent((_, params: BundleAwaited) => params),
   },
 });
 

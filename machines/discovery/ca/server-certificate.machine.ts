@@ -38,11 +38,11 @@ export const serverCertificateMachine = setup({
   },
   delays: {
     checkInterval: ({ context }) => context.checkMs,
-    settleTime: ({ context }) => context.settleMs,
+    debounceTime: ({ context }) => context.settleMs,
   },
   guards: {
-    isTaken: (_, params: CertificateReading) => params.outcome === 'taken',
-    isRefused: (_, params: CertificateReading) => params.outcome === 'refused',
+    isAccepted: (_, params: CertificateReading) => params.outcome === 'taken',
+    isRejected: (_, params: CertificateReading) => params.outcome === 'refused',
   },
   actions: {
     reportChanged: sendParent((_, params: CertificateReading): CertificateChanged => {
@@ -55,64 +55,64 @@ export const serverCertificateMachine = setup({
   },
 }).createMachine({
   id: 'server-certificate',
-  description: 'The certificate of the port with TLS.',
+  description: 'The certificate of the secure port.',
   meta: { timeline: serverCertificateTimeline },
   context: ({ input }) => input,
   initial: 'idle',
   states: {
     idle: {
-      description: 'There is no such port, or the start has not read its certificate yet.',
-      meta: { waitsFor: 'certificate.watch, which the start sends when the certificate was read' },
-      on: { 'certificate.watch': 'at work' },
+      description: 'There is no secure port, or the start has not read its certificate yet.',
+      meta: { waitsFor: 'certificate.watch, sent when the certificate was read' },
+      on: { 'certificate.watch': 'active' },
     },
-    'at work': {
-      description: 'There is one, and it is shown.',
+    active: {
+      description: 'The port has a certificate.',
       invoke: {
         id: 'files',
         src: 'watchCertificate',
         onError: {
-          description: 'The files are looked at on time all the same.',
+          description: 'The files are read periodically as well.',
           actions: { type: 'reportRejected', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
         },
       },
-      on: { 'certificate.watch': { description: 'It is watched already.' } },
-      initial: 'settled',
+      on: { 'certificate.watch': { description: 'The files are watched already.' } },
+      initial: 'unchanged',
       states: {
-        settled: {
-          description: 'Nothing has happened to the files since they were read.',
+        unchanged: {
+          description: 'The files have not changed since they were read.',
           after: { checkInterval: 'reading' },
-          on: { 'files.changed': 'settling' },
+          on: { 'files.changed': 'debouncing' },
         },
-        settling: {
-          description: 'Somebody is writing the files; the delay counts from the first event.',
-          after: { settleTime: 'reading' },
-          on: { 'files.changed': { description: 'The reading to come sees it.' } },
+        debouncing: {
+          description: 'The files are being written. The delay counts from the first event.',
+          after: { debounceTime: 'reading' },
+          on: { 'files.changed': { description: 'The pending read includes it.' } },
         },
         reading: {
-          description: 'What is shown is shown until there is another that is good.',
-          meta: { waitsFor: 'the reading of three files, or a signature' },
+          description: 'The current certificate is used until a valid one replaces it.',
+          meta: { waitsFor: 'reading three files, or a signature' },
           invoke: {
             id: 'reading',
             src: 'readCertificate',
             onDone: [
               {
-                guard: { type: 'isTaken', params: ({ event }) => event.output },
-                target: 'settled',
+                guard: { type: 'isAccepted', params: ({ event }) => event.output },
+                target: 'unchanged',
                 actions: { type: 'reportChanged', params: ({ event }) => event.output },
               },
               {
-                guard: { type: 'isRefused', params: ({ event }) => event.output },
-                target: 'settled',
+                guard: { type: 'isRejected', params: ({ event }) => event.output },
+                target: 'unchanged',
                 actions: { type: 'reportRejected', params: ({ event }) => ({ reason: reasonIn(event.output) }) },
               },
-              { target: 'settled' },
+              { target: 'unchanged' },
             ],
             onError: {
-              target: 'settled',
+              target: 'unchanged',
               actions: { type: 'reportRejected', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
             },
           },
-          on: { 'files.changed': { description: 'They are read again.', target: 'settling' } },
+          on: { 'files.changed': { description: 'The files are read again.', target: 'debouncing' } },
         },
       },
     },

@@ -13,14 +13,14 @@ export interface SharedStage {
 }
 
 /**
- * shared-authority/secret → shared-authority. The Secret has an authority that can sign. `reading`: which reading it is, for the effects have the
- * keys. `fits`: its root is one of those that are given out here, and the root of what signs here is one of those that it gives out.
+ * shared-authority/secret → shared-authority. The Secret has an authority that can sign. `reading`: number of the read, by which
+ * the effects find the keys. `fits`: its root is distributed here, and it distributes the root of the current signer.
  */
 export type SharedAuthorityRead = { type: 'shared-authority.read'; reading: number; fits: boolean } & SharedStage;
-/** shared-authority/secret → shared-authority. All Secrets are known, and there is none with an authority. */
+/** shared-authority/secret → shared-authority. All Secrets are known, and no Secret has an authority. */
 export type SharedAuthorityAbsent = { type: 'shared-authority.absent' };
-/** shared-authority/secret → shared-authority. There is one, and what it has cannot sign. */
-export type SharedAuthorityRefused = { type: 'shared-authority.refused'; reason: string };
+/** shared-authority/secret → shared-authority. The authority in the Secret cannot sign. */
+export type SharedAuthorityRefused = { type: 'shared-authority.unusable'; reason: string };
 
 export type SharedAuthorityReport = SharedAuthorityRead | SharedAuthorityAbsent | SharedAuthorityRefused;
 
@@ -31,9 +31,9 @@ const rows = (from: string, to: string, types: readonly string[]): CatalogueRow<
   types.map((type) => ({ type, from, to, diagram, seeds: [] }));
 
 const reports: readonly SharedAuthorityReport['type'][] = [
-  ...(['shared-authority.read', 'shared-authority.absent', 'shared-authority.refused'] as const),
+  ...(['shared-authority.read', 'shared-authority.absent', 'shared-authority.unusable'] as const),
 ];
-const told = ['authority.loaded', 'authority.changed', 'authority.failed', 'shared-authority.awaited'];
+const told = ['authority.loaded', 'authority.changed', 'authority.failed', 'shared-authority.pending'];
 
 export const sharedAuthorityCatalogue: readonly CatalogueRow<Diagram>[] = [
   ...rows('discovery', 'shared-authority', ['spawn', 'authority.load']),

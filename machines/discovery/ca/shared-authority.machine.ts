@@ -32,7 +32,7 @@ interface SharedAuthorityContext extends SharedAuthorityInput {
 const answerMs = 10_000;
 
 type Created = { event: { output: Creation } };
-const isFailed = { type: 'isFailed' as const, params: ({ event }: Created) => event.output };
+const isFailed = { type: 'hasFailed' as const, params: ({ event }: Created) => event.output };
 
 /**
  * The authority that all replicas of a control plane share, as one of them has it: a Secret of their namespace. Whoever finds none makes it, and
@@ -54,22 +54,22 @@ export const sharedAuthorityMachine = setup({
   },
   delays: {
     checkInterval: ({ context }) => context.checkMs,
-    stageSettled: leastStageMs,
-    answerLimit: answerMs,
+    minStageTime: leastStageMs,
+    responseLimit: answerMs,
     retryDelay: ({ context }) => retryDelayMs(context.failures),
   },
   guards: {
-    isFailed: (_, params: Creation) => params.outcome === 'failed',
-    mayFollow: ({ context }, params: SharedAuthorityRead) => mayFollow(context.known, params),
+    hasFailed: (_, params: Creation) => params.outcome === 'failed',
+    canAdopt: ({ context }, params: SharedAuthorityRead) => mayFollow(context.known, params),
   },
   actions: {
-    remember: assign({ known: (_, params: SharedAuthorityRead) => stageOf(params), failures: 0 }),
+    recordStage: assign({ known: (_, params: SharedAuthorityRead) => stageOf(params), failures: 0 }),
     countFailure: assign({ failures: ({ context }) => failedOnceMore(context.failures) }),
-    forgetFailures: assign({ failures: 0 }),
+    resetFailures: assign({ failures: 0 }),
     /** Effect: what was read counts from now on: who signs, and which roots are given out. */
-    adopt: (_, _params: { reading: number }) => {},
+    applyAuthority: (_, _params: { reading: number }) => {},
     /** Effect: the replica that leads looks whether something is to be written. */
-    lookForDue: () => {},
+    checkRotation: () => {},
     reportLoaded: sendParent(({ context }): AuthorityLoaded => {
       const { signer, roots } = changed(context);
       return { type: 'authority.loaded', signer, roots };
@@ -78,9 +78,9 @@ export const sharedAuthorityMachine = setup({
     reportFailed: sendParent(
       (_, params: { reason: string }): AuthorityFailed => ({ type: 'authority.failed', reason: params.reason }),
     ),
-    reportAwaited: sendParent(
+    reportPending: sendParent(
       (_, params: { reason: string }): SharedAuthorityAwaited => ({
-        type: 'shared-authority.awaited',
+        type: 'shared-authority.pending',
         reason: params.reason,
       }),
     ),
@@ -93,79 +93,79 @@ export const sharedAuthorityMachine = setup({
   initial: 'idle',
   states: {
     idle: {
-      description: 'Not asked for yet.',
-      meta: { waitsFor: 'authority.load, which the start sends' },
-      on: { 'authority.load': 'at work' },
+      description: 'Not started.',
+      meta: { waitsFor: 'authority.load, sent during the start' },
+      on: { 'authority.load': 'active' },
     },
-    'at work': {
+    active: {
       invoke: { id: 'secret', src: 'followSecret' },
-      on: { 'authority.load': { description: 'It is looked for, or there.' } },
-      initial: 'looking for it',
+      on: { 'authority.load': { description: 'The authority is loaded already, or being loaded.' } },
+      initial: 'reading Secret',
       states: {
-        'looking for it': {
-          description: 'Whether there is an authority, and one that can sign.',
-          meta: { waitsFor: 'the API server, or somebody who mends the Secret; /ready says so' },
+        'reading Secret': {
+          description: 'Waits for a Secret with an authority that can sign.',
+          meta: { waitsFor: 'the API server, or a correction of the Secret; /ready reports it' },
           on: {
             'shared-authority.read': found(),
-            'shared-authority.absent': 'making it',
-            'shared-authority.refused': awaited(),
+            'shared-authority.absent': 'creating Secret',
+            'shared-authority.unusable': awaited(),
           },
         },
-        'making it': {
-          description: 'There is none. Others may be making one at this moment: the first one counts.',
-          meta: { waitsFor: 'a key, and the answer of the API server, which has a limit' },
+        'creating Secret': {
+          description:
+            'There is no Secret. Another replica may be creating it at the same time; the first one applies.',
+          meta: { waitsFor: 'a key, and the response of the API server, which has a limit' },
           invoke: {
             id: 'creation',
             src: 'createSecret',
             input: { anew: true },
             onDone: [
-              { guard: isFailed, target: 'resting', ...failedAgain() },
-              { target: 'expecting it', actions: 'forgetFailures' },
+              { guard: isFailed, target: 'backing off', ...failedAgain() },
+              { target: 'awaiting Secret', actions: 'resetFailures' },
             ],
-            onError: { target: 'resting', ...brokenAgain() },
+            onError: { target: 'backing off', ...brokenAgain() },
           },
           on: {
             'shared-authority.read': found(),
             'shared-authority.absent': {},
-            'shared-authority.refused': { target: 'looking for it', ...awaited() },
+            'shared-authority.unusable': { target: 'reading Secret', ...awaited() },
           },
         },
-        'expecting it': {
-          description: 'There is one by now. What counts is what is read.',
-          after: { answerLimit: 'making it' },
+        'awaiting Secret': {
+          description: 'A Secret exists. Only what is read from it applies.',
+          after: { responseLimit: 'creating Secret' },
           on: {
             'shared-authority.read': found(),
             'shared-authority.absent': {},
-            'shared-authority.refused': { target: 'looking for it', ...awaited() },
+            'shared-authority.unusable': { target: 'reading Secret', ...awaited() },
           },
         },
-        resting: {
-          description: 'The API server did not take it.',
-          after: { retryDelay: 'making it' },
+        'backing off': {
+          description: 'The API server rejected the Secret.',
+          after: { retryDelay: 'creating Secret' },
           on: {
             'shared-authority.read': found(),
             'shared-authority.absent': {},
-            'shared-authority.refused': { target: 'looking for it', ...awaited() },
+            'shared-authority.unusable': { target: 'reading Secret', ...awaited() },
           },
         },
-        'in force': {
-          description:
-            'It signs, and whatever happens to the Secret, it goes on until there is another that may follow.',
+        signing: {
+          description: 'The authority signs until a Secret with an acceptable successor is read.',
           on: {
             'shared-authority.read': [
               {
-                guard: { type: 'mayFollow', params: ({ event }) => event },
-                target: '.just read',
+                guard: { type: 'canAdopt', params: ({ event }) => event },
+                target: '.recently read',
                 actions: [
-                  { type: 'adopt', params: ({ event: { reading } }) => ({ reading }) },
-                  { type: 'remember', params: ({ event }) => event },
+                  { type: 'applyAuthority', params: ({ event: { reading } }) => ({ reading }) },
+                  { type: 'recordStage', params: ({ event }) => event },
                   'reportChanged',
-                  'lookForDue',
+                  'checkRotation',
                 ],
               },
               {
-                description: 'The replica that leads makes a rotation to it of it.',
-                target: '.just read',
+                description: 'The leader starts a rotation to the other root.',
+                target: '.recently read',
                 actions: [
                   {
                     type: 'reportFailed',
@@ -174,48 +174,48 @@ export const sharedAuthorityMachine = setup({
                         'the Secret has another root than those that were given out: nothing is signed by it before all trust it',
                     },
                   },
-                  'lookForDue',
+                  'checkRotation',
                 ],
               },
             ],
-            'shared-authority.refused': {
-              target: '.just read',
+            'shared-authority.unusable': {
+              target: '.recently read',
               actions: { type: 'reportFailed', params: ({ event: { reason } }) => ({ reason }) },
             },
             'shared-authority.absent': {
-              target: '.putting it back',
+              target: '.restoring Secret',
               actions: { type: 'reportFailed', params: { reason: 'the Secret is gone: it is put back' } },
             },
           },
-          initial: 'just read',
+          initial: 'recently read',
           states: {
-            'just read': {
+            'recently read': {
               description: 'Other replicas may not have read it yet.',
-              after: { stageSettled: { target: 'at rest', actions: 'lookForDue' } },
+              after: { minStageTime: { target: 'idle', actions: 'checkRotation' } },
             },
-            'at rest': {
+            idle: {
               tags: 'steady',
-              description: 'All that follow have read it.',
-              after: { checkInterval: { target: 'at rest', reenter: true, actions: 'lookForDue' } },
+              description: 'All replicas have read it.',
+              after: { checkInterval: { target: 'idle', reenter: true, actions: 'checkRotation' } },
             },
-            'putting it back': {
-              description: 'A replica that starts now would make another root.',
-              meta: { waitsFor: 'the answer of the API server, which has a limit' },
+            'restoring Secret': {
+              description: 'A replica that starts now would create another root.',
+              meta: { waitsFor: 'the response of the API server, which has a limit' },
               invoke: {
                 id: 'creation',
                 src: 'createSecret',
                 input: { anew: false },
                 onDone: [
-                  { guard: isFailed, target: 'not put back', ...failedAgain('reportFailed') },
-                  { target: 'just read', actions: 'forgetFailures' },
+                  { guard: isFailed, target: 'restore backoff', ...failedAgain('reportFailed') },
+                  { target: 'recently read', actions: 'resetFailures' },
                 ],
-                onError: { target: 'not put back', ...brokenAgain('reportFailed') },
+                onError: { target: 'restore backoff', ...brokenAgain('reportFailed') },
               },
               on: { 'shared-authority.absent': {} },
             },
-            'not put back': {
-              description: 'The API server did not take it.',
-              after: { retryDelay: 'putting it back' },
+            'restore backoff': {
+              description: 'The API server rejected the Secret.',
+              after: { retryDelay: 'restoring Secret' },
               on: { 'shared-authority.absent': {} },
             },
           },
@@ -238,31 +238,31 @@ function changed({ known }: SharedAuthorityContext): AuthorityChanged {
 function found() {
   type Found = { event: SharedAuthorityRead };
   return {
-    target: 'in force' as const,
+    target: 'signing' as const,
     actions: [
-      { type: 'adopt' as const, params: ({ event: { reading } }: Found) => ({ reading }) },
-      { type: 'remember' as const, params: ({ event }: Found) => event },
+      { type: 'applyAuthority' as const, params: ({ event: { reading } }: Found) => ({ reading }) },
+      { type: 'recordStage' as const, params: ({ event }: Found) => event },
       'reportChanged' as const,
       'reportLoaded' as const,
-      'lookForDue' as const,
+      'checkRotation' as const,
     ],
   };
 }
 
 function awaited() {
   type Refused = { event: { reason: string } };
-  return { actions: { type: 'reportAwaited' as const, params: ({ event: { reason } }: Refused) => ({ reason }) } };
+  return { actions: { type: 'reportPending' as const, params: ({ event: { reason } }: Refused) => ({ reason }) } };
 }
 
-type Told = 'reportAwaited' | 'reportFailed';
+type Told = 'reportPending' | 'reportFailed';
 
-function failedAgain(type: Told = 'reportAwaited') {
+function failedAgain(type: Told = 'reportPending') {
   const params = ({ event: { output } }: Created) => ({ reason: output.outcome === 'failed' ? output.reason : '' });
   return { actions: ['countFailure' as const, { type, params }] };
 }
 
 /** The effect has a bug: as if the API server had refused it. */
-function brokenAgain(type: Told = 'reportAwaited') {
+function brokenAgain(type: Told = 'reportPending') {
   const params = ({ event }: { event: { error: unknown } }) => ({ reason: reasonOf(event.error) });
   return { actions: ['countFailure' as const, { type, params }] };
 }

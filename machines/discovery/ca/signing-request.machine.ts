@@ -59,40 +59,40 @@ export const signingRequestMachine = setup({
     removeRequest: promiseEffect<void, undefined>('removeRequest'),
   },
   delays: {
-    answerLimit: ({ context }) => context.limitMs,
+    responseLimit: ({ context }) => context.limitMs,
     pollInterval: ({ context }) => Math.min(shortestPollMs * context.readings, longestPollMs),
     removalLimit: removalMs,
   },
   guards: {
     approves: ({ context }) => context.approves,
-    isFailed: (_, params: RequestStep) => params.outcome === 'failed',
+    hasFailed: (_, params: RequestStep) => params.outcome === 'failed',
     isIssued: (_, params: RequestReading) => params.outcome === 'issued',
-    isRefused: (_, params: RequestReading) => params.outcome === 'refused',
+    isRejected: (_, params: RequestReading) => params.outcome === 'refused',
   },
   actions: {
-    rememberFailure: assign({
+    recordFailure: assign({
       result: (_, params: { reason: string }) => ({ outcome: 'failed' as const, reason: params.reason }),
     }),
-    rememberRefusal: assign({
+    recordRejection: assign({
       result: (_, params: { reason: string }) => ({ outcome: 'refused' as const, reason: params.reason }),
     }),
-    rememberSuccess: assign({ result: { outcome: 'issued' as const } }),
-    rememberReading: assign({
+    recordSuccess: assign({ result: { outcome: 'issued' as const } }),
+    recordReading: assign({
       readings: ({ context }) => context.readings + 1,
       unknown: (_, params: RequestReading) => (params.outcome === 'unknown' ? params.reason : ''),
     }),
-    rememberSilence: assign({
+    recordTimeout: assign({
       result: ({ context: { limitMs, unknown } }) => ({
         outcome: 'failed' as const,
         reason: `there is no certificate after ${limitMs / 1_000} s${unknown === '' ? '' : `: ${unknown}`}`,
       }),
     }),
     /** Effect: whoever waits is told; what is left concerns nobody. */
-    settle: (_, _params: SigningRequestOutput) => {},
+    reportResult: (_, _params: SigningRequestOutput) => {},
   },
 }).createMachine({
   id: 'signing-request',
-  description: 'A certificate that the signer of a cluster is asked for.',
+  description: 'A certificate that is requested from a signer of the cluster.',
   meta: { timeline: noLane },
   context: ({ input }) => ({
     ...input,
@@ -101,70 +101,70 @@ export const signingRequestMachine = setup({
     readings: 0,
   }),
   output: ({ context }) => context.result,
-  initial: 'asking',
+  initial: 'requesting',
   states: {
-    asking: {
-      description: 'Until there is a certificate, or there will be none.',
-      after: { answerLimit: { target: 'told', actions: 'rememberSilence' } },
-      initial: 'making',
+    requesting: {
+      description: 'Until the certificate is issued, or the request fails.',
+      after: { responseLimit: { target: 'removing', actions: 'recordTimeout' } },
+      initial: 'creating',
       states: {
-        making: {
-          description: 'The request becomes an object.',
-          meta: { waitsFor: 'the answer of the API server; the whole of it has a limit' },
+        creating: {
+          description: 'Creates the CertificateSigningRequest.',
+          meta: { waitsFor: 'the response of the API server; the whole request has a limit' },
           invoke: {
             id: 'creation',
             src: 'createRequest',
             onDone: [
-              failedTo('#signing-request.told'),
+              failedTo('#signing-request.removing'),
               { guard: 'approves', target: 'approving' },
               { target: 'reading' },
             ],
-            onError: brokenTo('#signing-request.told'),
+            onError: brokenTo('#signing-request.removing'),
           },
         },
         approving: {
-          meta: { waitsFor: 'the answer of the API server; the whole of it has a limit' },
+          meta: { waitsFor: 'the response of the API server; the whole request has a limit' },
           invoke: {
             id: 'approval',
             src: 'approveRequest',
-            onDone: [failedTo('#signing-request.told'), { target: 'reading' }],
-            onError: brokenTo('#signing-request.told'),
+            onDone: [failedTo('#signing-request.removing'), { target: 'reading' }],
+            onError: brokenTo('#signing-request.removing'),
           },
         },
         reading: {
-          meta: { waitsFor: 'the answer of the API server; the whole of it has a limit' },
+          meta: { waitsFor: 'the response of the API server; the whole request has a limit' },
           invoke: {
             id: 'reading',
             src: 'readRequest',
             onDone: [
               {
                 guard: { type: 'isIssued', params: ({ event }) => event.output },
-                target: '#signing-request.told',
-                actions: 'rememberSuccess',
+                target: '#signing-request.removing',
+                actions: 'recordSuccess',
               },
               {
-                guard: { type: 'isRefused', params: ({ event }) => event.output },
-                target: '#signing-request.told',
-                actions: { type: 'rememberRefusal', params: ({ event }) => ({ reason: reasonIn(event.output) }) },
+                guard: { type: 'isRejected', params: ({ event }) => event.output },
+                target: '#signing-request.removing',
+                actions: { type: 'recordRejection', params: ({ event }) => ({ reason: reasonIn(event.output) }) },
               },
-              { target: 'resting', actions: { type: 'rememberReading', params: ({ event }) => event.output } },
+              { target: 'waiting', actions: { type: 'recordReading', params: ({ event }) => event.output } },
             ],
-            onError: brokenTo('#signing-request.told'),
+            onError: brokenTo('#signing-request.removing'),
           },
         },
-        resting: {
+        waiting: {
           description: 'The signer has not signed yet.',
           after: { pollInterval: 'reading' },
         },
       },
     },
-    told: {
-      description: 'Whoever waits knows. The object goes; where it cannot be removed, Kubernetes does it in an hour.',
-      entry: { type: 'settle', params: ({ context }) => context.result },
-      after: { removalLimit: 'over' },
-      invoke: { id: 'removal', src: 'removeRequest', onDone: 'over', onError: 'over' },
+    removing: {
+      description: 'The result is reported. If the object cannot be removed, Kubernetes removes it after an hour.',
+      entry: { type: 'reportResult', params: ({ context }) => context.result },
+      after: { removalLimit: 'finished' },
+      invoke: { id: 'removal', src: 'removeRequest', onDone: 'finished', onError: 'finished' },
     },
-    over: { type: 'final' },
+    finished: { type: 'final' },
   },
 });
 
@@ -174,7 +174,7 @@ const ownRow = (type: string, to: string): CatalogueRow<typeof diagram> => ({
 });
 export const signingRequestCatalogue: readonly CatalogueRow<typeof diagram>[] = [
   ...['creation', 'approval', 'reading', 'removal'].map((step) => ownRow('spawn', `signing-request-N/${step}`)),
-  ...['answerLimit', 'pollInterval', 'removalLimit'].map((timer) => ownRow(`timer ${timer}`, 'signing-request-N')),
+  ...['responseLimit', 'pollInterval', 'removalLimit'].map((timer) => ownRow(`timer ${timer}`, 'signing-request-N')),
 ];
 
 function reasonIn(reading: RequestReading): string {
@@ -184,10 +184,10 @@ function reasonIn(reading: RequestReading): string {
 function failedTo<const Target extends string>(target: Target) {
   type Done = { event: { output: RequestStep } };
   return {
-    guard: { type: 'isFailed' as const, params: ({ event }: Done) => event.output },
+    guard: { type: 'hasFailed' as const, params: ({ event }: Done) => event.output },
     target,
     actions: {
-      type: 'rememberFailure' as const,
+      type: 'recordFailure' as const,
       params: ({ event: { output } }: Done) => ({ reason: output.outcome === 'failed' ? output.reason : '' }),
     },
   };
@@ -196,5 +196,5 @@ function failedTo<const Target extends string>(target: Target) {
 /** The effect has a bug. */
 function brokenTo<const Target extends string>(target: Target) {
   const params = ({ event }: { event: { error: unknown } }) => ({ reason: reasonOf(event.error) });
-  return { target, actions: { type: 'rememberFailure' as const, params } };
+  return { target, actions: { type: 'recordFailure' as const, params } };
 }

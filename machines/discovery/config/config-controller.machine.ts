@@ -119,15 +119,15 @@ export const configControllerMachine = setup({
   },
   delays: { retryDelay: ({ context }) => retryDelayMs(context.failures) },
   guards: {
-    leavesNoSource: ({ context }, { sources }: { sources: string[] }) =>
+    removesAllSources: ({ context }, { sources }: { sources: string[] }) =>
       sources.length === 0 && context.sources.length > 0,
-    allAreRead: ({ context }) => unreadOf(context).length === 0,
-    somethingWasRead: ({ context }) => context.outdated,
+    areAllRead: ({ context }) => unreadOf(context).length === 0,
+    isOutdated: ({ context }) => context.outdated,
   },
   actions: {
-    askForSources: sendTo('sources', { type: 'sources.list' } satisfies SourcesList),
+    requestSources: sendTo('sources', { type: 'sources.list' } satisfies SourcesList),
     /** Sources that came get an actor each. What nobody needs any more is stopped. */
-    follow: enqueueActions(({ context, enqueue }, params: { sources: string[] }) => {
+    reconcileSources: enqueueActions(({ context, enqueue }, params: { sources: string[] }) => {
       let { started } = context;
       const asked = params.sources.map((source): KnownSource => {
         const known = context.sources.find((one) => one.source === source);
@@ -142,29 +142,29 @@ export const configControllerMachine = setup({
       for (const { name } of without(context.sources, sources)) enqueue.stopChild(name);
       enqueue.assign({ sources, started, outdated: true });
     }),
-    noteRead: enqueueActions(({ context, enqueue }, { source }: { source: string }) => {
+    recordRead: enqueueActions(({ context, enqueue }, { source }: { source: string }) => {
       const sources = needed(context.sources.map((one) => (one.source === source ? { ...one, read: true } : one)));
       for (const { name } of without(context.sources, sources)) enqueue.stopChild(name);
       enqueue.assign({ sources, outdated: true });
     }),
     /** What is wrong with it is said when all are put together. */
-    noteMissing: assign({ outdated: true }),
-    takeReadings: assign({ outdated: false }),
+    markOutdated: assign({ outdated: true }),
+    markCurrent: assign({ outdated: false }),
     /** `/ready` says what is missing. */
-    reportAwaited: enqueueActions(({ context, enqueue }) => {
+    reportUnread: enqueueActions(({ context, enqueue }) => {
       const sources = unreadOf(context);
       if (sources.length > 0) {
-        enqueue.sendParent({ type: 'configs.awaited', sources } satisfies ConfigsAwaited);
+        enqueue.sendParent({ type: 'configs.pending', sources } satisfies ConfigsAwaited);
       }
     }),
     /** What is in force stays in force meanwhile; a person should know why what they named does not count yet. */
     reportPending: enqueueActions(({ context, enqueue }) => {
       const sources = unreadOf(context);
       if (sources.length > 0) {
-        enqueue.sendParent({ type: 'sources.awaited', sources } satisfies SourcesAwaited);
+        enqueue.sendParent({ type: 'sources.pending', sources } satisfies SourcesAwaited);
       }
     }),
-    rememberVersion: assign({
+    recordVersion: assign({
       version: ({ context }, params: { reading: ConfigReading }) =>
         params.reading.outcome === 'read' ? params.reading.version : context.version,
     }),
@@ -190,7 +190,7 @@ export const configControllerMachine = setup({
         enqueue.sendParent({ type: 'config.recovered', places: reading.recovered } satisfies ConfigRecovered);
       }
     }),
-    reportBroken: sendParent(
+    reportSourceFailed: sendParent(
       (_, { source, reason }: { source: string; reason: string }): ConfigsRejected => ({
         type: 'configs.rejected',
         problems: [{ severity: 'error', place: { source }, object: '', field: '', message: reason }],
@@ -202,14 +202,14 @@ export const configControllerMachine = setup({
         problems: [aboutList('no source is named any more; those that were named stay in force until the next start')],
       }),
     ),
-    reportRefused: sendParent(
+    reportRejected: sendParent(
       (_, { reason }: { reason: string }): ConfigsRejected => ({
         type: 'configs.rejected',
         problems: [aboutList(reason)],
       }),
     ),
     /** Of objects that change together with services, the service registry requests the push, when it has computed the services. */
-    announceChanges: enqueueActions(({ context, enqueue }, params: { reading: ConfigReading }) => {
+    publishChanges: enqueueActions(({ context, enqueue }, params: { reading: ConfigReading }) => {
       const changes = params.reading.outcome === 'read' ? params.reading.changes : [];
       const forServices = changes.filter(({ key }) => serviceKinds.includes(kindOf(key)));
       const forKeys = changes.filter(({ key }) => keyKinds.includes(kindOf(key)));
@@ -239,7 +239,7 @@ export const configControllerMachine = setup({
       }
     }),
     countFailure: assign({ failures: ({ context }) => failedOnceMore(context.failures) }),
-    forgetFailures: assign({ failures: 0 }),
+    resetFailures: assign({ failures: 0 }),
   },
 }).createMachine({
   id: 'config-controller',
@@ -251,82 +251,82 @@ export const configControllerMachine = setup({
     id: 'sources',
     src: 'listSources',
     onError: {
-      description: 'A fault of ours; the sources that there are stay.',
-      actions: { type: 'reportRefused', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
+      description: 'An internal error; the sources are kept.',
+      actions: { type: 'reportRejected', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
     },
   },
   on: {
-    'configs.load': { description: 'They are being loaded already.' },
-    'mesh.changed': { description: 'It may name other sources.', actions: 'askForSources' },
+    'configs.load': { description: 'The sources are loaded already.' },
+    'mesh.changed': { description: 'The mesh configuration may name other sources.', actions: 'requestSources' },
     'sources.listed': [
       {
-        description: 'A file that was emptied by mistake takes nothing from anybody.',
-        guard: { type: 'leavesNoSource', params: ({ event }) => event },
+        description: 'A file emptied by accident does not delete all configuration.',
+        guard: { type: 'removesAllSources', params: ({ event }) => event },
         actions: 'reportNoSource',
       },
-      { actions: [{ type: 'follow', params: ({ event }) => event }, 'reportPending'] },
+      { actions: [{ type: 'reconcileSources', params: ({ event }) => event }, 'reportPending'] },
     ],
-    'sources.refused': {
-      description: 'One cannot be what is meant: the sources that there are stay.',
-      actions: { type: 'reportRefused', params: ({ event }) => event },
+    'sources.rejected': {
+      description: 'An address is invalid: the sources are kept.',
+      actions: { type: 'reportRejected', params: ({ event }) => event },
     },
-    'source.read': { actions: { type: 'noteRead', params: ({ event }) => event } },
+    'source.read': { actions: { type: 'recordRead', params: ({ event }) => event } },
     'source.missing': {
-      description: 'What it had stays in force; it is told what is wrong. One that never was there is awaited.',
-      actions: 'noteMissing',
+      description: 'Its last objects still apply, and the error is reported. A source that was never read is pending.',
+      actions: 'markOutdated',
     },
     'source.failed': {
-      description: 'What it had stays in force; it is tried again.',
-      actions: { type: 'reportBroken', params: ({ event }) => event },
+      description: 'Its last objects still apply. It is read again.',
+      actions: { type: 'reportSourceFailed', params: ({ event }) => event },
     },
   },
   states: {
     idle: {
-      description: 'Not asked for yet.',
-      meta: { waitsFor: 'configs.load, which the start sends' },
+      description: 'Not started.',
+      meta: { waitsFor: 'configs.load, sent during the start' },
       on: {
-        'configs.load': 'finding sources',
-        'mesh.changed': { description: 'The sources are not found yet.' },
+        'configs.load': 'listing sources',
+        'mesh.changed': { description: 'The sources are not listed yet.' },
       },
     },
-    'finding sources': {
-      description: 'Which sources there are is not known.',
-      meta: { waitsFor: 'an effect of ours, which answers at once' },
-      entry: 'askForSources',
+    'listing sources': {
+      description: 'The sources are not known yet.',
+      meta: { waitsFor: 'the list of sources, which comes at once' },
+      entry: 'requestSources',
       on: {
         'sources.listed': {
           target: 'awaiting first lists',
-          actions: { type: 'follow', params: ({ event }) => event },
+          actions: { type: 'reconcileSources', params: ({ event }) => event },
         },
-        'sources.refused': {
-          target: 'nothing in force',
+        'sources.rejected': {
+          target: 'no configuration',
           actions: { type: 'reportFailed', params: ({ event }) => event },
         },
       },
     },
     'awaiting first lists': {
       description:
-        'A source has not been read. Proxies would take what is missing for gone: nothing is told of any before that.',
-      meta: { waitsFor: 'the first reading of each source; /ready names those that are missing' },
-      entry: 'reportAwaited',
-      always: { guard: 'allAreRead', target: 'joining first lists' },
+        'A source has not been read. Proxies would treat its objects as deleted, so nothing is published yet.',
+      meta: { waitsFor: 'the first read of each source; /ready lists the missing ones' },
+      entry: 'reportUnread',
+      always: { guard: 'areAllRead', target: 'merging first lists' },
       on: {
-        'sources.listed': { actions: [{ type: 'follow', params: ({ event }) => event }, 'reportAwaited'] },
-        'source.read': { actions: [{ type: 'noteRead', params: ({ event }) => event }, 'reportAwaited'] },
+        'sources.listed': { actions: [{ type: 'reconcileSources', params: ({ event }) => event }, 'reportUnread'] },
+        'source.read': { actions: [{ type: 'recordRead', params: ({ event }) => event }, 'reportUnread'] },
         'source.missing': {
-          target: 'nothing in force',
+          target: 'no configuration',
           actions: { type: 'reportFailed', params: ({ event }) => event },
         },
       },
     },
-    'nothing in force': {
-      description: 'Nobody knows what to serve: an empty configuration would take everything from everyone.',
+    'no configuration': {
+      description: 'The configuration is unknown. An empty one would remove everything from all proxies.',
       meta: { waitsFor: 'the end of the program' },
     },
-    'joining first lists': {
-      description: 'What the sources have is put together for the first time.',
-      meta: { waitsFor: 'a computation of ours; /ready says so' },
-      entry: 'takeReadings',
+    'merging first lists': {
+      description: 'Merges the objects of all sources for the first time.',
+      meta: { waitsFor: 'a computation; /ready reports it' },
+      entry: 'markCurrent',
       invoke: {
         id: 'joining',
         src: 'joinSources',
@@ -334,27 +334,27 @@ export const configControllerMachine = setup({
         onDone: {
           target: 'current',
           actions: [
-            { type: 'rememberVersion', params: ({ event }) => ({ reading: event.output }) },
+            { type: 'recordVersion', params: ({ event }) => ({ reading: event.output }) },
             { type: 'reportProblems', params: ({ event }) => ({ reading: event.output }) },
             { type: 'reportSynced', params: ({ event }) => ({ reading: event.output }) },
           ],
         },
         onError: {
-          description: 'A fault of ours, before there is anything to go on with.',
-          target: 'nothing in force',
+          description: 'An internal error, and there is no earlier configuration.',
+          target: 'no configuration',
           actions: { type: 'reportFailed', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
         },
       },
     },
     current: {
-      description: 'What is in force is what the sources say.',
-      meta: { waitsFor: 'a change of a source, or other sources: this is the work' },
-      always: { guard: 'somethingWasRead', target: 'joining' },
+      description: 'The merged objects are up to date.',
+      meta: { waitsFor: 'a change of a source or of the list of sources: normal operation' },
+      always: { guard: 'isOutdated', target: 'merging' },
     },
-    joining: {
-      description: 'What the sources have is put together. What was put together before is in force.',
-      meta: { waitsFor: 'a computation of ours; the last objects are in force' },
-      entry: 'takeReadings',
+    merging: {
+      description: 'Merges the objects of all sources. The previous result still applies.',
+      meta: { waitsFor: 'a computation; the last objects still apply' },
+      entry: 'markCurrent',
       invoke: {
         id: 'joining',
         src: 'joinSources',
@@ -362,17 +362,17 @@ export const configControllerMachine = setup({
         onDone: {
           target: 'current',
           actions: [
-            'forgetFailures',
-            { type: 'rememberVersion', params: ({ event }) => ({ reading: event.output }) },
+            'resetFailures',
+            { type: 'recordVersion', params: ({ event }) => ({ reading: event.output }) },
             { type: 'reportProblems', params: ({ event }) => ({ reading: event.output }) },
-            { type: 'announceChanges', params: ({ event }) => ({ reading: event.output }) },
+            { type: 'publishChanges', params: ({ event }) => ({ reading: event.output }) },
           ],
         },
         onError: {
           target: 'backing off',
           actions: [
             {
-              type: 'reportBroken',
+              type: 'reportSourceFailed',
               params: ({ context, event }) => ({ source: namesOf(context), reason: reasonOf(event.error) }),
             },
             'countFailure',
@@ -382,15 +382,15 @@ export const configControllerMachine = setup({
     },
     'backing off': {
       description:
-        'What the sources have could not be put together. It is tried again, later each time, and with the next change.',
-      after: { retryDelay: 'joining' },
+        'The objects could not be merged. The merge is repeated, at increasing intervals and at the next change.',
+      after: { retryDelay: 'merging' },
       on: {
         'sources.listed': [
-          { guard: { type: 'leavesNoSource', params: ({ event }) => event }, actions: 'reportNoSource' },
-          { target: 'joining', actions: [{ type: 'follow', params: ({ event }) => event }, 'reportPending'] },
+          { guard: { type: 'removesAllSources', params: ({ event }) => event }, actions: 'reportNoSource' },
+          { target: 'merging', actions: [{ type: 'reconcileSources', params: ({ event }) => event }, 'reportPending'] },
         ],
-        'source.read': { target: 'joining', actions: { type: 'noteRead', params: ({ event }) => event } },
-        'source.missing': { target: 'joining', actions: 'noteMissing' },
+        'source.read': { target: 'merging', actions: { type: 'recordRead', params: ({ event }) => event } },
+        'source.missing': { target: 'merging', actions: 'markOutdated' },
       },
     },
   },

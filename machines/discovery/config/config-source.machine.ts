@@ -53,7 +53,7 @@ export type SourceSummary =
   | { outcome: 'failed'; reason: string };
 
 const remembered = {
-  type: 'rememberPlace',
+  type: 'recordPlace',
   params: ({ event }: { event: SourceMoved }) => ({ place: event.place, isBurst: event.isBurst === true }),
 } as const;
 
@@ -85,9 +85,9 @@ export const configSourceMachine = setup({
     retryDelay: ({ context }) => retryDelayMs(context.failures),
   },
   guards: {
-    isBroken: (_, params: { summary: SourceSummary }) => params.summary.outcome === 'failed',
+    hasFailed: (_, params: { summary: SourceSummary }) => params.summary.outcome === 'failed',
     isMissing: (_, params: { summary: SourceSummary }) => params.summary.outcome === 'missing',
-    isNews: ({ context }, params: { summary: SourceSummary }) =>
+    hasChanges: ({ context }, params: { summary: SourceSummary }) =>
       params.summary.outcome === 'read' && (params.summary.changed || context.isUnreported),
     isBurst: ({ context }) => context.isBurst,
     /** Once for each burst: the reading after that is reported, whatever happens during it. */
@@ -95,24 +95,24 @@ export const configSourceMachine = setup({
       isBurst && !isUnreported && !isOverdue && summary.outcome === 'read' && summary.changed,
   },
   actions: {
-    rememberPlace: assign({
+    recordPlace: assign({
       isBurst: ({ context }, { isBurst }: { place: string; isBurst: boolean }) => context.isBurst || isBurst,
       places: ({ context: { places } }, { place }: { place: string; isBurst: boolean }) =>
         places.includes(place) || places.length >= mostPlaces ? places : [...places, place],
       everywhere: ({ context: { places, everywhere } }, { place }: { place: string; isBurst: boolean }) =>
         everywhere || (places.length >= mostPlaces && !places.includes(place)),
     }),
-    forgetPlaces: assign({ places: [], everywhere: false, isBurst: false }),
+    clearPlaces: assign({ places: [], everywhere: false, isBurst: false }),
     /** The next reading is compared with this one, and reported even if it brings nothing more. */
-    withholdReading: assign({ isUnreported: true }),
+    deferReport: assign({ isUnreported: true }),
     endBurst: assign({ isUnreported: false, isOverdue: false }),
-    noteOverdue: assign({ isOverdue: true }),
+    markOverdue: assign({ isOverdue: true }),
     /** What broke a reading off may have kept it from more than its places. */
-    suspectEverything: assign({ everywhere: true }),
+    markAllChanged: assign({ everywhere: true }),
     countFailure: assign({ failures: ({ context }) => failedOnceMore(context.failures) }),
-    forgetFailures: assign({ failures: 0 }),
+    resetFailures: assign({ failures: 0 }),
     /** What happened during a reading is read next. */
-    lookAgain: raise(({ context }) => ({ type: 'source.moved', place: context.places.at(-1) ?? '' })),
+    readAgain: raise(({ context }) => ({ type: 'source.changed', place: context.places.at(-1) ?? '' })),
     reportRead: sendParent(({ context }, { summary }: { summary: SourceSummary }): SourceRead => {
       const { objects, problems } = summary.outcome === 'read' ? summary : { objects: 0, problems: 0 };
       return { type: 'source.read', source: context.source, objects, problems };
@@ -146,26 +146,26 @@ export const configSourceMachine = setup({
     src: 'watchSource',
     input: ({ context: { source } }) => ({ source }),
     onError: {
-      description: 'It cannot be watched; what is in force stays in force.',
+      description: 'The source cannot be watched; its last objects still apply.',
       actions: { type: 'reportFailed', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
     },
   },
   initial: 'reading',
   states: {
     reading: {
-      description: 'It is read, for the first time or again. What was read before is in force.',
-      meta: { waitsFor: 'the reading of the source; before the first one is over, /ready names it' },
+      description: 'Reads the source. Its last objects still apply.',
+      meta: { waitsFor: 'reading the source; /ready lists it until its first read' },
       invoke: {
         id: 'reading',
         src: 'readSource',
         input: ({ context: { source, places, everywhere } }) => ({ source, places: everywhere ? [] : places }),
         onDone: [
           {
-            guard: { type: 'isBroken', params: ({ event }) => ({ summary: event.output }) },
+            guard: { type: 'hasFailed', params: ({ event }) => ({ summary: event.output }) },
             target: 'backing off',
             actions: [
               { type: 'reportFailed', params: ({ event }) => ({ reason: whyNot(event.output) }) },
-              'suspectEverything',
+              'markAllChanged',
               'countFailure',
             ],
           },
@@ -173,100 +173,100 @@ export const configSourceMachine = setup({
             guard: { type: 'isMissing', params: ({ event }) => ({ summary: event.output }) },
             target: 'missing',
             actions: [
-              'forgetFailures',
+              'resetFailures',
               'endBurst',
               { type: 'reportMissing', params: ({ event }) => ({ summary: event.output }) },
             ],
           },
           {
             guard: { type: 'isMixed', params: ({ event }) => ({ summary: event.output }) },
-            description: 'A burst began during the reading: it shows a mixed state, and is not reported.',
-            target: 'holding',
-            actions: ['forgetFailures', 'withholdReading'],
+            description: 'A burst began during the read, so the result may be inconsistent and is not reported.',
+            target: 'burst',
+            actions: ['resetFailures', 'deferReport'],
           },
           {
-            guard: { type: 'isNews', params: ({ event }) => ({ summary: event.output }) },
+            guard: { type: 'hasChanges', params: ({ event }) => ({ summary: event.output }) },
             target: 'current',
             actions: [
-              'forgetFailures',
+              'resetFailures',
               'endBurst',
               { type: 'reportRead', params: ({ event }) => ({ summary: event.output }) },
             ],
           },
           {
-            description: 'Nothing that anybody could notice.',
+            description: 'No object changed.',
             target: 'current',
-            actions: ['forgetFailures', 'endBurst'],
+            actions: ['resetFailures', 'endBurst'],
           },
         ],
         onError: {
           target: 'backing off',
           actions: [
             { type: 'reportFailed', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
-            'suspectEverything',
+            'markAllChanged',
             'countFailure',
           ],
         },
       },
-      initial: 'undisturbed',
+      initial: 'current',
       states: {
-        undisturbed: { entry: 'forgetPlaces', on: { 'source.moved': { target: 'outdated', actions: remembered } } },
+        current: { entry: 'clearPlaces', on: { 'source.changed': { target: 'outdated', actions: remembered } } },
         outdated: {
-          description: 'Something happened while it was read: what was read counts, and is read again.',
-          exit: 'lookAgain',
-          on: { 'source.moved': { actions: remembered } },
+          description: 'The source changed during the read. The result applies, and the source is read again.',
+          exit: 'readAgain',
+          on: { 'source.changed': { actions: remembered } },
         },
       },
     },
     current: {
-      description: 'What is in force is what the source says.',
-      meta: { waitsFor: 'a change of the source: this is the work' },
-      on: { 'source.moved': { target: 'coalescing', actions: remembered } },
+      description: 'The objects are those of the source.',
+      meta: { waitsFor: 'a change of the source: normal operation' },
+      on: { 'source.changed': { target: 'coalescing', actions: remembered } },
     },
     coalescing: {
-      description:
-        'Something is changing: what is being written is not read by halves, and what comes at once is read at once.',
-      always: { guard: 'isBurst', target: 'holding' },
+      description: 'The source is changing. Collects events for a short time, so that no half-written state is read.',
+      always: { guard: 'isBurst', target: 'burst' },
       after: {
-        coalescing: { description: 'It goes on changing; the delay counts from the first.', target: 'reading' },
+        coalescing: { description: 'Changes continue. The delay counts from the first.', target: 'reading' },
       },
-      initial: 'quieting',
+      initial: 'debouncing',
       states: {
-        quieting: {
-          description: 'The last of it was just now.',
-          after: { quiet: { description: 'That was all.', target: '#config-source.reading' } },
-          on: { 'source.moved': { target: 'quieting', reenter: true, actions: remembered } },
+        debouncing: {
+          description: 'Waits for a pause between events.',
+          after: { quiet: { description: 'There was no further event.', target: '#config-source.reading' } },
+          on: { 'source.changed': { target: 'debouncing', reenter: true, actions: remembered } },
         },
       },
     },
-    holding: {
+    burst: {
       description:
-        'A burst of events, as of `git checkout` over thousands of files: the source is read when it is quiet, so that a mixed state is not applied.',
+        'A burst of events, such as a `git checkout` of thousands of files. The source is read after the burst, so that no mixed state applies.',
       after: {
         burstLimit: {
-          description: 'The burst does not end: what is there is applied.',
+          description: 'The burst continues: the source is read now.',
           target: 'reading',
-          actions: 'noteOverdue',
+          actions: 'markOverdue',
         },
       },
-      initial: 'settling',
+      initial: 'debouncing',
       states: {
-        settling: {
-          description: 'The last event was just now.',
-          after: { burstQuiet: { description: 'The burst is over.', target: '#config-source.reading' } },
-          on: { 'source.moved': { target: 'settling', reenter: true, actions: remembered } },
+        debouncing: {
+          description: 'Waits for a pause between events.',
+          after: { burstQuiet: { description: 'The burst has ended.', target: '#config-source.reading' } },
+          on: { 'source.changed': { target: 'debouncing', reenter: true, actions: remembered } },
         },
       },
     },
     'backing off': {
-      description: 'The last reading broke off: all is read again, later each time, and when something happens.',
+      description:
+        'The last read failed. The whole source is read again, at increasing intervals and at the next event.',
       after: { retryDelay: 'reading' },
-      on: { 'source.moved': { target: 'coalescing', actions: remembered } },
+      on: { 'source.changed': { target: 'coalescing', actions: remembered } },
     },
     missing: {
-      description: 'There is nothing to be read where it should be. What was read before stays in force.',
-      meta: { waitsFor: 'its coming back; at the start, the end of the program' },
-      on: { 'source.moved': { target: 'coalescing', actions: remembered } },
+      description: 'The source does not exist. Its last objects still apply.',
+      meta: { waitsFor: 'the source to exist again; during the start, the end of the program' },
+      on: { 'source.changed': { target: 'coalescing', actions: remembered } },
     },
   },
 });

@@ -58,18 +58,19 @@ export const meshConfigMachine = setup({
     readSettings: promiseEffect<SettingsReading, { what: SettingsName; file: string }>('readSettings'),
   },
   delays: {
-    settleTime: ({ context }) => context.settleMs,
+    debounceTime: ({ context }) => context.settleMs,
     retryDelay: ({ context }) => retryDelayMs(context.failures),
   },
   guards: {
     isUsable: (_, params: SettingsReading) => params.outcome !== 'invalid',
-    isNew: ({ context }, params: SettingsReading) => params.outcome === 'valid' && params.version !== context.version,
+    isChanged: ({ context }, params: SettingsReading) =>
+      params.outcome === 'valid' && params.version !== context.version,
     isInvalid: (_, params: SettingsReading) => params.outcome === 'invalid',
   },
   actions: {
-    rememberVersion: assign({ version: (_, params: SettingsReading) => versionOf(params) }),
+    recordVersion: assign({ version: (_, params: SettingsReading) => versionOf(params) }),
     /** Effect: the value of this version is in force from now on. */
-    adopt: (_, _params: { version: string }) => {},
+    applySettings: (_, _params: { version: string }) => {},
     reportLoaded: sendParent(
       ({ context }, params: SettingsReading): SettingsLoaded => ({
         type: 'settings.loaded',
@@ -103,8 +104,8 @@ export const meshConfigMachine = setup({
       }),
     ),
     countFailure: assign({ failures: ({ context }) => failedOnceMore(context.failures) }),
-    forgetFailures: assign({ failures: 0 }),
-    lookAgain: raise({ type: 'files.changed', path: '' }),
+    resetFailures: assign({ failures: 0 }),
+    readAgain: raise({ type: 'files.changed', path: '' }),
   },
 }).createMachine({
   id: 'mesh-config',
@@ -114,30 +115,30 @@ export const meshConfigMachine = setup({
   initial: 'idle',
   states: {
     idle: {
-      description: 'Not asked for yet.',
-      meta: { waitsFor: 'settings.load, which the start sends' },
-      on: { 'settings.load': 'in force' },
+      description: 'Not started.',
+      meta: { waitsFor: 'settings.load, sent during the start' },
+      on: { 'settings.load': 'active' },
     },
-    'in force': {
-      description: 'The file is watched from before its first reading, so that no change is missed.',
+    active: {
+      description: 'The file is watched before its first read, so that no change is missed.',
       invoke: {
         id: 'files',
         src: 'watchFile',
         input: ({ context }) => ({ file: context.file }),
         onError: {
-          description: 'The file cannot be watched; what is in force stays in force.',
+          description: 'The file cannot be watched; the last settings still apply.',
           actions: {
             type: 'reportRejected',
             params: ({ context, event }) => ({ problems: [problem(context.file, event.error)] }),
           },
         },
       },
-      on: { 'settings.load': { description: 'It is in force already.' } },
+      on: { 'settings.load': { description: 'The settings are loaded already.' } },
       initial: 'loading',
       states: {
         loading: {
-          description: 'There is no value yet: the file is read for the first time.',
-          meta: { waitsFor: 'the reading of one file, or the first list of a cluster, which /ready names' },
+          description: 'Reads the file for the first time.',
+          meta: { waitsFor: 'reading a file, or the first list of a cluster; /ready reports it' },
           invoke: {
             id: 'reading',
             src: 'readSettings',
@@ -145,20 +146,20 @@ export const meshConfigMachine = setup({
             onDone: [
               {
                 guard: { type: 'isUsable', params: ({ event }) => event.output },
-                target: 'settled',
+                target: 'unchanged',
                 actions: [
-                  { type: 'rememberVersion', params: ({ event }) => event.output },
-                  { type: 'adopt', params: ({ event }) => ({ version: versionOf(event.output) }) },
+                  { type: 'recordVersion', params: ({ event }) => event.output },
+                  { type: 'applySettings', params: ({ event }) => ({ version: versionOf(event.output) }) },
                   { type: 'reportLoaded', params: ({ event }) => event.output },
                 ],
               },
               {
-                description: 'The defaults hold, and a person is told why (§2.1, G4 step 6).',
-                target: 'settled',
+                description: 'The defaults apply, and the errors are reported (§2.1, G4 step 6).',
+                target: 'unchanged',
                 actions: [
                   { type: 'reportRejected', params: ({ event }) => ({ problems: problemsOf(event.output) }) },
-                  { type: 'rememberVersion', params: ({ event }) => event.output },
-                  { type: 'adopt', params: ({ event }) => ({ version: versionOf(event.output) }) },
+                  { type: 'recordVersion', params: ({ event }) => event.output },
+                  { type: 'applySettings', params: ({ event }) => ({ version: versionOf(event.output) }) },
                   { type: 'reportLoaded', params: ({ event }) => event.output },
                 ],
               },
@@ -169,49 +170,52 @@ export const meshConfigMachine = setup({
             current: { on: { 'files.changed': 'outdated' } },
             outdated: {
               on: { 'files.changed': {} },
-              description: 'The file changed while it was read: what was read counts, and is read again.',
-              exit: 'lookAgain',
+              description: 'The file changed during the read. The result applies, and the file is read again.',
+              exit: 'readAgain',
             },
           },
         },
-        settled: {
-          description: 'Nothing has happened to the file since it was read.',
-          meta: { waitsFor: 'a change of the file: this is the work' },
-          entry: 'forgetFailures',
-          on: { 'files.changed': 'settling' },
+        unchanged: {
+          description: 'The file has not changed since it was read.',
+          meta: { waitsFor: 'a change of the file: normal operation' },
+          entry: 'resetFailures',
+          on: { 'files.changed': 'debouncing' },
         },
-        settling: {
+        debouncing: {
           description: 'Somebody is writing the file; the delay counts from the first event.',
-          after: { settleTime: 'reading' },
-          on: { 'files.changed': { description: 'The reading to come sees it.' } },
+          after: { debounceTime: 'reading' },
+          on: { 'files.changed': { description: 'The pending read includes it.' } },
         },
         reading: {
-          description: 'The file is read again. The last good value is in force.',
-          meta: { waitsFor: 'the reading of one file; the last good value is in force' },
+          description: 'Reads the file again. The last valid settings still apply.',
+          meta: { waitsFor: 'reading a file; the last valid settings still apply' },
           invoke: {
             id: 'reading',
             src: 'readSettings',
             input: ({ context }) => ({ what: context.what, file: context.file }),
             onDone: [
               {
-                guard: { type: 'isNew', params: ({ event }) => event.output },
-                target: 'settled',
+                guard: { type: 'isChanged', params: ({ event }) => event.output },
+                target: 'unchanged',
                 actions: [
-                  { type: 'rememberVersion', params: ({ event }) => event.output },
-                  { type: 'adopt', params: ({ event }) => ({ version: versionOf(event.output) }) },
+                  { type: 'recordVersion', params: ({ event }) => event.output },
+                  { type: 'applySettings', params: ({ event }) => ({ version: versionOf(event.output) }) },
                   'reportChanged',
                   'requestPush',
                 ],
               },
               {
                 guard: { type: 'isInvalid', params: ({ event }) => event.output },
-                target: 'settled',
+                target: 'unchanged',
                 actions: {
                   type: 'reportRejected',
                   params: ({ event }) => ({ problems: problemsOf(event.output) }),
                 },
               },
-              { description: 'The same value, or no file: what is in force stays in force.', target: 'settled' },
+              {
+                description: 'The value is unchanged, or the file does not exist: the settings are kept.',
+                target: 'unchanged',
+              },
             ],
             onError: {
               target: 'backing off',
@@ -227,13 +231,13 @@ export const meshConfigMachine = setup({
           initial: 'current',
           states: {
             current: { on: { 'files.changed': 'outdated' } },
-            outdated: { exit: 'lookAgain', on: { 'files.changed': {} } },
+            outdated: { exit: 'readAgain', on: { 'files.changed': {} } },
           },
         },
         'backing off': {
-          description: 'The last reading broke off: it is tried again, later each time, and when the file changes.',
+          description: 'The last read failed. It is repeated, at increasing intervals and when the file changes.',
           after: { retryDelay: 'reading' },
-          on: { 'files.changed': 'settling' },
+          on: { 'files.changed': 'debouncing' },
         },
       },
     },

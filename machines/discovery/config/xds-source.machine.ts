@@ -110,13 +110,13 @@ export const xdsSourceMachine = setup({
     isComplete: ({ context }) => missingOf(context).length === 0,
     isOptional: ({ context }) => context.optionalMs !== null || context.restored > 0,
     hasPaused: ({ context }) => context.paused.some(({ isConfirmed }) => isConfirmed),
-    pausesOneMore: ({ context }, response: SourceResponseReceived) =>
+    pausesAnotherKind: ({ context }, response: SourceResponseReceived) =>
       pausesDeletions(response, context.paused, isYoungFor(context, response)) &&
       !context.paused.some(({ kind, isConfirmed }) => kind === response.kind && isConfirmed),
     hasNoPaused: ({ context }) => !context.paused.some(({ isConfirmed }) => isConfirmed),
   },
   actions: {
-    rememberRestored: assign({ restored: (_, params: RestoredState) => params.objects }),
+    recordRestored: assign({ restored: (_, params: RestoredState) => params.objects }),
     /** Effect: the first reading of the source returns what was received or restored. */
     allowReading: () => {},
     useStateOfWorld: assign({ protocol: 'sotw', mayFallBack: false }),
@@ -157,7 +157,7 @@ export const xdsSourceMachine = setup({
       'stream',
       ({ context }): SourceDeletionsApply => ({ type: 'source-deletions.apply', kinds: confirmedOf(context) }),
     ),
-    forgetPaused: assign({ paused: ({ context }) => context.paused.filter(({ isConfirmed }) => !isConfirmed) }),
+    clearPaused: assign({ paused: ({ context }) => context.paused.filter(({ isConfirmed }) => !isConfirmed) }),
   },
 }).createMachine({
   id: 'xds-source',
@@ -186,14 +186,14 @@ export const xdsSourceMachine = setup({
       initial: 'restoring',
       states: {
         restoring: {
-          description: 'The objects that an earlier run saved are read from disk.',
-          meta: { waitsFor: 'the reading of files' },
+          description: 'Reads the objects that an earlier run saved.',
+          meta: { waitsFor: 'reading files' },
           invoke: {
             id: 'restoring',
             src: 'restoreState',
             onDone: {
               target: 'streaming',
-              actions: { type: 'rememberRestored', params: ({ event }) => event.output },
+              actions: { type: 'recordRestored', params: ({ event }) => event.output },
             },
             onError: { description: 'There is no usable state on disk.', target: 'streaming' },
           },
@@ -217,13 +217,13 @@ export const xdsSourceMachine = setup({
           },
           states: {
             opening: {
-              description: 'A connection is being made; the effect has a limit for it.',
+              description: 'Connects; the effect has a limit.',
               meta: { waitsFor: 'the connection, which has a limit' },
               on: { 'source-stream.opened': { target: 'awaiting first response', actions: 'recordOpened' } },
             },
             'awaiting first response': {
               description: 'The server has sent nothing on this stream.',
-              meta: { waitsFor: 'the first response; without one the last objects stay' },
+              meta: { waitsFor: 'the first response; until then the last objects are kept' },
               after: {
                 firstResponseLimit: {
                   description: 'A server without the delta protocol may also be silent.',
@@ -249,27 +249,27 @@ export const xdsSourceMachine = setup({
                       description: 'Kinds that the server does not send may have another version in its types.',
                       after: {
                         versionLimit: [
-                          { guard: 'isComplete', target: 'settled' },
-                          { target: 'settled', actions: 'requestOtherVersions' },
+                          { guard: 'isComplete', target: 'checked' },
+                          { target: 'checked', actions: 'requestOtherVersions' },
                         ],
                       },
                     },
-                    settled: { meta: { waitsFor: 'the age of the stream' } },
+                    checked: { meta: { waitsFor: 'the age of the stream' } },
                   },
                 },
               },
             },
             established: {
-              description: 'The server has been sending for a while: its deletions apply at once.',
+              description: 'The stream is old enough: deletions apply at once.',
               entry: 'endYoung',
-              meta: { waitsFor: 'responses: this is the work' },
+              meta: { waitsFor: 'responses: normal operation' },
               on: { 'source-response.received': { actions: responseReceived } },
             },
           },
         },
         'backing off': {
           description:
-            'The stream ended. The last objects stay; the next attempt comes later each time without a response.',
+            'The stream ended. The last objects are kept. The delay before the next attempt increases until there is a response.',
           after: { retryDelay: 'streaming' },
         },
       },
@@ -279,7 +279,7 @@ export const xdsSourceMachine = setup({
       initial: 'waiting',
       states: {
         waiting: {
-          description: 'Kinds are missing: without them proxies would take their objects for deleted.',
+          description: 'Kinds are missing. Proxies would treat their objects as deleted.',
           meta: { waitsFor: 'a response for each kind, or the limit of the start if there is a state on disk' },
           always: { guard: 'isComplete', target: 'readable' },
           after: {
@@ -287,8 +287,7 @@ export const xdsSourceMachine = setup({
           },
         },
         required: {
-          description:
-            'The start does not go on without the server: there is no state on disk, and it is not optional.',
+          description: 'The start needs the server: there is no state on disk, and the source is not optional.',
           meta: { waitsFor: 'a response for each kind; /ready names the source' },
           always: { guard: 'isComplete', target: 'readable' },
         },
@@ -296,28 +295,28 @@ export const xdsSourceMachine = setup({
       },
     },
     deletions: {
-      description: 'Whether deletions wait.',
+      description: 'Whether deletions are paused.',
       initial: 'applied',
       states: {
         applied: {
-          description: 'No deletions are paused by the stream that is open.',
+          description: 'No deletions of the current stream are paused.',
           meta: { waitsFor: 'a response that deletes most objects on a young stream' },
           always: { guard: 'hasPaused', target: 'paused' },
           on: { 'source-deletions.confirmed': { description: 'There is nothing to confirm.' } },
         },
         paused: {
           description:
-            'The server still sends a state without these objects. They stay until it has done so for a while.',
+            'The server still sends a state without these objects. They are kept until it has done so for a while.',
           always: { guard: 'hasNoPaused', target: 'applied' },
-          after: { pauseLimit: { target: 'applied', actions: ['applyPaused', 'forgetPaused'] } },
+          after: { pauseLimit: { target: 'applied', actions: ['applyPaused', 'clearPaused'] } },
           on: {
             'source-response.received': {
-              description: 'One more kind: the time begins again.',
-              guard: { type: 'pausesOneMore', params: ({ event }) => event },
+              description: 'Deletions of another kind are paused: the limit restarts.',
+              guard: { type: 'pausesAnotherKind', params: ({ event }) => event },
               target: 'paused',
               reenter: true,
             },
-            'source-deletions.confirmed': { target: 'applied', actions: ['applyPaused', 'forgetPaused'] },
+            'source-deletions.confirmed': { target: 'applied', actions: ['applyPaused', 'clearPaused'] },
           },
         },
       },

@@ -44,7 +44,7 @@ type Actual = { context: ConsulCatalogContext };
 /** The failure is recorded and shown; what was applied last is served. */
 const toWaiting = <Args extends Actual>(failure: (args: Args) => Failure) =>
   ({
-    target: '#consul-catalog.waiting',
+    target: '#consul-catalog.backing off',
     actions: [
       { type: 'recordFailure', params: failure },
       { type: 'recordFailing', params: failure },
@@ -56,10 +56,10 @@ const toWaiting = <Args extends Actual>(failure: (args: Args) => Failure) =>
   }) as const;
 
 const failed = {
-  guard: { type: 'isFailure', params: ({ event }: Ended) => event.output },
+  guard: { type: 'hasFailed', params: ({ event }: Ended) => event.output },
   ...toWaiting((args: Actual & Ended) => failureOf(args)),
 } as const;
-const broken = { description: 'A fault of ours.', ...toWaiting((args: Actual & Broken) => faultOf(args)) } as const;
+const broken = { description: 'An internal error.', ...toWaiting((args: Actual & Broken) => faultOf(args)) } as const;
 const unanswered = toWaiting(() => late);
 
 /** A reading is served. */
@@ -84,7 +84,7 @@ export const consulCatalogMachine = consulCatalogSetup.createMachine({
     id: 'credentials',
     src: 'watchCredentials',
     input: ({ context: { datacenter } }) => ({ datacenter }),
-    onError: { description: 'A fault of ours. Credentials are read again with each connection.' },
+    onError: { description: 'An internal error. Credentials are read again with each connection.' },
   },
   initial: 'surveying',
   on: {
@@ -96,9 +96,9 @@ export const consulCatalogMachine = consulCatalogSetup.createMachine({
       ],
     },
     'catalog.accept': { description: 'No response is held back.' },
-    'catalog.changed': { description: 'Of a watch that was stopped: the whole catalog is being read.' },
-    'index.regressed': { description: 'Of a watch that was stopped.' },
-    'query.failed': { description: 'Of a watch that was stopped.' },
+    'catalog.changed': { description: 'From a watch that was stopped: the whole catalog is being read.' },
+    'index.regressed': { description: 'From a watch that was stopped.' },
+    'query.failed': { description: 'From a watch that was stopped.' },
   },
   states: {
     surveying: {
@@ -124,7 +124,7 @@ export const consulCatalogMachine = consulCatalogSetup.createMachine({
         onDone: [
           failed,
           {
-            guard: { type: 'isAlarming', params: outcomeOf },
+            guard: { type: 'removesTooMuch', params: outcomeOf },
             target: 'held',
             actions: [
               {
@@ -145,7 +145,7 @@ export const consulCatalogMachine = consulCatalogSetup.createMachine({
     },
     watching: {
       description: 'Blocking queries run. A change is served at once, unless the whole catalog must be read first.',
-      meta: { waitsFor: 'a change of the catalog: this is the work; each query ends after 37 s at the latest' },
+      meta: { waitsFor: 'a change of the catalog: normal operation; each query ends within 37 s' },
       invoke: {
         id: 'watching',
         src: 'watchCatalog',
@@ -155,8 +155,8 @@ export const consulCatalogMachine = consulCatalogSetup.createMachine({
       on: {
         'catalog.changed': [
           {
-            description: 'What an ACL hides goes part by part: the parts are looked at together.',
-            guard: { type: 'needsWholeRead', params: ({ event }) => event },
+            description: 'An ACL hides the catalog part by part, so all parts are read together.',
+            guard: { type: 'needsFullRead', params: ({ event }) => event },
             target: 'surveying',
             actions: { type: 'recordCause', params: { cause: 'loss' } },
           },
@@ -181,7 +181,7 @@ export const consulCatalogMachine = consulCatalogSetup.createMachine({
         'The last response would remove everything, or most of it. What was applied before is served; Consul is read again.',
       on: {
         'catalog.accept': {
-          description: 'An operator knows that it is right.',
+          description: 'An operator confirmed the response.',
           target: 'surveying',
           actions: [
             { type: 'recordCause', params: { cause: 'accepted' } },
@@ -189,9 +189,9 @@ export const consulCatalogMachine = consulCatalogSetup.createMachine({
           ],
         },
       },
-      initial: 'pausing',
+      initial: 'waiting',
       states: {
-        pausing: { after: { verifyInterval: 'verifying' } },
+        waiting: { after: { verifyInterval: 'verifying' } },
         verifying: {
           invoke: {
             id: 'verifying',
@@ -199,18 +199,18 @@ export const consulCatalogMachine = consulCatalogSetup.createMachine({
             input: ({ context }) => ({ ...orderOf(context), consistent: true }),
             onDone: [
               {
-                description: 'Nothing is repeated: the five minutes begin again.',
-                guard: { type: 'isFailure', params: ({ event }: Ended) => event.output },
-                target: 'pausing',
+                description: 'The response was not repeated: the five minutes restart.',
+                guard: { type: 'hasFailed', params: ({ event }: Ended) => event.output },
+                target: 'waiting',
                 actions: 'resetRepetitions',
               },
               {
                 guard: { type: 'isUnconfirmed', params: outcomeOf },
-                target: 'pausing',
+                target: 'waiting',
                 actions: { type: 'countRepetition', params: outcomeOf },
               },
               {
-                guard: { type: 'isAlarming', params: outcomeOf },
+                guard: { type: 'removesTooMuch', params: outcomeOf },
                 target: toWatching.target,
                 actions: [{ type: 'reportReleased', params: { cause: 'repeated' } }, ...toWatching.actions],
               },
@@ -219,13 +219,13 @@ export const consulCatalogMachine = consulCatalogSetup.createMachine({
                 actions: [{ type: 'reportReleased', params: { cause: 'recovered' } }, ...toWatching.actions],
               },
             ],
-            onError: { description: 'A fault of ours.', target: 'pausing', actions: 'resetRepetitions' },
+            onError: { description: 'An internal error.', target: 'waiting', actions: 'resetRepetitions' },
           },
-          after: { readLimit: { target: 'pausing', actions: 'resetRepetitions' } },
+          after: { readLimit: { target: 'waiting', actions: 'resetRepetitions' } },
         },
       },
     },
-    waiting: {
+    'backing off': {
       description:
         'Consul does not respond, or with an error. What was applied last is served; it is read again later.',
       after: { retryDelay: 'surveying' },

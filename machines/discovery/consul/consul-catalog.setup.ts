@@ -114,12 +114,12 @@ export const consulCatalogSetup = setup({
       Math.min(firstRetryDelayMs * 2 ** Math.max(0, failures - 1), maxRetryDelayMs) * (0.75 + draw / 2),
   },
   guards: {
-    isFailure: (_, { outcome }: { outcome: string }) => outcome === 'failed',
-    isAlarming: ({ context }, outcome: ReadOutcome) => alarmIn(context, outcome) !== undefined,
+    hasFailed: (_, { outcome }: { outcome: string }) => outcome === 'failed',
+    removesTooMuch: ({ context }, outcome: ReadOutcome) => alarmIn(context, outcome) !== undefined,
     /** Not repeated often enough, or by a token that may not see everything. */
     isUnconfirmed: ({ context }, outcome: ReadOutcome) =>
       alarmIn(context, outcome) !== undefined && (isRestricted(outcome) || context.repetitions + 1 < minRepetitions),
-    needsWholeRead: ({ context }, { reading }: CatalogChanged) =>
+    needsFullRead: ({ context }, { reading }: CatalogChanged) =>
       context.applied === null || needsWholeRead(context.applied, reading),
     isOutgrown: ({ context: { chosen, maxConnections } }, { reading }: CatalogChanged) =>
       isOutgrown(chosen, reading, maxConnections),

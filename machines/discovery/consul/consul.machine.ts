@@ -33,7 +33,7 @@ export const consulMachine = setup({
   },
   actions: {
     /** New datacenters get a catalog each; catalogs of removed ones are stopped. */
-    follow: enqueueActions(({ context, enqueue }, { datacenters: listed }: DatacentersListed) => {
+    reconcileDatacenters: enqueueActions(({ context, enqueue }, { datacenters: listed }: DatacentersListed) => {
       let { started } = context;
       const known = new Map(context.datacenters.map((one) => [one.datacenter, one]));
       const datacenters = [...new Set(listed)].map((datacenter): FollowedDatacenter => {
@@ -48,11 +48,11 @@ export const consulMachine = setup({
     }),
     /** Effect: each datacenter is offered as a registry; of any other nothing remains. */
     publishDatacenters: (_, _params: { datacenters: string[] }) => {},
-    passOn: enqueueActions(({ context, enqueue }, order: CatalogAccept) => {
+    forwardAccept: enqueueActions(({ context, enqueue }, order: CatalogAccept) => {
       const found = context.datacenters.find(({ datacenter }) => datacenter === order.datacenter);
       if (found !== undefined) enqueue.sendTo(found.name, order);
     }),
-    recordTrouble: enqueueActions(({ enqueue }, { error }: { error: unknown }) => {
+    recordFailure: enqueueActions(({ enqueue }, { error }: { error: unknown }) => {
       enqueue.assign({ trouble: reasonOf(error) });
     }),
   },
@@ -65,29 +65,29 @@ export const consulMachine = setup({
     id: 'datacenters',
     src: 'listDatacenters',
     onError: {
-      description: 'A fault of ours. The known datacenters are read.',
-      actions: { type: 'recordTrouble', params: ({ event }) => ({ error: event.error }) },
+      description: 'An internal error. The known datacenters are kept.',
+      actions: { type: 'recordFailure', params: ({ event }) => ({ error: event.error }) },
     },
   },
-  initial: 'following',
+  initial: 'watching',
   states: {
-    following: {
-      description: 'Each datacenter has a catalog of its own.',
-      meta: { waitsFor: 'other datacenters: this is the work' },
+    watching: {
+      description: 'Each datacenter has an actor.',
+      meta: { waitsFor: 'a change of the list of datacenters: normal operation' },
       on: {
         'datacenters.listed': {
           actions: [
-            { type: 'follow', params: ({ event }) => event },
+            { type: 'reconcileDatacenters', params: ({ event }) => event },
             { type: 'publishDatacenters', params: ({ event }) => ({ datacenters: event.datacenters }) },
           ],
         },
-        'catalog.accept': { actions: { type: 'passOn', params: ({ event }) => event } },
-        'catalog.synced': { description: 'For the log.' },
-        'strategy.chosen': { description: 'For the log.' },
-        'catalog.held': { description: 'For the log: the last known services are served.' },
-        'catalog.released': { description: 'For the log.' },
-        'catalog.failed': { description: 'For the log: the last known services are served.' },
-        'catalog.recovered': { description: 'For the log.' },
+        'catalog.accept': { actions: { type: 'forwardAccept', params: ({ event }) => event } },
+        'catalog.synced': { description: 'Recorded in the log.' },
+        'strategy.chosen': { description: 'Recorded in the log.' },
+        'catalog.held': { description: 'Recorded in the log: the last known services are served.' },
+        'catalog.released': { description: 'Recorded in the log.' },
+        'catalog.failed': { description: 'Recorded in the log: the last known services are served.' },
+        'catalog.recovered': { description: 'Recorded in the log.' },
       },
     },
   },

@@ -45,66 +45,66 @@ export const distributionMachine = setup({
     look: promiseEffect<DistributionLook, undefined>('look'),
   },
   delays: {
-    gatherTime: ({ context }) => Math.min(Math.max(gatherMs, gathersForLook * context.tookMs), longestGatherMs),
-    restTime: ({ context: { quietLooks, tookMs } }) =>
+    debounceTime: ({ context }) => Math.min(Math.max(gatherMs, gathersForLook * context.tookMs), longestGatherMs),
+    recheckDelay: ({ context: { quietLooks, tookMs } }) =>
       Math.min(Math.max(shortestRestMs * 2 ** quietLooks, restsForLook * tookMs), longestRestMs),
   },
   guards: {
-    isUnfinished: (_, params: DistributionLook) => params.unfinished > 0,
-    isStirred: ({ context }) => context.again,
+    isIncomplete: (_, params: DistributionLook) => params.unfinished > 0,
+    hasChanged: ({ context }) => context.again,
   },
   actions: {
-    noteStirred: assign({ again: true, quietLooks: 0 }),
-    forgetStirred: assign({ again: false }),
-    noteLook: assign({ tookMs: (_, params: DistributionLook) => params.tookMs }),
-    countQuiet: assign({ quietLooks: ({ context }) => Math.min(context.quietLooks + 1, 10) }),
+    recordChanged: assign({ again: true, quietLooks: 0 }),
+    clearChanged: assign({ again: false }),
+    recordDuration: assign({ tookMs: (_, params: DistributionLook) => params.tookMs }),
+    countUnchanged: assign({ quietLooks: ({ context }) => Math.min(context.quietLooks + 1, 10) }),
   },
 }).createMachine({
   id: 'distribution',
-  description: 'What has become of the objects of a cluster in the proxies.',
+  description: "The delivery of a cluster's objects to the proxies.",
   meta: { timeline: noLane },
   context: { again: false, quietLooks: 0, tookMs: 0 },
   invoke: { id: 'facts', src: 'watchFacts' },
-  initial: 'at rest',
+  initial: 'idle',
   states: {
-    'at rest': {
-      description: 'All proxies have all objects that concern them, as far as is known.',
-      meta: { waitsFor: 'an object that is another, or a rejection' },
-      on: { 'distribution.stirred': { target: 'gathering', actions: 'noteStirred' } },
+    idle: {
+      description: 'All proxies are known to have all objects that concern them.',
+      meta: { waitsFor: 'a changed object or a rejection' },
+      on: { 'distribution.changed': { target: 'debouncing', actions: 'recordChanged' } },
     },
-    gathering: {
-      description: 'Something has happened; what comes with it is waited for.',
-      after: { gatherTime: 'looking' },
-      on: { 'distribution.stirred': {} },
+    debouncing: {
+      description: 'A change happened; related changes are collected.',
+      after: { debounceTime: 'computing' },
+      on: { 'distribution.changed': {} },
     },
-    looking: {
-      description: 'It is found out how many proxies have what, and what is rejected by whose doing.',
-      meta: { waitsFor: 'a look, which is work of our own that rests and ends' },
-      entry: 'forgetStirred',
+    computing: {
+      description: 'Computes which proxies have which objects, and which are rejected and why.',
+      meta: { waitsFor: 'a computation in steps' },
+      entry: 'clearChanged',
       invoke: {
         id: 'looking',
         src: 'look',
         onDone: [
           {
-            guard: 'isStirred',
-            target: 'gathering',
-            actions: { type: 'noteLook', params: ({ event }) => event.output },
+            guard: 'hasChanged',
+            target: 'debouncing',
+            actions: { type: 'recordDuration', params: ({ event }) => event.output },
           },
           {
-            guard: { type: 'isUnfinished', params: ({ event }) => event.output },
-            target: 'resting',
-            actions: { type: 'noteLook', params: ({ event }) => event.output },
+            guard: { type: 'isIncomplete', params: ({ event }) => event.output },
+            target: 'waiting',
+            actions: { type: 'recordDuration', params: ({ event }) => event.output },
           },
-          { target: 'at rest', actions: { type: 'noteLook', params: ({ event }) => event.output } },
+          { target: 'idle', actions: { type: 'recordDuration', params: ({ event }) => event.output } },
         ],
-        onError: { target: 'resting', description: 'A mistake of ours: the next look may do better.' },
+        onError: { target: 'waiting', description: 'An internal error: the next computation may succeed.' },
       },
-      on: { 'distribution.stirred': { actions: 'noteStirred' } },
+      on: { 'distribution.changed': { actions: 'recordChanged' } },
     },
-    resting: {
-      description: 'Objects are not in all proxies yet.',
-      after: { restTime: { target: 'looking', actions: 'countQuiet' } },
-      on: { 'distribution.stirred': { target: 'gathering', actions: 'noteStirred' } },
+    waiting: {
+      description: 'Some proxies do not have all objects yet.',
+      after: { recheckDelay: { target: 'computing', actions: 'countUnchanged' } },
+      on: { 'distribution.changed': { target: 'debouncing', actions: 'recordChanged' } },
     },
   },
 });

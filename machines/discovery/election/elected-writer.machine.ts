@@ -53,20 +53,20 @@ export const electedWriterMachine = setup({
   },
   guards: {
     isDueAgain: ({ context }) => context.isDue,
-    isRested: ({ context }) => context.isRested,
+    isRetryDue: ({ context }) => context.isRested,
     hasFailed: (_, { failed }: WriteOutcome) => failed > 0,
   },
   actions: {
-    beginRun: assign({ isDue: false }),
-    noteDue: assign({ isDue: true }),
-    noteRested: assign({ isRested: true }),
+    startRun: assign({ isDue: false }),
+    recordDue: assign({ isDue: true }),
+    recordRetryDue: assign({ isRested: true }),
     countFailure: assign({ failures: ({ context }) => failedOnceMore(context.failures), isRested: false }),
-    forgetFailures: assign({ failures: 0 }),
-    noteWhole: assign({ isNew: false }),
-    report: sendParent(
+    resetFailures: assign({ failures: 0 }),
+    recordComplete: assign({ isNew: false }),
+    reportWritten: sendParent(
       ({ context: { lease } }, outcome: WriteOutcome): DutyWritten => ({ type: 'duty.written', lease, ...outcome }),
     ),
-    reportBroken: sendParent(
+    reportFailed: sendParent(
       ({ context: { lease } }, { error }: { error: unknown }): DutyWritten => ({
         ...{ type: 'duty.written', lease, written: 0, failed: 1, reason: reasonOf(error) },
       }),
@@ -74,22 +74,21 @@ export const electedWriterMachine = setup({
   },
 }).createMachine({
   id: 'elected-writer',
-  description: 'What one replica of many writes, in one term.',
+  description: 'The writes of an elected replica during one term.',
   meta: { timeline: noLane },
   context: ({ input }) => ({ ...input, isNew: true, failures: 0, isDue: false, isRested: false }),
   invoke: {
     id: 'due',
     src: 'watchDuty',
     input: ({ context: { lease } }) => ({ lease }),
-    onError: { description: 'A fault of ours: what becomes due is written in the next term.' },
+    onError: { description: 'An internal error: due writes happen in the next term.' },
   },
   initial: 'writing',
   states: {
     writing: {
-      description:
-        'What is due is written; at the beginning of a term all that is known, where it is not there already.',
-      meta: { waitsFor: 'the answers of the API server, each of which has a limit' },
-      entry: 'beginRun',
+      description: 'Writes what is due. A new term begins with all known objects whose value differs.',
+      meta: { waitsFor: 'the responses of the API server, each of which has a limit' },
+      entry: 'startRun',
       invoke: {
         id: 'writing',
         src: 'writeDuty',
@@ -97,62 +96,65 @@ export const electedWriterMachine = setup({
         onDone: [
           {
             guard: { type: 'hasFailed', params: ({ event }) => event.output },
-            target: 'resting',
-            actions: ['noteWhole', 'countFailure', { type: 'report', params: ({ event }) => event.output }],
+            target: 'backing off',
+            actions: ['recordComplete', 'countFailure', { type: 'reportWritten', params: ({ event }) => event.output }],
           },
           {
             target: 'up to date',
-            actions: ['noteWhole', 'forgetFailures', { type: 'report', params: ({ event }) => event.output }],
+            actions: [
+              'recordComplete',
+              'resetFailures',
+              { type: 'reportWritten', params: ({ event }) => event.output },
+            ],
           },
         ],
         onError: {
-          description: 'A fault of ours.',
-          target: 'resting',
-          actions: ['countFailure', { type: 'reportBroken', params: ({ event }) => event }],
+          description: 'An internal error.',
+          target: 'backing off',
+          actions: ['countFailure', { type: 'reportFailed', params: ({ event }) => event }],
         },
       },
-      on: { 'duty.due': { actions: 'noteDue' } },
+      on: { 'duty.due': { actions: 'recordDue' } },
     },
     'up to date': {
       description: 'Nothing is due.',
-      meta: { waitsFor: 'something that is to be written: this is the work' },
+      meta: { waitsFor: 'something to write: normal operation' },
       always: { guard: 'isDueAgain', target: 'coalescing' },
       on: { 'duty.due': 'coalescing' },
     },
     coalescing: {
-      description: 'Something is due, and more of it may come.',
-      on: { 'duty.due': { description: 'It comes along.' } },
+      description: 'Something is due; more may follow.',
+      on: { 'duty.due': { description: 'It is part of the next run.' } },
       after: { coalescing: 'writing' },
     },
-    resting: {
-      description:
-        'Something could not be written. It is tried again after a rest; what becomes due meanwhile is not held up.',
-      after: { retryDelay: { actions: 'noteRested' } },
+    'backing off': {
+      description: 'A write failed. It is repeated after a delay, which other writes do not wait for.',
+      after: { retryDelay: { actions: 'recordRetryDue' } },
       initial: 'waiting',
       states: {
         waiting: {
           always: [
-            { guard: 'isRested', target: '#elected-writer.writing' },
+            { guard: 'isRetryDue', target: '#elected-writer.writing' },
             { guard: 'isDueAgain', target: 'coalescing' },
           ],
           on: { 'duty.due': 'coalescing' },
         },
         coalescing: {
-          on: { 'duty.due': { description: 'It comes along.' } },
+          on: { 'duty.due': { description: 'It is part of the next run.' } },
           after: { coalescing: 'writing' },
         },
         writing: {
-          description: 'What has not failed yet is written.',
-          meta: { waitsFor: 'the answers of the API server, each of which has a limit' },
-          entry: 'beginRun',
+          description: 'Writes what has not failed.',
+          meta: { waitsFor: 'the responses of the API server, each of which has a limit' },
+          entry: 'startRun',
           invoke: {
             id: 'writing',
             src: 'writeDuty',
             input: ({ context: { lease } }) => ({ lease, retry: false, anew: false }),
-            onDone: { target: 'waiting', actions: { type: 'report', params: ({ event }) => event.output } },
-            onError: { target: 'waiting', actions: { type: 'reportBroken', params: ({ event }) => event } },
+            onDone: { target: 'waiting', actions: { type: 'reportWritten', params: ({ event }) => event.output } },
+            onError: { target: 'waiting', actions: { type: 'reportFailed', params: ({ event }) => event } },
           },
-          on: { 'duty.due': { actions: 'noteDue' } },
+          on: { 'duty.due': { actions: 'recordDue' } },
         },
       },
     },

@@ -55,36 +55,36 @@ export const electionsMachine = setup({
       }
       enqueue.assign({ held: context.leaders.map(({ lease }) => lease) });
     }),
-    orderToResign: enqueueActions(({ context, enqueue }) => {
+    requestResignation: enqueueActions(({ context, enqueue }) => {
       for (const [index, { lease }] of context.leaders.entries()) {
         if (context.held.includes(lease)) enqueue.sendTo(`leader-${index + 1}`, { type: 'leader.resign' });
       }
     }),
-    noteResigned: assign({
+    recordResigned: assign({
       held: ({ context }, { lease }: { lease: string }) => context.held.filter((other) => other !== lease),
     }),
-    reportAnnounced: sendParent({ type: 'leaders.announced' } satisfies LeadersAnnounced),
-    reportResigned: sendParent({ type: 'leaders.resigned' } satisfies LeadersResigned),
+    reportAnnounced: sendParent({ type: 'replica.announced' } satisfies LeadersAnnounced),
+    reportResigned: sendParent({ type: 'elections.resigned' } satisfies LeadersResigned),
   },
 }).createMachine({
   id: 'elections',
-  description: 'Which of the duties of a cluster this replica has.',
+  description: 'The duties of this replica for a cluster.',
   meta: { timeline: electionsTimeline },
   context: ({ input }) => ({ ...input, held: [] }),
   initial: 'waiting',
   on: {
-    'leader.elected': { description: 'For the record.' },
-    'leader.lost': { description: 'For the record: it stands again.' },
-    'leader.failed': { description: 'For the record: it tries again.' },
+    'leader.elected': { description: 'Recorded only.' },
+    'leader.lost': { description: 'Recorded only: it is a candidate again.' },
+    'leader.failed': { description: 'Recorded only: it tries again.' },
   },
   states: {
     waiting: {
-      description: 'The program does not serve yet: what it knows is not whole, and nothing is written of it.',
-      meta: { waitsFor: 'the end of the start; /ready says what it waits for' },
+      description: 'The program does not serve yet, so its knowledge is incomplete and nothing is written.',
+      meta: { waitsFor: 'the end of the start; /ready reports the current stage' },
       on: {
-        'leaders.announce': 'announcing',
-        'leaders.stand': { target: 'standing', actions: 'startLeaders' },
-        'leaders.resign': 'resigned',
+        'replica.announce': 'announcing',
+        'elections.join': { target: 'participating', actions: 'startLeaders' },
+        'elections.resign': 'resigned',
       },
     },
     announcing: {
@@ -95,44 +95,44 @@ export const electionsMachine = setup({
       on: {
         'leader.elected': { guard: { type: 'isPresence', params: ({ event }) => event }, target: 'announced' },
         'leader.failed': { guard: { type: 'isPresence', params: ({ event }) => event }, target: 'announced' },
-        'leaders.stand': { target: 'standing', actions: 'startLeaders' },
-        'leaders.resign': { target: 'resigning', actions: 'orderToResign' },
+        'elections.join': { target: 'participating', actions: 'startLeaders' },
+        'elections.resign': { target: 'resigning', actions: 'requestResignation' },
       },
     },
     announced: {
-      description: 'Other replicas can see that this one runs. It stands for no other duty yet.',
-      meta: { waitsFor: 'the end of the start; /ready says what it waits for' },
+      description: 'Other replicas know that this one runs. It is a candidate for no other duty yet.',
+      meta: { waitsFor: 'the end of the start; /ready reports the current stage' },
       entry: 'reportAnnounced',
       on: {
-        'leaders.stand': { target: 'standing', actions: 'startLeaders' },
-        'leaders.resign': { target: 'resigning', actions: 'orderToResign' },
+        'elections.join': { target: 'participating', actions: 'startLeaders' },
+        'elections.resign': { target: 'resigning', actions: 'requestResignation' },
       },
     },
-    standing: {
-      description: 'Of each duty this replica is the one that has it, or waits for its turn.',
-      meta: { waitsFor: 'the end of the program: this is the work' },
-      on: { 'leaders.resign': { target: 'resigning', actions: 'orderToResign' } },
+    participating: {
+      description: 'For each duty, this replica is the leader or a candidate.',
+      meta: { waitsFor: 'the end of the program: normal operation' },
+      on: { 'elections.resign': { target: 'resigning', actions: 'requestResignation' } },
     },
     resigning: {
-      description: 'What is held is being given back.',
-      meta: { waitsFor: 'each of the leaders, all of which have a limit' },
+      description: 'Gives back all Leases.',
+      meta: { waitsFor: 'the leaders, each of which has a limit' },
       on: {
         'leader.resigned': [
           {
             guard: { type: 'isLast', params: ({ event }) => event },
             target: 'resigned',
-            actions: { type: 'noteResigned', params: ({ event }) => event },
+            actions: { type: 'recordResigned', params: ({ event }) => event },
           },
-          { actions: { type: 'noteResigned', params: ({ event }) => event } },
+          { actions: { type: 'recordResigned', params: ({ event }) => event } },
         ],
-        'leaders.resign': { description: 'It is under way; its end is told once.' },
+        'elections.resign': { description: 'It is in progress; its end is reported once.' },
       },
     },
     resigned: {
-      description: 'Nothing is held.',
+      description: 'No Lease is held.',
       meta: { waitsFor: 'the end of the program' },
       entry: 'reportResigned',
-      on: { 'leaders.resign': { description: 'Whoever waits for it is told once more.', actions: 'reportResigned' } },
+      on: { 'elections.resign': { description: 'Reports it again.', actions: 'reportResigned' } },
     },
   },
 });

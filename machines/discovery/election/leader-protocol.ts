@@ -10,34 +10,34 @@ export type LeaseName = string;
 // ---- discovery ↔ elections
 
 /** discovery → elections. Write the Lease of this replica's presence: proxies will connect soon. */
-export type LeadersAnnounce = { type: 'leaders.announce' };
-/** elections → discovery. Other replicas can see that this one runs, or its Lease was not written within the limit. */
-export type LeadersAnnounced = { type: 'leaders.announced' };
-/** discovery → elections. The program serves: stand for every duty. */
-export type LeadersStand = { type: 'leaders.stand' };
-/** discovery → elections. The program ends: give back what is held. It may be asked for again; each time is answered. */
-export type LeadersResign = { type: 'leaders.resign' };
-/** elections → discovery. Nothing is held any more, or it could not be given back in time and will end by itself. */
-export type LeadersResigned = { type: 'leaders.resigned' };
+export type LeadersAnnounce = { type: 'replica.announce' };
+/** elections → discovery. Other replicas know that this one runs, or its Lease was not written within the limit. */
+export type LeadersAnnounced = { type: 'replica.announced' };
+/** discovery → elections. The program serves: become a candidate for every duty. */
+export type LeadersStand = { type: 'elections.join' };
+/** discovery → elections. The program ends: give back all Leases. May be sent again; each is reported. */
+export type LeadersResign = { type: 'elections.resign' };
+/** elections → discovery. No Lease is held any more, or the remaining ones will expire. */
+export type LeadersResigned = { type: 'elections.resigned' };
 
 // ---- elections ↔ leader-N
 
-/** elections → leader-N. Give back what is held, and end. */
+/** elections → leader-N. Give back the Lease, and end. */
 export type LeaderResign = { type: 'leader.resign' };
 /** leader-N → elections. This replica writes from now on. */
 export type LeaderElected = { type: 'leader.elected'; lease: LeaseName };
-/** leader-N → elections. It writes no more, and stands again. */
+/** leader-N → elections. This replica stops writing and is a candidate again. */
 export type LeaderLost = { type: 'leader.lost'; lease: LeaseName; reason: string };
-/** leader-N → elections. The Lease cannot be had: it is tried again. */
+/** leader-N → elections. The Lease could not be read or written; it is tried again. */
 export type LeaderFailed = { type: 'leader.failed'; lease: LeaseName; reason: string };
-/** leader-N → elections. It has nothing and wants nothing any more. `released`: the Lease was given back, and others need not wait. */
+/** leader-N → elections. The leader has ended. `released`: the Lease was given back, so that other replicas need not wait. */
 export type LeaderResigned = { type: 'leader.resigned'; lease: LeaseName; released: boolean };
 
 // ---- elected-writer-N
 
-/** elected-writer-N/due → elected-writer-N. Something is to be written. */
+/** elected-writer-N/due → elected-writer-N. There is something to write. */
 export type DutyDue = { type: 'duty.due' };
-/** elected-writer-N → leader-N. A run is over. `reason`: why the last of those failed that did. */
+/** elected-writer-N → leader-N. A run has ended. `reason`: that of its last failure. */
 export type DutyWritten = { type: 'duty.written'; lease: LeaseName; written: number; failed: number; reason: string };
 
 export type LeaderReport = LeaderElected | LeaderLost | LeaderFailed | LeaderResigned;
@@ -53,15 +53,15 @@ const reports: readonly LeaderReport['type'][] = [
 ];
 
 export const leaderCatalogue: readonly CatalogueRow<Diagram>[] = [
-  ...rows('elections', 'discovery', 'elections', ['spawn', 'leaders.announce', 'leaders.stand', 'leaders.resign']),
+  ...rows('elections', 'discovery', 'elections', ['spawn', 'replica.announce', 'elections.join', 'elections.resign']),
   ...rows('elections', 'elections', 'elections', timers('announceLimit')),
-  ...rows('elections', 'elections', 'discovery', ['leaders.announced', 'leaders.resigned']),
+  ...rows('elections', 'elections', 'discovery', ['replica.announced', 'elections.resigned']),
   ...rows('leader', 'elections', 'leader-N', ['spawn', 'leader.resign']),
   ...rows('leader', 'leader-N', 'elections', reports),
   ...rows('leader', 'leader-N', 'leader-N/reading', ['spawn']),
   ...rows('leader', 'leader-N', 'leader-N/writing', ['spawn']),
   ...rows('leader', 'leader-N', 'leader-N/finishing', ['spawn']),
-  ...rows('leader', 'leader-N', 'leader-N', timers('answerLimit', 'retryInterval', 'lookInterval', 'leaseTime')),
+  ...rows('leader', 'leader-N', 'leader-N', timers('responseLimit', 'retryInterval', 'readInterval', 'leaseTime')),
   ...rows('leader', 'leader-N', 'leader-N', timers('renewInterval', 'renewRetry', 'termTime', 'resignLimit')),
   ...rows('leader', 'leader-N', 'elected-writer-*', ['spawn']),
   ...rows('leader', 'elected-writer-*', 'leader-N', ['duty.written']),

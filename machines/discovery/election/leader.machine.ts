@@ -20,130 +20,134 @@ export type { LeaderInput, LeaseAnswer, LeaseOrder, LeaseSighting, LeaseTimes, R
  */
 export const leaderMachine = leaderSetup.createMachine({
   id: 'leader',
-  description: 'Whether this replica has a duty.',
+  description: 'Whether this replica leads for one duty.',
   meta: { timeline: leaderTimeline },
   context: ({ input }) => ({
     ...{ ...input, version: '', record: '', holder: '', holdsMs: 0, isExpired: false },
     ...{ tookMs: 0, retryAfterMs: 0, draw: 0.5 },
   }),
-  initial: 'finding out',
-  on: { 'duty.written': { description: 'For the record: what the writer has done.' } },
+  initial: 'checking holder',
+  on: { 'duty.written': { description: 'Recorded only: the writes.' } },
   states: {
-    'finding out': {
-      description: 'Who has the Lease is not known, or not any more.',
+    'checking holder': {
+      description: 'The holder of the Lease is not known.',
       on: { 'leader.resign': resigned(false) },
       initial: 'reading',
       states: {
         reading: {
-          description: 'The Lease is read.',
+          description: 'Reads the Lease.',
           invoke: {
             ...readLease,
             onDone: [
-              orRest('resting').failed,
+              orRest('waiting').failed,
               {
                 guard: { type: 'isFree', params: sighting },
                 target: '#leader.claiming',
-                actions: { type: 'noteVersion', params: sighting },
+                actions: { type: 'recordVersion', params: sighting },
               },
               {
-                description: 'Its time was over before, and nobody has said anything since.',
-                guard: { type: 'isAsBeforeAndExpired', params: sighting },
+                description: 'The Lease had expired and is unchanged.',
+                guard: { type: 'isUnchangedAndExpired', params: sighting },
                 target: '#leader.claiming',
-                actions: { type: 'noteVersion', params: sighting },
+                actions: { type: 'recordVersion', params: sighting },
               },
-              { target: '#leader.standing by', actions: { type: 'noteHolder', params: sighting } },
+              { target: '#leader.standing by', actions: { type: 'recordHolder', params: sighting } },
             ],
-            onError: orRest('resting').broken,
+            onError: orRest('waiting').broken,
           },
-          after: { answerLimit: orRest('resting').silent },
+          after: { responseLimit: orRest('waiting').silent },
         },
-        resting: {
-          description: 'It could not be had just now.',
+        waiting: {
+          description: 'The last read failed.',
           after: { retryInterval: 'reading' },
         },
       },
     },
     'standing by': {
-      description: 'Another replica has it, and says so now and then.',
+      description: 'Another replica holds the Lease and renews it.',
       on: { 'leader.resign': resigned(false) },
       after: {
         leaseTime: {
-          description: 'It has said nothing for as long as it may be silent.',
+          description: 'The Lease has expired.',
           target: 'claiming',
-          actions: 'noteExpired',
+          actions: 'recordExpired',
         },
       },
-      initial: 'resting',
+      initial: 'waiting',
       states: {
-        resting: { description: 'It said something a short while ago, or may.', after: { lookInterval: 'looking' } },
-        looking: {
-          description: 'The Lease is read. Its time goes on.',
+        waiting: { description: 'The Lease was renewed recently.', after: { readInterval: 'reading' } },
+        reading: {
+          description: 'Reads the Lease, while its time continues.',
           invoke: {
             ...readLease,
             onDone: [
-              orRest('resting').failed,
+              orRest('waiting').failed,
               {
-                description: 'It was given back, or is gone.',
+                description: 'The Lease was released or deleted.',
                 guard: { type: 'isFree', params: sighting },
                 target: '#leader.claiming',
-                actions: { type: 'noteVersion', params: sighting },
+                actions: { type: 'recordVersion', params: sighting },
               },
               {
-                guard: { type: 'isAsBefore', params: sighting },
-                target: 'resting',
-                actions: { type: 'noteVersion', params: sighting },
+                guard: { type: 'isUnchanged', params: sighting },
+                target: 'waiting',
+                actions: { type: 'recordVersion', params: sighting },
               },
               {
-                description: 'The holder has said something: its time begins anew.',
+                description: 'The holder renewed the Lease: its time restarts.',
                 target: '#leader.standing by',
                 reenter: true,
-                actions: { type: 'noteHolder', params: sighting },
+                actions: { type: 'recordHolder', params: sighting },
               },
             ],
-            onError: orRest('resting').broken,
+            onError: orRest('waiting').broken,
           },
-          after: { answerLimit: orRest('resting').silent },
+          after: { responseLimit: orRest('waiting').silent },
         },
       },
     },
     claiming: {
-      description: 'It is free as far as is known: it is written, over the version that was seen.',
+      description: 'Writes the Lease, on the condition that its version is unchanged.',
       invoke: {
         ...writeLease('claim'),
         onDone: [
           {
-            guard: { type: 'isTakenInTerm', params: answer },
+            guard: { type: 'isAcceptedInTerm', params: answer },
             target: 'leading',
-            actions: [{ type: 'noteTaken', params: answer }, { type: 'beginTerm', params: termOf }, 'reportElected'],
+            actions: [
+              { type: 'recordAccepted', params: answer },
+              { type: 'startTerm', params: termOf },
+              'reportElected',
+            ],
           },
           {
-            description: 'This process was stopped meanwhile.',
-            guard: { type: 'isTaken', params: answer },
-            target: 'finding out',
+            description: 'This process was suspended.',
+            guard: { type: 'isAccepted', params: answer },
+            target: 'checking holder',
           },
           {
-            description: 'Another one was first, as a rule.',
+            description: 'Usually another replica was faster.',
             guard: { type: 'isConflict', params: answer },
-            target: 'finding out.resting',
-            actions: { type: 'noteDraw', params: answer },
+            target: 'checking holder.waiting',
+            actions: { type: 'recordDraw', params: answer },
           },
           {
             guard: { type: 'isEarly', params: answer },
             target: 'standing by',
-            actions: { type: 'noteLeft', params: answer },
+            actions: { type: 'recordRemainingTime', params: answer },
           },
-          orRest('finding out.resting').failed,
+          orRest('checking holder.waiting').failed,
         ],
-        onError: orRest('finding out.resting').broken,
+        onError: orRest('checking holder.waiting').broken,
       },
-      after: { answerLimit: orRest('finding out.resting').silent },
+      after: { responseLimit: orRest('checking holder.waiting').silent },
       on: {
-        'leader.resign': { description: 'It may be held by now.', target: 'resigning.reading' },
+        'leader.resign': { description: 'The Lease may be held by now.', target: 'resigning.reading' },
       },
     },
     leading: {
       tags: 'live',
-      description: 'This replica has the duty: its writer is at work.',
+      description: 'This replica leads: its writer runs.',
       entry: 'startWriter',
       exit: 'stopWriter',
       on: {
@@ -155,87 +159,87 @@ export const leaderMachine = leaderSetup.createMachine({
       initial: 'in term',
       states: {
         'in term': {
-          description: 'The last renewal that was taken was sent less than a term ago.',
+          description: 'The last successful renewal was sent less than a term ago.',
           after: { termTime: lost('no renewal was taken in time') },
-          initial: 'resting',
+          initial: 'waiting',
           states: {
-            resting: { after: { renewInterval: 'renewing' } },
+            waiting: { after: { renewInterval: 'renewing' } },
             renewing: {
-              description: 'The Lease is written anew.',
+              description: 'Renews the Lease.',
               invoke: {
                 ...writeLease('renew'),
                 onDone: [
                   {
-                    guard: { type: 'isTakenInTerm', params: answer },
+                    guard: { type: 'isAcceptedInTerm', params: answer },
                     target: '#leader.leading.in term',
                     reenter: true,
                     actions: [
-                      { type: 'noteTaken', params: answer },
+                      { type: 'recordAccepted', params: answer },
                       { type: 'extendTerm', params: termOf },
                     ],
                   },
                   {
-                    guard: { type: 'isTaken', params: answer },
+                    guard: { type: 'isAccepted', params: answer },
                     ...lost('this process was stopped for longer than a term'),
                   },
                   { guard: { type: 'isConflict', params: answer }, target: 'reading' },
-                  orRest('trying again').failed,
+                  orRest('retrying').failed,
                 ],
-                onError: orRest('trying again').broken,
+                onError: orRest('retrying').broken,
               },
-              after: { answerLimit: orRest('trying again').silent },
+              after: { responseLimit: orRest('retrying').silent },
             },
             reading: {
-              description: 'Somebody has written it: who?',
+              description: 'The Lease was written by another process; reads the holder.',
               invoke: {
                 ...readLease,
                 onDone: [
-                  orRest('trying again').failed,
+                  orRest('retrying').failed,
                   {
-                    description: 'A renewal whose answer did not come, or what is no word of a holder.',
-                    guard: { type: 'isOurs', params: sighting },
-                    target: 'trying again',
-                    actions: { type: 'noteVersion', params: sighting },
+                    description: 'A renewal without a response, or a change that is not a claim.',
+                    guard: { type: 'isHeldHere', params: sighting },
+                    target: 'retrying',
+                    actions: { type: 'recordVersion', params: sighting },
                   },
                   lost('another one has the Lease'),
                 ],
-                onError: orRest('trying again').broken,
+                onError: orRest('retrying').broken,
               },
-              after: { answerLimit: orRest('trying again').silent },
+              after: { responseLimit: orRest('retrying').silent },
             },
-            'trying again': { description: 'The term goes on.', after: { renewRetry: 'renewing' } },
+            retrying: { description: 'The term continues.', after: { renewRetry: 'renewing' } },
           },
         },
       },
     },
     resigning: {
       tags: 'ending',
-      description: 'No write begins any more. The Lease is given back, if what is under way has ended in time.',
+      description: 'No new write starts. The Lease is released if running writes end in time.',
       after: {
         resignLimit: {
-          description: 'It ends by itself.',
+          description: 'The Lease expires.',
           target: 'resigned',
           actions: { type: 'reportResigned', params: { released: false } },
         },
       },
-      on: { 'leader.resign': { description: 'It is under way.' } },
+      on: { 'leader.resign': { description: 'Resignation is in progress.' } },
       initial: 'finishing',
       states: {
         finishing: {
-          description: 'Writes that are under way have their answers.',
+          description: 'Waits for running writes.',
           invoke: {
             id: 'finishing',
             src: 'finishWrites',
             input: ({ context: { lease } }) => ({ lease }),
             onDone: 'releasing',
-            onError: { description: 'A fault of ours: what is under way is not known.', ...resigned(false) },
+            onError: { description: 'An internal error: running writes are unknown.', ...resigned(false) },
           },
         },
         releasing: {
           invoke: {
             ...writeLease('release'),
             onDone: [
-              { guard: { type: 'isTaken', params: answer }, ...resigned(true) },
+              { guard: { type: 'isAccepted', params: answer }, ...resigned(true) },
               { guard: { type: 'isConflict', params: answer }, target: 'reading' },
               resigned(false),
             ],
@@ -243,14 +247,14 @@ export const leaderMachine = leaderSetup.createMachine({
           },
         },
         reading: {
-          description: 'It was written since it was seen last, maybe by this replica.',
+          description: 'The Lease has changed, possibly by a renewal of this replica.',
           invoke: {
             ...readLease,
             onDone: [
               {
-                guard: { type: 'isOurs', params: sighting },
+                guard: { type: 'isHeldHere', params: sighting },
                 target: 'releasing',
-                actions: { type: 'noteVersion', params: sighting },
+                actions: { type: 'recordVersion', params: sighting },
               },
               resigned(false),
             ],
@@ -261,9 +265,9 @@ export const leaderMachine = leaderSetup.createMachine({
     },
     resigned: {
       tags: 'gone',
-      description: 'It has nothing, and wants nothing.',
+      description: 'No Lease is held, and the replica is no longer a candidate.',
       meta: { waitsFor: 'the end of the program' },
-      on: { 'leader.resign': { description: 'That was done.' } },
+      on: { 'leader.resign': { description: 'It has resigned.' } },
     },
   },
 });

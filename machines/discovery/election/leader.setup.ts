@@ -120,9 +120,9 @@ export const leaderSetup = setup({
     electedWriter: electedWriterMachine,
   },
   delays: {
-    answerLimit: ({ context: { times } }) => times.answerMs + graceMs,
+    responseLimit: ({ context: { times } }) => times.answerMs + graceMs,
     retryInterval: ({ context: { times, draw, retryAfterMs } }) => Math.max(spread(times.retryMs, draw), retryAfterMs),
-    lookInterval: ({ context: { times, draw } }) => spread(times.retryMs, draw),
+    readInterval: ({ context: { times, draw } }) => spread(times.retryMs, draw),
     leaseTime: ({ context }) => context.holdsMs,
     renewInterval: ({ context: { times, tookMs } }) => Math.max(0, times.retryMs - tookMs),
     /** There are several tries in a term. */
@@ -134,39 +134,39 @@ export const leaderSetup = setup({
     hasFailed: (_, { outcome }: Failure) => outcome === 'failed',
     isConflict: (_, { answer }: { answer: LeaseAnswer }) => answer.outcome === 'conflict',
     isEarly: (_, { answer }: { answer: LeaseAnswer }) => answer.outcome === 'early',
-    isTaken: (_, { answer }: { answer: LeaseAnswer }) => answer.outcome === 'taken',
+    isAccepted: (_, { answer }: { answer: LeaseAnswer }) => answer.outcome === 'taken',
     /** An answer that came late says nothing of now: whoever was stopped may have been taken over from. */
-    isTakenInTerm: ({ context: { times } }, { answer }: { answer: LeaseAnswer }) =>
+    isAcceptedInTerm: ({ context: { times } }, { answer }: { answer: LeaseAnswer }) =>
       answer.outcome === 'taken' && answer.tookMs < times.termMs,
-    isOurs: (_, { sighting }: { sighting: LeaseSighting }) =>
+    isHeldHere: (_, { sighting }: { sighting: LeaseSighting }) =>
       sighting.outcome === 'seen' && sighting.holder === 'this one',
     /** Nobody has it, or this process: it was given back, or what was claimed was not answered. */
     isFree: (_, { sighting }: { sighting: LeaseSighting }) =>
       sighting.outcome === 'absent' || (sighting.outcome === 'seen' && sighting.holder !== 'another'),
     /** Its holder has said nothing since it was seen first. */
-    isAsBefore: ({ context }, { sighting }: { sighting: LeaseSighting }) =>
+    isUnchanged: ({ context }, { sighting }: { sighting: LeaseSighting }) =>
       sighting.outcome === 'seen' && sighting.record === context.record,
-    isAsBeforeAndExpired: ({ context }, { sighting }: { sighting: LeaseSighting }) =>
+    isUnchangedAndExpired: ({ context }, { sighting }: { sighting: LeaseSighting }) =>
       sighting.outcome === 'seen' && sighting.record === context.record && context.isExpired,
   },
   actions: {
     /** Another's, which has it from now on for as long as it says. */
-    noteHolder: assign((_, { sighting }: { sighting: LeaseSighting }) => {
+    recordHolder: assign((_, { sighting }: { sighting: LeaseSighting }) => {
       if (sighting.outcome !== 'seen') return {};
       const { version, record, identity, leaseMs, draw } = sighting;
       return { version, record, holder: identity, holdsMs: leaseMs, isExpired: false, draw };
     }),
     /** Somebody wrote what is no word of its holder, or nobody wrote. */
-    noteVersion: assign((_, { sighting }: { sighting: LeaseSighting }) =>
+    recordVersion: assign((_, { sighting }: { sighting: LeaseSighting }) =>
       sighting.outcome === 'seen'
         ? { version: sighting.version, draw: sighting.draw }
         : { version: '', record: '', holder: '', draw: sighting.draw },
     ),
-    noteExpired: assign({ isExpired: true }),
-    noteLeft: assign((_, { answer }: { answer: LeaseAnswer }) =>
+    recordExpired: assign({ isExpired: true }),
+    recordRemainingTime: assign((_, { answer }: { answer: LeaseAnswer }) =>
       answer.outcome === 'early' ? { holdsMs: answer.leftMs, draw: answer.draw } : {},
     ),
-    noteTaken: assign((_, { answer }: { answer: LeaseAnswer }) =>
+    recordAccepted: assign((_, { answer }: { answer: LeaseAnswer }) =>
       answer.outcome === 'taken'
         ? {
             version: answer.version,
@@ -178,8 +178,8 @@ export const leaderSetup = setup({
           }
         : {},
     ),
-    noteDraw: assign((_, { answer }: { answer: LeaseAnswer }) => ({ draw: answer.draw, retryAfterMs: 0 })),
-    noteFailure: assign((_, { retryAfterMs = 0, draw = 0.5 }: Failure) => ({ retryAfterMs, draw })),
+    recordDraw: assign((_, { answer }: { answer: LeaseAnswer }) => ({ draw: answer.draw, retryAfterMs: 0 })),
+    recordFailure: assign((_, { retryAfterMs = 0, draw = 0.5 }: Failure) => ({ retryAfterMs, draw })),
     startWriter: enqueueActions(({ context: { lease, number }, enqueue }) => {
       enqueue.spawnChild('electedWriter', { id: `elected-writer-${number}`, input: { lease } });
     }),
@@ -187,7 +187,7 @@ export const leaderSetup = setup({
       enqueue.stopChild(`elected-writer-${number}`);
     }),
     /** Effect: writes begin from now on, and until the end of the term, which began when the claim was sent. */
-    beginTerm: (_, _params: { lease: LeaseName; sent: ReadMoment; termMs: number }) => {},
+    startTerm: (_, _params: { lease: LeaseName; sent: ReadMoment; termMs: number }) => {},
     /** Effect: the term is longer. */
     extendTerm: (_, _params: { lease: LeaseName; sent: ReadMoment; termMs: number }) => {},
     /** Effect: no write begins any more. `giveUp`: nobody waits for those that are under way. */
@@ -228,7 +228,7 @@ export function termOf({ context, event }: Answered & { context: LeaderInput }) 
 /** It could not be had: that is told, and tried again after a rest. */
 const inVain = <Params>(params: Params) =>
   [
-    { type: 'noteFailure', params },
+    { type: 'recordFailure', params },
     { type: 'reportFailed', params },
   ] as const;
 const hasFailed = ({ event }: { event: { output: Failure } }): Failure => event.output;
@@ -242,7 +242,7 @@ export function orRest<const Resting extends string>(resting: Resting) {
       actions: inVain(hasFailed),
     },
     broken: {
-      description: 'A fault of ours.',
+      description: 'An internal error.',
       target: resting,
       actions: inVain(({ event }: { event: { error: unknown } }) => ({
         outcome: 'failed',
@@ -272,7 +272,7 @@ export function writeLease<const Deed extends LeaseOrder['deed']>(deed: Deed) {
 export function lost(reason: string) {
   type Lease = { context: { lease: LeaseName } };
   return {
-    target: '#leader.finding out',
+    target: '#leader.checking holder',
     actions: [
       { type: 'endTerm', params: ({ context: { lease } }: Lease) => ({ lease, giveUp: true }) },
       { type: 'reportLost', params: { reason } },

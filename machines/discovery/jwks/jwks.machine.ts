@@ -93,13 +93,13 @@ export const jwksMachine = setup({
   },
   delays: { startPause: startPauseMs },
   guards: {
-    somethingChanged: ({ context }) => context.changed.length > 0,
-    somethingIsReady: ({ context }) => readyOf(context).length > 0,
-    noneIsAwaited: ({ context }) => !context.sources.some(isAwaited),
-    allAreStarted: ({ context }) => context.sources.every(({ isStarted }) => isStarted),
+    hasChanges: ({ context }) => context.changed.length > 0,
+    hasReady: ({ context }) => readyOf(context).length > 0,
+    hasNonePending: ({ context }) => !context.sources.some(isAwaited),
+    areAllStarted: ({ context }) => context.sources.every(({ isStarted }) => isStarted),
   },
   actions: {
-    rememberChanges: assign({
+    recordChanges: assign({
       changed: ({ context, event }) =>
         event.type === 'configs.changed'
           ? union(
@@ -108,9 +108,9 @@ export const jwksMachine = setup({
             )
           : context.changed,
     }),
-    takeChanges: assign({ due: ({ context }) => union(context.due, context.changed), changed: [] }),
+    claimChanges: assign({ due: ({ context }) => union(context.due, context.changed), changed: [] }),
     /** Replaces the known sources with those found. Stops the actors of sources that are gone. */
-    follow: enqueueActions(({ context, enqueue }, { found }: { found: KeySource[] }) => {
+    reconcileKeySets: enqueueActions(({ context, enqueue }, { found }: { found: KeySource[] }) => {
       let { started } = context;
       const known = new Map(context.sources.map((one) => [idOf(one), one]));
       const sources = found.map((one): KnownSource => {
@@ -125,7 +125,7 @@ export const jwksMachine = setup({
       enqueue.assign({ sources, started, queue });
     }),
     /** Starts actors of the next sources, and queues their fetches. */
-    startSome: enqueueActions(({ context, enqueue }) => {
+    startBatch: enqueueActions(({ context, enqueue }) => {
       const starting = new Set(selectStarts(context.sources));
       const { refreshMs, firstKeysTimeoutMs } = context;
       for (const { name, source, timeoutMs } of starting)
@@ -141,7 +141,7 @@ export const jwksMachine = setup({
       if (!of) return {};
       return { queue: enqueueFetches(context.queue, [fetchOf(of)]) };
     }),
-    freeSlot: assign(({ context, event }) => {
+    releaseSlot: assign(({ context, event }) => {
       const of = event.type === 'key-fetch.finished' && context.sources.find(({ source }) => source === event.source);
       return of ? { queue: removeFetches(context.queue, new Set([of.name])) } : {};
     }),
@@ -151,7 +151,7 @@ export const jwksMachine = setup({
       for (const name of granted) enqueue.sendTo(name as KeySetName, { type: 'key-fetch.granted' });
     }),
     /** Who has asked for it is brought up to date, if its keys are others than before. */
-    noteAnswer: assign(({ context, event }) => {
+    recordResponse: assign(({ context, event }) => {
       if (event.type !== 'key-set.fetched' && event.type !== 'key-set.failed') return {};
       const of = context.sources.find(({ source }) => source === event.source);
       if (of === undefined) return {};
@@ -161,14 +161,14 @@ export const jwksMachine = setup({
       };
     }),
     /** Objects that change later do not wait for it either. */
-    waitNoLonger: assign(({ context, event }) => {
+    recordLate: assign(({ context, event }) => {
       if (event.type !== 'key-set.late') return {};
       const isLate = (one: KnownSource): boolean => one.source === event.source && isAwaited(one);
       return {
         sources: context.sources.map((one): KnownSource => (isLate(one) ? { ...one, firstAnswer: 'late' } : one)),
       };
     }),
-    forgetReady: assign({ due: ({ context }) => difference(context.due, readyOf(context)) }),
+    clearReady: assign({ due: ({ context }) => difference(context.due, readyOf(context)) }),
     reportSynced: sendParent(
       ({ context }): JwksSynced => ({
         type: 'jwks.synced',
@@ -183,74 +183,77 @@ export const jwksMachine = setup({
   },
 }).createMachine({
   id: 'jwks',
-  description: 'The keys with which tokens of requests are verified.',
+  description: 'The keys that verify tokens of requests.',
   meta: { timeline: jwksTimeline },
   context: ({ input }) => ({ ...input, sources: [], changed: [], due: [], queue: emptyQueue, started: 0 }),
   initial: 'idle',
   on: {
-    'configs.changed': { actions: 'rememberChanges' },
+    'configs.changed': { actions: 'recordChanges' },
     'key-fetch.requested': { actions: ['queueFetch', 'grantFetches'] },
-    'key-fetch.finished': { actions: ['freeSlot', 'grantFetches'] },
-    'key-set.fetched': { actions: 'noteAnswer' },
-    'key-set.failed': { description: 'What was fetched before stays in force.', actions: 'noteAnswer' },
-    'key-set.late': { description: 'Tokens of that issuer are refused until it answers.', actions: 'waitNoLonger' },
-    'jwks.load': { description: 'They are being fetched already.' },
+    'key-fetch.finished': { actions: ['releaseSlot', 'grantFetches'] },
+    'key-set.fetched': { actions: 'recordResponse' },
+    'key-set.failed': { description: 'The last keys still apply.', actions: 'recordResponse' },
+    'key-set.late': { description: 'Tokens of this issuer are rejected until it responds.', actions: 'recordLate' },
+    'jwks.load': { description: 'The bundles are loaded already.' },
   },
   states: {
     idle: {
-      description: 'Not asked for yet. What changes meanwhile is seen at the first look.',
-      meta: { waitsFor: 'jwks.load, which the start sends' },
+      description: 'Not started. The first listing includes all changes until then.',
+      meta: { waitsFor: 'jwks.load, sent during the start' },
       on: { 'jwks.load': 'loading' },
     },
     loading: {
-      description: 'Nobody is served yet: the first proxies find the keys there.',
-      initial: 'looking',
-      onDone: { target: 'following', actions: ['reportSynced', 'forgetReady'] },
+      description: 'Proxies are not served yet, so that the first ones get the keys.',
+      initial: 'listing issuers',
+      onDone: { target: 'watching', actions: ['reportSynced', 'clearReady'] },
       states: {
-        looking: {
-          meta: { waitsFor: 'a look at the objects in force' },
-          entry: 'takeChanges',
+        'listing issuers': {
+          meta: { waitsFor: 'the key sets that the objects name' },
+          entry: 'claimChanges',
           invoke: {
             id: 'sources',
             src: 'findKeySources',
             onDone: {
               target: 'starting',
-              actions: [{ type: 'follow', params: ({ event }) => ({ found: event.output }) }],
+              actions: [{ type: 'reconcileKeySets', params: ({ event }) => ({ found: event.output }) }],
             },
           },
         },
         starting: startingTo('waiting for issuers'),
         'waiting for issuers': {
-          meta: { waitsFor: 'the first answer of each issuer, or that it is late' },
-          always: { guard: 'noneIsAwaited', target: 'loaded' },
+          meta: { waitsFor: 'the first response of each issuer, or its limit' },
+          always: { guard: 'hasNonePending', target: 'loaded' },
         },
         loaded: { type: 'final' },
       },
     },
-    following: {
-      description: 'Proxies are told of objects that change, and of keys that do.',
+    watching: {
+      description: 'Pushes objects and keys that change.',
       initial: 'current',
       states: {
         current: {
-          description: 'Proxies have been told of everything but objects whose issuers are asked for the first time.',
-          meta: { waitsFor: 'a change of objects or of keys: this is the work' },
+          description: 'All changes are pushed, except objects whose issuers have not responded yet.',
+          meta: { waitsFor: 'a change of objects or of keys: normal operation' },
           always: [
-            { guard: 'somethingIsReady', actions: ['requestPush', 'forgetReady'] },
-            { guard: 'somethingChanged', target: 'looking' },
+            { guard: 'hasReady', actions: ['requestPush', 'clearReady'] },
+            { guard: 'hasChanges', target: 'listing issuers' },
           ],
         },
-        looking: {
-          description: 'Objects changed: perhaps they ask for other keys.',
-          meta: { waitsFor: 'a look at the objects in force' },
-          entry: 'takeChanges',
+        'listing issuers': {
+          description: 'Objects changed and may name other key sets.',
+          meta: { waitsFor: 'the key sets that the objects name' },
+          entry: 'claimChanges',
           invoke: {
             id: 'sources',
             src: 'findKeySources',
             onDone: {
               target: 'starting',
-              actions: [{ type: 'follow', params: ({ event }) => ({ found: event.output }) }],
+              actions: [{ type: 'reconcileKeySets', params: ({ event }) => ({ found: event.output }) }],
             },
-            onError: { target: 'current', description: 'A fault of ours. The next change brings another look.' },
+            onError: {
+              target: 'current',
+              description: 'An internal error. The endpoints are listed again at the next change.',
+            },
           },
         },
         starting: startingTo('current'),
@@ -262,10 +265,10 @@ export const jwksMachine = setup({
 /** The state in which the actors of new sources start, a few at a time. */
 function startingTo<Target extends string>(target: Target) {
   return {
-    description: 'Actors of new key sets start a few at a time, with other work of the program between them.',
-    meta: { waitsFor: 'the actors of all key sets: a pause is between them' },
-    entry: ['startSome', 'grantFetches'],
-    always: { guard: 'allAreStarted', target },
+    description: 'Actors of new key sets start in batches, so that they do not block the program.',
+    meta: { waitsFor: 'the actors of all key sets, with a pause between batches' },
+    entry: ['startBatch', 'grantFetches'],
+    always: { guard: 'areAllStarted', target },
     after: { startPause: { target: 'starting', reenter: true } },
   } as const;
 }

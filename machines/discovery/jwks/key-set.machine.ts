@@ -62,16 +62,17 @@ export const keySetMachine = setup({
     firstKeysTimeout: ({ context }) => context.firstKeysTimeoutMs,
     retryDelay: retryMs,
     refreshInterval: ({ context }) => context.refreshMs,
-    rest: ({ context }) => Math.min(shortestRestMs * 2 ** (context.failures - 1), longestRestMs),
+    backoffDelay: ({ context }) => Math.min(shortestRestMs * 2 ** (context.failures - 1), longestRestMs),
   },
   guards: {
-    isUnsettled: ({ context }) => !context.hasSettled,
-    isNew: ({ context }, params: IssuerAnswer) => params.outcome === 'fetched' && params.version !== context.version,
+    isPending: ({ context }) => !context.hasSettled,
+    isChanged: ({ context }, params: IssuerAnswer) =>
+      params.outcome === 'fetched' && params.version !== context.version,
     isFetched: (_, params: IssuerAnswer) => params.outcome === 'fetched',
-    mayAskAgain: ({ context }) => context.attempts + 1 < attemptsInARow,
+    canRetry: ({ context }) => context.attempts + 1 < attemptsInARow,
   },
   actions: {
-    remember: assign({
+    recordFetched: assign({
       version: ({ context }, params: IssuerAnswer) => (params.outcome === 'fetched' ? params.version : context.version),
       attempts: 0,
       failures: 0,
@@ -105,51 +106,51 @@ export const keySetMachine = setup({
   context: ({ input }) => ({ ...input, version: '', attempts: 0, failures: 0, hasSettled: false }),
   initial: 'queued',
   on: { 'key-fetch.granted': { description: 'Only a queued fetch is granted.' } },
-  after: { firstKeysTimeout: { guard: 'isUnsettled', actions: 'reportLate' } },
+  after: { firstKeysTimeout: { guard: 'isPending', actions: 'reportLate' } },
   states: {
     queued: {
       description:
-        'The issuer is due to be asked, and waits for the turn of a namespace that uses it. The parent queues a new one.',
-      meta: { waitsFor: 'key-fetch.granted: every fetch that runs has a limit' },
+        'A fetch is due and waits for a slot of a namespace that uses the issuer. The parent queues a new key set.',
+      meta: { waitsFor: 'key-fetch.granted: every running fetch has a limit' },
       on: { 'key-fetch.granted': 'fetching' },
     },
     fetching: {
-      description: 'The issuer is asked. What was fetched before is in force.',
+      description: 'Fetches the keys. The last keys still apply.',
       exit: 'reportFinished',
-      meta: { waitsFor: 'the answer of the issuer, which has a limit' },
+      meta: { waitsFor: 'the response of the issuer, which has a limit' },
       invoke: {
         id: 'fetching',
         src: 'fetchKeySet',
         input: ({ context }) => ({ source: context.source, timeoutMs: context.timeoutMs }),
         onDone: [
           {
-            guard: { type: 'isNew', params: ({ event }) => event.output },
+            guard: { type: 'isChanged', params: ({ event }) => event.output },
             target: 'up to date',
-            actions: [{ type: 'remember', params: ({ event }) => event.output }, 'reportFetched'],
+            actions: [{ type: 'recordFetched', params: ({ event }) => event.output }, 'reportFetched'],
           },
           {
-            description: 'The same keys: nobody need know.',
+            description: 'The keys are unchanged.',
             guard: { type: 'isFetched', params: ({ event }) => event.output },
             target: 'up to date',
-            actions: { type: 'remember', params: ({ event }) => event.output },
+            actions: { type: 'recordFetched', params: ({ event }) => event.output },
           },
-          { guard: 'mayAskAgain', target: 'asking again', actions: 'countAttempt' },
+          { guard: 'canRetry', target: 'retrying', actions: 'countAttempt' },
           answeredInVain,
         ],
-        onError: [{ guard: 'mayAskAgain', target: 'asking again', actions: 'countAttempt' }, brokenOff],
+        onError: [{ guard: 'canRetry', target: 'retrying', actions: 'countAttempt' }, brokenOff],
       },
     },
     'up to date': {
-      description: 'The issuer answered a short while ago.',
+      description: 'The last fetch succeeded.',
       after: { refreshInterval: { target: 'queued', actions: 'requestFetch' } },
     },
-    'asking again': {
-      description: 'Perhaps the failure was of a moment.',
+    retrying: {
+      description: 'The failure may be temporary.',
       after: { retryDelay: { target: 'queued', actions: 'requestFetch' } },
     },
-    resting: {
-      description: 'The issuer keeps failing: it is asked more and more rarely.',
-      after: { rest: { target: 'queued', actions: 'requestFetch' } },
+    'backing off': {
+      description: 'The issuer keeps failing. It is requested at increasing intervals.',
+      after: { backoffDelay: { target: 'queued', actions: 'requestFetch' } },
     },
   },
 });

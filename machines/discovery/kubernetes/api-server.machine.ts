@@ -59,7 +59,7 @@ export const apiServerMachine = setup({
   },
   delays: {
     /** Kinds come back one after the other. */
-    wakeInterval: 10,
+    resumeInterval: 10,
     pingInterval: 2_000,
     /** A pause of ours, as for garbage, is no miss. */
     pingLimit: 1_500,
@@ -80,28 +80,33 @@ export const apiServerMachine = setup({
       for (const [index, resource] of context.resources.entries())
         enqueue.spawnChild('informer', { id: nameAt(context, index), input: { resource } });
     }),
-    letAllWait: assign({ waiting: ({ context }) => context.resources }),
-    letWait: assign({
+    pauseAllInformers: assign({ waiting: ({ context }) => context.resources }),
+    pauseInformer: assign({
       waiting: ({ context: { waiting } }, { resource }: { resource: ResourceName }) =>
         waiting.includes(resource) ? waiting : [...waiting, resource],
     }),
-    tellLost: enqueueActions(({ context, enqueue }, { reason }: { reason: string }) => {
+    notifyLost: enqueueActions(({ context, enqueue }, { reason }: { reason: string }) => {
       for (const index of context.resources.keys())
         enqueue.sendTo(nameAt(context, index), { type: 'server.lost', reason });
     }),
-    wakeNext: enqueueActions(({ context, enqueue }) => {
+    resumeNextInformer: enqueueActions(({ context, enqueue }) => {
       const { resources, waiting, wasLongAway, streams } = context;
       const [next, ...rest] = waiting;
       if (next === undefined) return;
       enqueue.assign({ waiting: rest });
-      enqueue.sendTo(nameAt(context, resources.indexOf(next)), { type: 'server.answers', anew: wasLongAway, streams });
+      enqueue.sendTo(nameAt(context, resources.indexOf(next)), {
+        type: 'server.reachable',
+        anew: wasLongAway,
+        streams,
+      });
     }),
     /** What one kind has found out, the others need not. */
-    giveUpStreams: enqueueActions(({ context, enqueue }) => {
+    disableStreamingLists: enqueueActions(({ context, enqueue }) => {
       enqueue.assign({ streams: false });
-      for (const index of context.resources.keys()) enqueue.sendTo(nameAt(context, index), { type: 'streams.refused' });
+      for (const index of context.resources.keys())
+        enqueue.sendTo(nameAt(context, index), { type: 'streaming-lists.disabled' });
     }),
-    tellDefined: enqueueActions(({ context, enqueue }, { resource, defined }: DefinitionChanged) => {
+    notifyDefinition: enqueueActions(({ context, enqueue }, { resource, defined }: DefinitionChanged) => {
       enqueue.sendTo(nameAt(context, context.resources.indexOf(resource)), {
         type: defined ? 'kind.defined' : 'kind.removed',
       });
@@ -110,27 +115,27 @@ export const apiServerMachine = setup({
       failures: Math.min(context.failures + 1, mostFailures),
       draw,
     })),
-    forgetFailures: assign({ failures: 0 }),
-    noteLongOutage: assign({ wasLongAway: true }),
-    forgetOutage: assign({ wasLongAway: false }),
+    resetFailures: assign({ failures: 0 }),
+    recordLongOutage: assign({ wasLongAway: true }),
+    clearOutage: assign({ wasLongAway: false }),
     /** It may be another version when it is back. */
-    trustStreams: assign({ streams: true }),
-    noteSynced: assign({
+    enableStreamingLists: assign({ streams: true }),
+    recordSynced: assign({
       unsynced: ({ context }, { resource }: { resource: ResourceName }) =>
         context.unsynced.filter((other) => other !== resource),
     }),
     /** Effect: all kinds have been handed over once. */
     publishSynced: (_, _params: { server: string }) => {},
     /** Effect: people are told that it is gone; what was handed over stays in force. */
-    publishLost: (_, _params: { server: string; reason: string }) => {},
+    publishUnreachable: (_, _params: { server: string; reason: string }) => {},
     /** Effect: people are told that it is back. */
-    publishReached: (_, _params: { server: string }) => {},
+    publishReachable: (_, _params: { server: string }) => {},
     /** Effect: the connection of watches is ended; the next request opens another one. */
     reconnect: (_, _params: { server: string }) => {},
   },
 }).createMachine({
   id: 'api-server',
-  description: 'Whether the API server of a cluster answers, for all kinds that are followed on it.',
+  description: 'The availability of an API server, for all kinds that are watched on it.',
   meta: { timeline: apiServerTimeline },
   context: ({ input }) => ({
     ...{ ...input, waiting: input.resources, unsynced: input.resources },
@@ -141,26 +146,26 @@ export const apiServerMachine = setup({
     id: 'definitions',
     src: 'watchDefinitions',
     input: ({ context: { resources } }) => ({ resources }),
-    onError: { description: 'A fault of ours. Kinds that are not there are looked for now and then as well.' },
+    onError: { description: 'An internal error. Missing kinds are also requested periodically.' },
   },
-  initial: 'suspect',
+  initial: 'checking',
   on: {
     'kind.synced': [
       {
         guard: { type: 'isLastUnsynced', params: ({ event }) => event },
-        actions: [{ type: 'noteSynced', params: ({ event }) => event }, ofServer('publishSynced')],
+        actions: [{ type: 'recordSynced', params: ({ event }) => event }, ofServer('publishSynced')],
       },
-      { actions: { type: 'noteSynced', params: ({ event }) => event } },
+      { actions: { type: 'recordSynced', params: ({ event }) => event } },
     ],
-    'kind.failed': { description: 'For the record: the kind is asked for again.' },
-    'streams.missing': { actions: 'giveUpStreams' },
-    'definition.changed': { actions: { type: 'tellDefined', params: ({ event }) => event } },
-    'server.missed': { actions: { type: 'letWait', params: ({ event }) => event } },
+    'kind.failed': { description: 'Recorded only: the kind is requested again.' },
+    'streaming-lists.unsupported': { actions: 'disableStreamingLists' },
+    'definition.changed': { actions: { type: 'notifyDefinition', params: ({ event }) => event } },
+    'server.unresponsive': { actions: { type: 'pauseInformer', params: ({ event }) => event } },
   },
   states: {
-    suspect: {
-      description: 'It is not known whether it answers: at the start, and when it has missed once. All kinds wait.',
-      entry: 'letAllWait',
+    checking: {
+      description: 'The server may be unreachable: at the start, and after a missed response. All kinds wait.',
+      entry: 'pauseAllInformers',
       invoke: {
         id: 'ping',
         src: 'ping',
@@ -168,26 +173,26 @@ export const apiServerMachine = setup({
         onDone: [
           {
             guard: { type: 'isAlive', params: ({ event }) => ({ answer: event.output }) },
-            target: 'up',
+            target: 'reachable',
           },
           {
-            target: 'down',
+            target: 'unreachable',
             actions: [
               { type: 'countFailure', params: ({ event }) => ({ draw: drawOf(event.output) }) },
               {
-                type: 'publishLost',
+                type: 'publishUnreachable',
                 params: ({ context: { server }, event }) => ({ server, reason: whyNot(event.output) }),
               },
             ],
           },
         ],
         onError: {
-          description: 'A fault of ours.',
-          target: 'down',
+          description: 'An internal error.',
+          target: 'unreachable',
           actions: [
             { type: 'countFailure', params: { draw: 0.5 } },
             {
-              type: 'publishLost',
+              type: 'publishUnreachable',
               params: ({ context: { server }, event }) => ({ server, reason: reasonOf(event.error) }),
             },
           ],
@@ -195,89 +200,92 @@ export const apiServerMachine = setup({
       },
       after: {
         pingLimit: {
-          target: 'down',
+          target: 'unreachable',
           actions: [
             { type: 'countFailure', params: { draw: 0.5 } },
-            { type: 'publishLost', params: ({ context: { server } }) => ({ server, reason: 'no answer in time' }) },
+            {
+              type: 'publishUnreachable',
+              params: ({ context: { server } }) => ({ server, reason: 'no answer in time' }),
+            },
           ],
         },
       },
     },
-    up: {
-      description: 'It answers. Kinds are at work, or about to be.',
-      entry: 'forgetFailures',
-      initial: 'waking',
+    reachable: {
+      description: 'The server responds. Kinds are watched, or about to be.',
+      entry: 'resetFailures',
+      initial: 'resuming',
       states: {
-        waking: {
-          description: 'Kinds that wait are told that it answers, one after the other.',
-          entry: 'wakeNext',
+        resuming: {
+          description: 'Waiting kinds are resumed one after the other.',
+          entry: 'resumeNextInformer',
           after: {
-            wakeInterval: [
-              { guard: 'hasWaiting', target: 'waking', reenter: true },
-              { target: 'quiet', actions: 'forgetOutage' },
+            resumeInterval: [
+              { guard: 'hasWaiting', target: 'resuming', reenter: true },
+              { target: 'idle', actions: 'clearOutage' },
             ],
           },
         },
-        quiet: {
-          description: 'It answered less than two seconds ago.',
+        idle: {
+          description: 'The server responded less than two seconds ago.',
           after: { pingInterval: 'pinging' },
           on: {
-            'server.missed': {
-              description: 'Does it answer at all?',
+            'server.unresponsive': {
+              description: 'Checks the server at once.',
               target: 'pinging',
-              actions: { type: 'letWait', params: ({ event }) => event },
+              actions: { type: 'pauseInformer', params: ({ event }) => event },
             },
           },
         },
         pinging: {
-          description: 'It is asked whether it lives.',
+          description: 'Pings the server.',
           invoke: {
             id: 'ping',
             src: 'ping',
             input: ({ context: { server } }) => ({ server }),
             onDone: [
-              { guard: { type: 'isAlive', params: ({ event }) => ({ answer: event.output }) }, target: 'answered' },
+              { guard: { type: 'isAlive', params: ({ event }) => ({ answer: event.output }) }, target: 'responded' },
               {
-                target: '#api-server.suspect',
+                target: '#api-server.checking',
                 actions: [
-                  { type: 'tellLost', params: ({ event }) => ({ reason: whyNot(event.output) }) },
+                  { type: 'notifyLost', params: ({ event }) => ({ reason: whyNot(event.output) }) },
                   ofServer('reconnect'),
                 ],
               },
             ],
             onError: {
-              description: 'A fault of ours.',
-              target: '#api-server.suspect',
+              description: 'An internal error.',
+              target: '#api-server.checking',
               actions: [
-                { type: 'tellLost', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
+                { type: 'notifyLost', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
                 ofServer('reconnect'),
               ],
             },
           },
           after: {
             pingLimit: {
-              target: '#api-server.suspect',
-              actions: [{ type: 'tellLost', params: { reason: 'the server missed a ping' } }, ofServer('reconnect')],
+              target: '#api-server.checking',
+              actions: [{ type: 'notifyLost', params: { reason: 'the server missed a ping' } }, ofServer('reconnect')],
             },
           },
         },
-        answered: { always: [{ guard: 'hasWaiting', target: 'waking' }, { target: 'quiet' }] },
+        responded: { always: [{ guard: 'hasWaiting', target: 'resuming' }, { target: 'idle' }] },
       },
     },
-    down: {
-      description: 'It does not answer. What was handed over stays in force; it is asked all the time.',
-      entry: 'trustStreams',
+    unreachable: {
+      description: 'The server does not respond. The last objects still apply. It is pinged repeatedly.',
+      entry: 'enableStreamingLists',
       after: {
         longOutage: {
-          description: 'So long that it may have been restored, and have come as far as it was.',
-          actions: 'noteLongOutage',
+          description: 'After such an outage the server may have been restored from a backup.',
+          actions: 'recordLongOutage',
         },
       },
-      initial: 'resting',
+      initial: 'waiting',
       states: {
-        resting: { after: { probePause: { target: 'probing', actions: ofServer('reconnect') } } },
+        waiting: { after: { probePause: { target: 'probing', actions: ofServer('reconnect') } } },
         probing: {
-          description: 'Another connection is tried.',
+          description: 'Opens another connection.',
           invoke: {
             id: 'ping',
             src: 'ping',
@@ -285,17 +293,17 @@ export const apiServerMachine = setup({
             onDone: [
               {
                 guard: { type: 'isAlive', params: ({ event }) => ({ answer: event.output }) },
-                target: '#api-server.up',
-                actions: ofServer('publishReached'),
+                target: '#api-server.reachable',
+                actions: ofServer('publishReachable'),
               },
               {
-                target: 'resting',
+                target: 'waiting',
                 actions: { type: 'countFailure', params: ({ event }) => ({ draw: drawOf(event.output) }) },
               },
             ],
-            onError: { target: 'resting', actions: { type: 'countFailure', params: { draw: 0.5 } } },
+            onError: { target: 'waiting', actions: { type: 'countFailure', params: { draw: 0.5 } } },
           },
-          after: { pingLimit: { target: 'resting', actions: { type: 'countFailure', params: { draw: 0.5 } } } },
+          after: { pingLimit: { target: 'waiting', actions: { type: 'countFailure', params: { draw: 0.5 } } } },
         },
       },
     },

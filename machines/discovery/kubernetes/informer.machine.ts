@@ -26,14 +26,14 @@ const handsOver = ({ absent }: { absent: boolean }) =>
     src: 'handOver',
     input: ({ context: { resource } }: { context: rules.InformerRecord }) => ({ resource, absent }),
     onError: {
-      description: 'A fault of ours.',
+      description: 'An internal error.',
       target: '#informer.backing off',
       actions: [faultOfOurs('countFailure'), faultOfOurs('reportFailed')],
     },
   }) as const;
 
 const tellWhole = [
-  { type: 'noteWhole', params: ({ event }: { event: { output: { objects: number } } }) => event.output },
+  { type: 'recordComplete', params: ({ event }: { event: { output: { objects: number } } }) => event.output },
   'reportSynced',
 ] as const;
 
@@ -49,101 +49,106 @@ export const informerMachine = informerSetup.createMachine({
     ...{ resource, version: '', objects: 0, isWhole: false, basis: 'newest', handed: 'nothing', streams: true },
     ...{ throttledStreams: 0, failures: 0, absences: 0, retryAfterMs: 0, draw: 0 },
   }),
-  initial: 'waiting for the server',
+  initial: 'waiting for server',
   on: {
     'server.lost': {
-      description: 'What runs on its connection is over.',
-      target: '.waiting for the server',
-      actions: 'forgetMostFailures',
+      description: 'Requests on the connection have ended.',
+      target: '.waiting for server',
+      actions: 'reduceFailures',
     },
-    'server.answers': { description: 'The kind is at work already, or has a reason to wait.' },
-    'streams.refused': { actions: 'giveUpStreams' },
-    'kind.defined': { description: 'It is being asked for.' },
+    'server.reachable': { description: 'The kind is active already, or backs off.' },
+    'streaming-lists.disabled': { actions: 'disableStreamingLists' },
+    'kind.defined': { description: 'The kind is being requested.' },
     'kind.removed': { actions: 'expectAbsence' },
   },
   states: {
-    'waiting for the server': {
-      description: 'Nobody knows whether the server answers. What was handed over stays in force.',
-      meta: { waitsFor: 'an answer of the server, which api-server asks for every two seconds at least' },
+    'waiting for server': {
+      description: 'The server may be unreachable. The last objects still apply.',
+      meta: { waitsFor: 'a response of the server, which api-server pings at least every two seconds' },
       on: {
-        'server.answers': [
+        'server.reachable': [
           {
-            description: 'It answers others, and yet this kind has failed more than once.',
+            description: 'The server responds, but this kind has failed more than once.',
             guard: 'hasFailedTwice',
             target: 'backing off',
-            actions: { type: 'noteServer', params: ({ event }) => event },
+            actions: { type: 'recordServer', params: ({ event }) => event },
           },
-          { target: 'asking', actions: { type: 'noteServer', params: ({ event }) => event } },
+          { target: 'active', actions: { type: 'recordServer', params: ({ event }) => event } },
         ],
       },
     },
-    asking: {
-      description: 'A request is under way, or what was asked for is being handed over.',
+    active: {
+      description: 'A request is running, or its result is being published.',
       on: {
         'request.failed': [
           {
-            description: 'Nobody knows whether the server is there.',
-            guard: when('isMissed'),
-            target: 'waiting for the server',
-            actions: [when('countFailure'), when('reportMissed')],
+            description: 'The server may be unreachable.',
+            guard: when('isUnresponsive'),
+            target: 'waiting for server',
+            actions: [when('countFailure'), when('reportUnresponsive')],
           },
           {
-            description: 'It does not know such streams: pages, then, for all kinds.',
-            guard: when('isStreamRefused'),
-            target: 'asking',
+            description: 'The server has no streaming lists: all kinds use pages.',
+            guard: when('isStreamingUnsupported'),
+            target: 'active',
             reenter: true,
-            actions: ['giveUpStreams', when('reportStreamsMissing')],
+            actions: ['disableStreamingLists', when('reportStreamingUnsupported')],
           },
           {
-            description: 'What is watched from is gone: all is taken anew, and not older than what was seen.',
-            guard: when('isWatchGone'),
-            target: 'asking',
+            description:
+              'The version is too old (410): the kind is listed again, at least at the version that was received.',
+            guard: when('isVersionExpired'),
+            target: 'active',
             reenter: true,
-            actions: [when('countFailure'), 'wantWholeSet'],
+            actions: [when('countFailure'), 'requireFullList'],
           },
           {
-            description: 'What is asked for is gone, or not there yet: what is true now is asked for, at once.',
-            guard: when('isOtherwiseToBeHad'),
-            target: 'asking',
+            description: 'The requested version does not exist: the current one is requested at once.',
+            guard: when('hasNextBasis'),
+            target: 'active',
             reenter: true,
-            actions: ['wantOtherwise', 'wantWholeSet'],
+            actions: ['useNextBasis', 'requireFullList'],
           },
           {
-            description: 'There is another connection, or will be.',
+            description: 'The server closes the connection (GOAWAY); another one is opened.',
             guard: when('isFirstGoingAway'),
-            target: 'asking',
+            target: 'active',
             reenter: true,
             actions: when('countFailure'),
           },
           {
-            description: 'The server has much to do. The same is asked for again, and not sooner than it said.',
+            description: 'The server is overloaded: the same request is repeated after the delay that it specified.',
             guard: when('isThrottled'),
             target: 'backing off',
             actions: ['countThrottled', when('countFailure'), when('reportFailed')],
           },
           {
-            description: 'The server does not know the kind: there was nothing of it, or it has said so often enough.',
+            description: 'The server does not serve the kind: there were no objects, or it was repeated often enough.',
             guard: when('isKindAbsent'),
             target: 'absent',
-            actions: ['wantWholeSet', when('countAbsence')],
+            actions: ['requireFullList', when('countAbsence')],
           },
           {
-            description: 'It is about who asks: what was watched can be watched on.',
-            guard: when('isAboutUs'),
+            description: 'The failure does not affect the version: the watch can continue.',
+            guard: when('isResumable'),
             target: 'backing off',
             actions: [when('countFailure'), when('reportFailed')],
           },
           {
             target: 'backing off',
-            actions: ['wantWholeSet', when('countAbsence'), when('countFailure'), when('reportFailed')],
+            actions: ['requireFullList', when('countAbsence'), when('countFailure'), when('reportFailed')],
           },
         ],
       },
-      initial: 'beginning',
+      initial: 'starting',
       states: {
-        beginning: {
+        starting: {
           always: [
-            { description: 'There is a whole set, which is watched on.', guard: 'isWhole', target: 'checking' },
+            {
+              description: 'The objects are complete, and the watch continues.',
+              guard: 'isComplete',
+              target: 'checking',
+            },
             { guard: 'mayStream', target: 'streaming' },
             { target: 'listing' },
           ],
@@ -154,41 +159,41 @@ export const informerMachine = informerSetup.createMachine({
           on: {
             'objects.changed': {
               actions: [
-                { type: 'noteVersion', params: versionOf },
-                { type: 'noteObjects', params: ({ event }) => event },
+                { type: 'recordVersion', params: versionOf },
+                { type: 'recordObjects', params: ({ event }) => event },
               ],
             },
-            'bookmark.received': { actions: { type: 'noteVersion', params: versionOf } },
+            'bookmark.received': { actions: { type: 'recordVersion', params: versionOf } },
           },
           initial: 'opening',
           states: {
-            opening: { always: [{ guard: 'isWhole', target: 'watching' }, { target: 'collecting' }] },
+            opening: { always: [{ guard: 'isComplete', target: 'watching' }, { target: 'collecting' }] },
             collecting: {
-              description: 'The server sends all that there is, object by object. It is held apart until it is whole.',
+              description: 'The server sends all objects one by one. They are kept apart until the list is complete.',
               after: {
-                endLimit: {
-                  description: 'Some servers send objects, and never the end.',
-                  target: '#informer.asking',
+                initialListLimit: {
+                  description: 'Some servers send objects but not the end of the list.',
+                  target: '#informer.active',
                   actions: [
-                    'giveUpStreams',
+                    'disableStreamingLists',
                     because('countFailure', ''),
-                    because('reportStreamsMissing', 'a list that was streamed did not come to its end'),
+                    because('reportStreamingUnsupported', 'a list that was streamed did not come to its end'),
                   ],
                 },
               },
               on: {
-                'initial.progressed': { target: 'collecting', reenter: true },
-                'initial.ended': { target: 'handing over', actions: { type: 'noteSet', params: versionOf } },
+                'initial-list.progressed': { target: 'collecting', reenter: true },
+                'initial-list.ended': { target: 'publishing', actions: { type: 'recordSet', params: versionOf } },
                 'watch.ended': {
-                  description: 'Its buffer was full, or it is stopping.',
+                  description: "The server's buffer is full, or it is stopping.",
                   target: '#informer.backing off',
                   actions: [because('countFailure', '')],
                 },
               },
             },
-            'handing over': {
-              description: 'The set is whole, and is being handled. What comes meanwhile is in the store.',
-              meta: { waitsFor: 'those who read the store: parts of this program' },
+            publishing: {
+              description: 'The list is complete and is being published. Later changes go to the store.',
+              meta: { waitsFor: 'the components that read the store' },
               invoke: {
                 ...handsOver({ absent: false }),
                 onDone: {
@@ -201,41 +206,45 @@ export const informerMachine = informerSetup.createMachine({
               },
             },
             watching: {
-              description: 'What becomes of the objects is told. What is in the store is what the server has.',
-              meta: { waitsFor: 'a change of an object: this is the work. api-server asks whether the server lives' },
+              description: 'Changes are published. The store equals the state of the server.',
+              meta: { waitsFor: 'a change of an object: normal operation. api-server pings the server' },
               initial: 'silent',
               states: {
                 silent: {
-                  description: 'It was opened just now, and nothing has come.',
-                  after: { shortWatch: 'settled' },
+                  description: 'The watch has just been opened, and no event has arrived.',
+                  after: { shortWatch: 'established' },
                   on: {
                     'objects.changed': {
-                      target: 'moving',
+                      target: 'receiving',
                       actions: [
-                        { type: 'noteVersion', params: versionOf },
-                        { type: 'noteObjects', params: ({ event }) => event },
+                        { type: 'recordVersion', params: versionOf },
+                        { type: 'recordObjects', params: ({ event }) => event },
                       ],
                     },
-                    'bookmark.received': { target: 'moving', actions: { type: 'noteVersion', params: versionOf } },
+                    'bookmark.received': { target: 'receiving', actions: { type: 'recordVersion', params: versionOf } },
                     'watch.ended': {
-                      description: 'The server cannot watch from this version, and does not say so: all is taken anew.',
+                      description:
+                        'The server cannot watch from this version and does not report it: the kind is listed again.',
                       target: '#informer.backing off',
-                      actions: ['wantWholeSet', because('countFailure', '')],
+                      actions: ['requireFullList', because('countFailure', '')],
                     },
                   },
                 },
-                moving: {
-                  description: 'It was opened just now, and something has come.',
-                  after: { shortWatch: 'settled' },
+                receiving: {
+                  description: 'The watch has just been opened, and an event has arrived.',
+                  after: { shortWatch: 'established' },
                   on: {
                     'watch.ended': { target: '#informer.backing off', actions: because('countFailure', '') },
                   },
                 },
-                settled: {
-                  description: 'It has lasted.',
-                  entry: 'forgetFailures',
+                established: {
+                  description: 'The watch is stable.',
+                  entry: 'resetFailures',
                   on: {
-                    'watch.ended': { description: 'As it does every few minutes.', target: '#informer.asking' },
+                    'watch.ended': {
+                      description: 'Servers end a watch every few minutes.',
+                      target: '#informer.active',
+                    },
                   },
                 },
               },
@@ -244,29 +253,32 @@ export const informerMachine = informerSetup.createMachine({
         },
         listing: {
           invoke: { id: 'list', src: 'listKind', input: orderOf },
-          initial: 'taking',
+          initial: 'receiving',
           states: {
-            taking: {
-              description: 'The list comes in pages, and is held apart until it is whole.',
+            receiving: {
+              description: 'The list arrives in pages, which are kept apart until it is complete.',
               after: {
-                answerLimit: {
-                  target: '#informer.waiting for the server',
-                  actions: [because('countFailure', ''), because('reportMissed', 'a list was not answered in time')],
+                responseLimit: {
+                  target: '#informer.waiting for server',
+                  actions: [
+                    because('countFailure', ''),
+                    because('reportUnresponsive', 'a list was not answered in time'),
+                  ],
                 },
               },
               on: {
-                'page.taken': { target: 'taking', reenter: true },
-                'list.ended': { target: 'handing over', actions: { type: 'noteSet', params: versionOf } },
+                'page.received': { target: 'receiving', reenter: true },
+                'list.ended': { target: 'publishing', actions: { type: 'recordSet', params: versionOf } },
               },
             },
-            'handing over': {
-              description: 'The set is whole, and is being handled.',
-              meta: { waitsFor: 'those who read the store: parts of this program' },
+            publishing: {
+              description: 'The list is complete and is being published.',
+              meta: { waitsFor: 'the components that read the store' },
               invoke: {
                 ...handsOver({ absent: false }),
                 onDone: {
-                  description: 'It is watched from the version of the list, never from that of an object.',
-                  target: '#informer.asking.streaming',
+                  description: 'The watch starts at the version of the list, never at that of an object.',
+                  target: '#informer.active.streaming',
                   actions: tellWhole,
                 },
               },
@@ -275,31 +287,34 @@ export const informerMachine = informerSetup.createMachine({
         },
         checking: {
           description:
-            'Is the version that was seen last one of the history that the server has? Who watches from the future of a server that was restored is told nothing.',
+            'Checks whether the last received version exists in the history of the server. A watch from a version that a restored server has not reached receives no events.',
           invoke: { id: 'check', src: 'checkHistory', input: ({ context: { resource } }) => ({ resource }) },
           after: {
-            answerLimit: {
-              target: '#informer.waiting for the server',
-              actions: [because('countFailure', ''), because('reportMissed', 'the version was not answered in time')],
+            responseLimit: {
+              target: '#informer.waiting for server',
+              actions: [
+                because('countFailure', ''),
+                because('reportUnresponsive', 'the version was not answered in time'),
+              ],
             },
           },
           on: {
-            'history.seen': [
+            'version.received': [
               {
-                description: 'It was restored: what is true now counts, though it is older.',
+                description: 'The server was restored: its older state applies.',
                 guard: { type: 'isEarlier', params: versionOf },
-                target: '#informer.asking',
+                target: '#informer.active',
                 reenter: true,
                 actions: [
-                  'wantWholeSet',
-                  'wantNewest',
+                  'requireFullList',
+                  'useNewestBasis',
                   because('reportFailed', 'what the server has is older than what was seen: it was restored'),
                 ],
               },
               {
-                description: 'It answers this kind as well: what comes next is asked for soon, if it fails.',
+                description: 'The server responds for this kind, so its next failure has a short delay.',
                 target: 'streaming',
-                actions: 'forgetMostFailures',
+                actions: 'reduceFailures',
               },
             ],
           },
@@ -307,35 +322,35 @@ export const informerMachine = informerSetup.createMachine({
       },
     },
     'backing off': {
-      description: 'The last request came to nothing. It is made again, later each time, within seconds.',
-      after: { retryDelay: 'asking' },
+      description: 'The last request failed. It is repeated within seconds, at increasing intervals.',
+      after: { retryDelay: 'active' },
       on: {
-        'kind.defined': { target: 'asking', actions: 'forgetAbsences' },
-        'kind.removed': { target: 'asking', actions: 'expectAbsence' },
+        'kind.defined': { target: 'active', actions: 'resetAbsences' },
+        'kind.removed': { target: 'active', actions: 'expectAbsence' },
       },
     },
     absent: {
-      description: 'The server does not know the kind. There is nothing of it, and that is all that there is.',
-      on: { 'kind.removed': { description: 'So it is.' } },
-      initial: 'beginning',
+      description: 'The server does not serve the kind, so there are no objects.',
+      on: { 'kind.removed': { description: 'This is known.' } },
+      initial: 'starting',
       states: {
-        beginning: {
+        starting: {
           always: [
-            { description: 'Everybody knows.', guard: 'isAnnounced', target: 'waiting' },
-            { target: 'handing over' },
+            { description: 'The absence is published already.', guard: 'isAbsencePublished', target: 'waiting' },
+            { target: 'publishing' },
           ],
         },
-        'handing over': {
-          meta: { waitsFor: 'those who read the store: parts of this program' },
+        publishing: {
+          meta: { waitsFor: 'the components that read the store' },
           invoke: {
             ...handsOver({ absent: true }),
-            onDone: { target: 'waiting', actions: ['noteAbsence', 'reportSynced'] },
+            onDone: { target: 'waiting', actions: ['recordAbsence', 'reportSynced'] },
           },
         },
         waiting: {
-          description: 'It is looked for soon, and then less and less; or when it is defined.',
-          after: { absentDelay: '#informer.asking' },
-          on: { 'kind.defined': { target: '#informer.asking', actions: 'forgetAbsences' } },
+          description: 'The kind is requested at increasing intervals, or when it is defined.',
+          after: { absentDelay: '#informer.active' },
+          on: { 'kind.defined': { target: '#informer.active', actions: 'resetAbsences' } },
         },
       },
     },

@@ -55,52 +55,52 @@ export const informerSetup = setup({
   },
   delays: {
     /** Until the next part of a first list, or its end, which some servers never send. One that lags behind takes three seconds to say so. */
-    endLimit: 3_500,
+    initialListLimit: 3_500,
     /** Until a list, or its next page, is answered. */
-    answerLimit: ({ context }) => rules.limitMs(context),
+    responseLimit: ({ context }) => rules.limitMs(context),
     /** A watch that ends sooner, and without an event, is none (kubernetes#104171). */
     shortWatch: 1_000,
     retryDelay: ({ context }) => rules.retryDelayMs(context),
     absentDelay: ({ context }) => rules.absentDelayMs(context),
   },
   guards: {
-    isWhole: ({ context }) => context.isWhole,
+    isComplete: ({ context }) => context.isWhole,
     mayStream: ({ context }) => rules.mayStream(context),
     hasFailedTwice: ({ context }) => context.failures > 1,
-    isAnnounced: ({ context }) => context.handed === 'absence',
+    isAbsencePublished: ({ context }) => context.handed === 'absence',
     isEarlier: ({ context }, params: { version: ResourceVersion }) => rules.isEarlier(params.version, context.version),
-    isMissed: (_, { failure }: Failed) => rules.isMissed(failure),
-    isStreamRefused: ({ context }, { failure }: Failed) =>
+    isUnresponsive: (_, { failure }: Failed) => rules.isMissed(failure),
+    isStreamingUnsupported: ({ context }, { failure }: Failed) =>
       !context.isWhole && rules.mayStream(context) && rules.isInvalid(failure),
-    isWatchGone: ({ context }, { failure }: Failed) =>
+    isVersionExpired: ({ context }, { failure }: Failed) =>
       context.isWhole && context.failures <= rules.failuresKept && rules.isGone(failure),
-    isOtherwiseToBeHad: ({ context }, { failure }: Failed) =>
+    hasNextBasis: ({ context }, { failure }: Failed) =>
       (rules.isTooLarge(failure) || (!context.isWhole && rules.isGone(failure))) &&
       rules.nextBasis(context.basis) !== undefined,
     isFirstGoingAway: ({ context }, { failure }: Failed) => context.failures === 0 && rules.isGoingAway(failure),
     isThrottled: (_, { failure }: Failed) => rules.isThrottled(failure),
     isKindAbsent: ({ context }, { failure }: Failed) => rules.isAbsent(failure) && rules.isAbsenceBelieved(context),
-    isAboutUs: (_, { failure }: Failed) => rules.isAboutUs(failure),
+    isResumable: (_, { failure }: Failed) => rules.isAboutUs(failure),
   },
   actions: {
-    noteServer: assign((_, { anew, streams }: { anew: boolean; streams: boolean }) => ({
+    recordServer: assign((_, { anew, streams }: { anew: boolean; streams: boolean }) => ({
       ...(anew && { isWhole: false, basis: 'newest' as const }),
       streams,
     })),
-    forgetMostFailures: assign({ failures: ({ context }) => rules.fewFailures(context), retryAfterMs: 0 }),
-    noteVersion: assign((_, { version }: { version: ResourceVersion }) => ({ version })),
+    reduceFailures: assign({ failures: ({ context }) => rules.fewFailures(context), retryAfterMs: 0 }),
+    recordVersion: assign((_, { version }: { version: ResourceVersion }) => ({ version })),
     /** It is in the store from now on, whether or not everybody comes to handle it. */
-    noteSet: assign((_, { version }: { version: ResourceVersion }) => ({ version, handed: 'objects' as const })),
-    noteObjects: assign((_, { objects }: { objects: number }) => ({ objects })),
-    noteWhole: assign((_, { objects }: { objects: number }) => ({
+    recordSet: assign((_, { version }: { version: ResourceVersion }) => ({ version, handed: 'objects' as const })),
+    recordObjects: assign((_, { objects }: { objects: number }) => ({ objects })),
+    recordComplete: assign((_, { objects }: { objects: number }) => ({
       ...{ objects, isWhole: true, basis: 'not older' as const },
       ...{ throttledStreams: 0, absences: 0, retryAfterMs: 0 },
     })),
-    noteAbsence: assign({ objects: 0, handed: 'absence', version: '', basis: 'newest' }),
-    wantWholeSet: assign({ isWhole: false }),
-    wantOtherwise: assign({ basis: ({ context }) => rules.nextBasis(context.basis) ?? context.basis }),
-    wantNewest: assign({ basis: 'newest' }),
-    giveUpStreams: assign({ streams: false }),
+    recordAbsence: assign({ objects: 0, handed: 'absence', version: '', basis: 'newest' }),
+    requireFullList: assign({ isWhole: false }),
+    useNextBasis: assign({ basis: ({ context }) => rules.nextBasis(context.basis) ?? context.basis }),
+    useNewestBasis: assign({ basis: 'newest' }),
+    disableStreamingLists: assign({ streams: false }),
     countFailure: assign(({ context }, { failure, draw }: Failed) => ({
       failures: rules.failedOnceMore(context.failures),
       retryAfterMs: failure.retryAfterMs ?? 0,
@@ -114,19 +114,19 @@ export const informerSetup = setup({
       absences: rules.isAbsent(failure) ? rules.failedOnceMore(context.absences) : 0,
       draw,
     })),
-    forgetFailures: assign({ failures: 0, retryAfterMs: 0 }),
+    resetFailures: assign({ failures: 0, retryAfterMs: 0 }),
     expectAbsence: assign({ absences: rules.absencesBeforeBelief }),
-    forgetAbsences: assign({ absences: 0, failures: 0 }),
-    reportMissed: sendParent(
+    resetAbsences: assign({ absences: 0, failures: 0 }),
+    reportUnresponsive: sendParent(
       ({ context: { resource } }, { failure }: Failed): ServerMissed => ({
-        type: 'server.missed',
+        type: 'server.unresponsive',
         resource,
         reason: failure.message,
       }),
     ),
-    reportStreamsMissing: sendParent(
+    reportStreamingUnsupported: sendParent(
       ({ context: { resource } }, { failure }: Failed): StreamsMissing => ({
-        type: 'streams.missing',
+        type: 'streaming-lists.unsupported',
         resource,
         reason: failure.message,
       }),

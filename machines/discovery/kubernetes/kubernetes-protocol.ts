@@ -24,61 +24,66 @@ export type RequestFailure = {
 
 // ---- api-server-N → informer-N
 
-/** api-server-N → informer-N. The server answers: take up the work. One kind after the other is told, so that they do not come at once. */
+/**
+ * api-server-N → informer-N. The server responds: start requests. Kinds are notified one after the other, so that their requests
+ * do not come at once.
+ */
 export type ServerAnswers = {
-  type: 'server.answers';
+  type: 'server.reachable';
   /** It was away for so long that its history may be another one: what it has is taken anew. */
   anew: boolean;
   /** It sends lists as streams, as far as is known. */
   streams: boolean;
 };
-/** api-server-N → informer-N. The connection is given up, with what runs on it. */
+/** api-server-N → informer-N. The connection is closed, with all its requests. */
 export type ServerLost = { type: 'server.lost'; reason: string };
-/** api-server-N → informer-N. It sends no lists as streams: another kind has found out. */
-export type StreamsRefused = { type: 'streams.refused' };
-/** api-server-N → informer-N. The kind was defined, or is defined otherwise than before. */
+/** api-server-N → informer-N. The server does not support streaming lists, as another kind has found. */
+export type StreamsRefused = { type: 'streaming-lists.disabled' };
+/** api-server-N → informer-N. The kind was defined, or its definition changed. */
 export type KindDefined = { type: 'kind.defined' };
-/** api-server-N → informer-N. The definition of the kind is gone: that the server does not know it is no mistake. */
+/** api-server-N → informer-N. The definition of the kind was removed: a response that it is unknown is expected. */
 export type KindRemoved = { type: 'kind.removed' };
 
 // ---- informer-N → api-server-N
 
-/** informer-N → api-server-N. There was no answer, or it broke off: does the server answer anybody? Until it does, the kind waits. */
-export type ServerMissed = { type: 'server.missed'; resource: ResourceName; reason: string };
-/** informer-N → api-server-N. The server does not know, or does not end, a list that is streamed. */
-export type StreamsMissing = { type: 'streams.missing'; resource: ResourceName; reason: string };
 /**
- * informer-N → api-server-N. All that there is of the kind was taken, and handled by everybody who asked for it; the first time, or
- * anew. `absent`: the server does not know the kind, so there is nothing.
+ * informer-N → api-server-N. A request got no response or was interrupted. The kind waits until the server is known to respond.
+ */
+export type ServerMissed = { type: 'server.unresponsive'; resource: ResourceName; reason: string };
+/** informer-N → api-server-N. The server does not support streaming lists, or does not end them. */
+export type StreamsMissing = { type: 'streaming-lists.unsupported'; resource: ResourceName; reason: string };
+/**
+ * informer-N → api-server-N. All objects of the kind were read and processed, for the first time or again. `absent`: the server
+ * does not serve the kind, so the list is empty.
  */
 export type KindSynced = { type: 'kind.synced'; resource: ResourceName; objects: number; absent: boolean };
-/** informer-N → api-server-N. A request was refused, and is made again later; what was taken before stays in force. */
+/** informer-N → api-server-N. A request was rejected and is repeated later; the last objects still apply. */
 export type KindFailed = { type: 'kind.failed'; resource: ResourceName; reason: string };
 
 // ---- effects of an informer
 
-/** informer-N/stream → informer-N. Objects of the first list are coming: so many so far. */
-export type InitialProgressed = { type: 'initial.progressed'; objects: number };
-/** informer-N/stream → informer-N. That was all that there was at this version. */
-export type InitialEnded = { type: 'initial.ended'; version: ResourceVersion };
-/** informer-N/stream → informer-N. Objects are others than before; the store has them. */
+/** informer-N/stream → informer-N. Objects of the first list were received. `objects`: their number so far. */
+export type InitialProgressed = { type: 'initial-list.progressed'; objects: number };
+/** informer-N/stream → informer-N. The first list is complete at this version. */
+export type InitialEnded = { type: 'initial-list.ended'; version: ResourceVersion };
+/** informer-N/stream → informer-N. Objects changed; the store has them. */
 export type ObjectsChanged = { type: 'objects.changed'; version: ResourceVersion; objects: number };
-/** informer-N/stream → informer-N. Nothing else has happened up to this version. */
+/** informer-N/stream → informer-N. There is no other change up to this version. */
 export type BookmarkReceived = { type: 'bookmark.received'; version: ResourceVersion };
 /** informer-N/stream → informer-N. The server ended the watch, as it does every few minutes. */
 export type WatchEnded = { type: 'watch.ended' };
-/** informer-N/check → informer-N. What is true now has this version. */
-export type HistorySeen = { type: 'history.seen'; version: ResourceVersion };
-/** informer-N/list → informer-N. A page was taken: so many objects so far. */
-export type PageTaken = { type: 'page.taken'; objects: number };
-/** informer-N/list → informer-N. That was the last page of the list of this version. */
+/** informer-N/check → informer-N. The current version of the server. */
+export type HistorySeen = { type: 'version.received'; version: ResourceVersion };
+/** informer-N/list → informer-N. A page of the list was received. `objects`: their number so far. */
+export type PageTaken = { type: 'page.received'; objects: number };
+/** informer-N/list → informer-N. The list of this version is complete. */
 export type ListEnded = { type: 'list.ended'; version: ResourceVersion };
-/** informer-N/stream, informer-N/list, informer-N/check → informer-N. It came to nothing. `draw`: at random, from 0 to 1. */
+/** informer-N/stream, informer-N/list, informer-N/check → informer-N. A request failed. `draw`: random, from 0 to 1. */
 export type RequestFailed = { type: 'request.failed'; failure: RequestFailure; draw: number };
 
 // ---- effects of api-server-N
 
-/** api-server-N/definitions → api-server-N. The definition of a kind has come, is another, or is gone. */
+/** api-server-N/definitions → api-server-N. The definition of a kind was added, changed or removed. */
 export type DefinitionChanged = { type: 'definition.changed'; resource: ResourceName; defined: boolean };
 
 // ---- remote-clusters/secrets → remote-clusters
@@ -93,9 +98,9 @@ export type ListedCluster = {
   server: string;
   resources: ResourceName[];
 };
-/** remote-clusters/secrets → remote-clusters. Secrets have these clusters, and no others. */
+/** remote-clusters/secrets → remote-clusters. All remote clusters, as defined by Secrets. */
 export type ClustersListed = { type: 'clusters.listed'; clusters: ListedCluster[] };
-/** remote-clusters/secrets → remote-clusters. All that the cluster has was handed over, as of this revision. */
+/** remote-clusters/secrets → remote-clusters. All objects of the cluster were processed, with this revision of its kubeconfig. */
 export type ClusterSynced = { type: 'cluster.synced'; cluster: string; revision: string };
 
 /** What an informer is told by the chart of its server. */
@@ -118,17 +123,22 @@ const rows = (diagram: Diagram, from: string, to: string, types: readonly string
   types.map((type) => ({ type, from, to, diagram, seeds: [] }));
 
 const orders: readonly InformerOrder['type'][] = [
-  ...(['server.answers', 'server.lost', 'streams.refused', 'kind.defined', 'kind.removed'] as const),
+  ...(['server.reachable', 'server.lost', 'streaming-lists.disabled', 'kind.defined', 'kind.removed'] as const),
 ];
-const reports: readonly InformerReport['type'][] = ['server.missed', 'streams.missing', 'kind.synced', 'kind.failed'];
+const reports: readonly InformerReport['type'][] = [
+  'server.unresponsive',
+  'streaming-lists.unsupported',
+  'kind.synced',
+  'kind.failed',
+];
 const ofStream: readonly StreamReport['type'][] = [
-  ...(['initial.progressed', 'initial.ended', 'objects.changed', 'bookmark.received'] as const),
+  ...(['initial-list.progressed', 'initial-list.ended', 'objects.changed', 'bookmark.received'] as const),
   ...(['watch.ended', 'request.failed'] as const),
 ];
-const ofList: readonly ListReport['type'][] = ['page.taken', 'list.ended', 'request.failed'];
-const ofCheck: readonly CheckReport['type'][] = ['history.seen', 'request.failed'];
-const serverTimers = ['wakeInterval', 'pingInterval', 'pingLimit', 'probePause', 'longOutage'];
-const informerTimers = ['endLimit', 'answerLimit', 'shortWatch', 'retryDelay', 'absentDelay'];
+const ofList: readonly ListReport['type'][] = ['page.received', 'list.ended', 'request.failed'];
+const ofCheck: readonly CheckReport['type'][] = ['version.received', 'request.failed'];
+const serverTimers = ['resumeInterval', 'pingInterval', 'pingLimit', 'probePause', 'longOutage'];
+const informerTimers = ['initialListLimit', 'responseLimit', 'shortWatch', 'retryDelay', 'absentDelay'];
 const timers = (names: readonly string[]): string[] => names.map((name) => `timer ${name}`);
 
 export const kubernetesCatalogue: readonly CatalogueRow<Diagram>[] = [

@@ -43,25 +43,27 @@ export const pushQueueMachine = setup({
     events: {} as ClientsPush | ProxyJoined | ProxyLeft | ProxiesServed | QueueDrain,
   },
   guards: {
-    somebodyWaits: ({ context }) => context.line.waiting.length > 0,
-    nothingToPush: ({ context }) => isAtRest(context.line),
-    nobodyIsConnected: ({ context }) => context.line.proxies.length === 0,
+    hasWaiting: ({ context }) => context.line.waiting.length > 0,
+    isIdle: ({ context }) => isAtRest(context.line),
+    hasNoProxies: ({ context }) => context.line.proxies.length === 0,
   },
   actions: {
-    add: assign({ line: ({ context }, params: { connection: number }) => withProxy(context.line, params.connection) }),
-    remove: assign({
+    addProxy: assign({
+      line: ({ context }, params: { connection: number }) => withProxy(context.line, params.connection),
+    }),
+    removeProxy: assign({
       line: ({ context }, params: { connection: number }) => withoutProxy(context.line, params.connection),
     }),
-    queueEverybody: assign({
+    queueAll: assign({
       line: ({ context, event }) =>
         event.type === 'clients.push' ? withPush(context.line, changeOf(event)) : context.line,
     }),
-    endTurns: assign({
+    releaseSlots: assign({
       line: ({ context }, params: { connections: number[] }) => withServed(context.line, params.connections),
     }),
     reportServed: sendTo(peer('push'), { type: 'clients.served' } satisfies ClientsServed),
     /** As many as may be served at a time. */
-    giveTurns: enqueueActions(({ context, enqueue }) => {
+    grantSlots: enqueueActions(({ context, enqueue }) => {
       const { line, batches } = withTurns(context.line, context.throttle);
       if (batches.length === 0) return;
       enqueue.assign({ line });
@@ -73,83 +75,83 @@ export const pushQueueMachine = setup({
   },
 }).createMachine({
   id: 'push-queue',
-  description: 'Which proxies are brought up to date when.',
+  description: 'The order in which proxies get pushes.',
   meta: { timeline: noLane },
   context: ({ input }) => ({ ...input, line: emptyLine }),
-  initial: 'taking pushes',
+  initial: 'accepting pushes',
   on: {
-    'proxy.left': {
-      description: 'Its turn, if it had it, goes to the next one.',
-      actions: [{ type: 'remove', params: ({ event }) => ({ connection: event.connection }) }, 'giveTurns'],
+    'proxy.disconnected': {
+      description: 'Its slot goes to the next proxy.',
+      actions: [{ type: 'removeProxy', params: ({ event }) => ({ connection: event.connection }) }, 'grantSlots'],
     },
     'proxies.served': {
-      actions: [{ type: 'endTurns', params: ({ event }) => ({ connections: event.connections }) }, 'giveTurns'],
+      actions: [{ type: 'releaseSlots', params: ({ event }) => ({ connections: event.connections }) }, 'grantSlots'],
     },
   },
   states: {
-    'taking pushes': {
-      description: 'A push concerns every proxy that is connected when it comes.',
+    'accepting pushes': {
+      description: 'A push concerns every proxy that is connected at that time.',
       on: {
         'clients.push': {
-          actions: ['queueEverybody', 'giveTurns'],
+          actions: ['queueAll', 'grantSlots'],
         },
-        'proxy.joined': {
-          description: 'It asks for what there is; what comes later is pushed to it.',
-          actions: { type: 'add', params: ({ event }) => ({ connection: event.connection }) },
+        'proxy.connected': {
+          description: 'It requests the current state; later changes are pushed.',
+          actions: { type: 'addProxy', params: ({ event }) => ({ connection: event.connection }) },
         },
         'queue.drain': 'draining',
       },
-      initial: 'all served',
+      initial: 'idle',
       states: {
-        'all served': {
-          description: 'Every proxy has had its turn with all that was pushed.',
-          meta: { waitsFor: 'a push: this is the work' },
+        idle: {
+          description: 'Every proxy has received all pushes.',
+          meta: { waitsFor: 'a push: normal operation' },
           on: {
             'clients.push': [
-              { guard: 'nobodyIsConnected', actions: 'reportServed', description: 'There is nobody to serve.' },
-              { actions: ['queueEverybody', 'giveTurns'] },
+              { guard: 'hasNoProxies', actions: 'reportServed', description: 'No proxy is connected.' },
+              { actions: ['queueAll', 'grantSlots'] },
             ],
           },
           always: [
-            { guard: 'somebodyWaits', target: 'throttled' },
-            { guard: not('nothingToPush'), target: 'serving' },
+            { guard: 'hasWaiting', target: 'throttled' },
+            { guard: not('isIdle'), target: 'serving' },
           ],
         },
         serving: {
-          description: 'Proxies are being brought up to date; nobody waits.',
+          description: 'Proxies are being served; no proxy waits.',
           meta: { waitsFor: 'clients, each of which has the limit of its connection' },
           always: [
-            { guard: 'somebodyWaits', target: 'throttled' },
-            { guard: 'nothingToPush', target: 'all served', actions: 'reportServed' },
+            { guard: 'hasWaiting', target: 'throttled' },
+            { guard: 'isIdle', target: 'idle', actions: 'reportServed' },
           ],
         },
         throttled: {
-          description: 'As many proxies as allowed are being brought up to date, and others wait for their turn.',
+          description: 'The maximum number of proxies is being served; others wait.',
           meta: { waitsFor: 'clients, each of which has the limit of its connection' },
           always: [
-            { guard: 'nothingToPush', target: 'all served', actions: 'reportServed' },
-            { guard: not('somebodyWaits'), target: 'serving' },
+            { guard: 'isIdle', target: 'idle', actions: 'reportServed' },
+            { guard: not('hasWaiting'), target: 'serving' },
           ],
         },
       },
     },
     draining: {
-      description: 'The control plane stops. Who is in the line still has its turn; nothing new is taken.',
-      meta: { waitsFor: 'clients in the line; the shutdown time is the limit' },
-      always: { guard: 'nothingToPush', target: 'drained' },
+      description: 'The control plane stops. Queued proxies are served; new pushes are ignored.',
+      meta: { waitsFor: 'queued clients; the shutdown time is the limit' },
+      always: { guard: 'isIdle', target: 'drained' },
       on: {
         'clients.push': { description: 'The next server has it.' },
-        'proxy.joined': { description: 'Nothing will be pushed to it.' },
-        'queue.drain': { description: 'That is what is being done.' },
+        'proxy.connected': { description: 'Nothing will be pushed to it.' },
+        'queue.drain': { description: 'Draining is in progress.' },
       },
     },
     drained: {
-      description: 'Nobody waits, and nobody will.',
+      description: 'The queue is empty and closed.',
       meta: { waitsFor: 'nothing' },
       on: {
         'clients.push': { description: 'The next server has it.' },
-        'proxy.joined': { description: 'Nothing will be pushed to it.' },
-        'queue.drain': { description: 'It is done.' },
+        'proxy.connected': { description: 'Nothing will be pushed to it.' },
+        'queue.drain': { description: 'It is drained.' },
       },
     },
   },

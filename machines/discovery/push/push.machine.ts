@@ -81,52 +81,52 @@ export const pushMachine = setup({
   },
   delays: {
     quietTime: ({ context }) => context.debounceAfterMs,
-    longestDelay: ({ context }) => context.debounceMaxMs,
+    maxDelay: ({ context }) => context.debounceMaxMs,
     sharedDelay: ({ context }) => Math.min(maxSharedQuietTimes * context.debounceAfterMs, context.debounceMaxMs),
     servingTime: servingLimitMs,
     retryDelay: ({ context }) => retryDelayMs(context.failures),
   },
   guards: {
-    asksForNothing: ({ event }) => event.type === 'push.request' && !event.forced && event.configs.length === 0,
-    doesNotWait: ({ context, event }) =>
+    isEmptyRequest: ({ event }) => event.type === 'push.request' && !event.forced && event.configs.length === 0,
+    isUrgentRequest: ({ context, event }) =>
       event.type === 'push.request' &&
       !context.debounceEndpoints &&
       !event.forced &&
       event.configs.length > 0 &&
       event.configs.every((key) => key.startsWith('Endpoints/')),
     /** Together with what is gathered it is about more than one namespace. */
-    isOfSeveralNamespaces: ({ context, event }) => isOfSeveralNamespaces(merged(context.gathered, event)),
-    somethingIsGathered: ({ context }) => context.gathered.updates > 0,
-    somethingIsUrgent: ({ context }) => context.urgent.updates > 0,
-    somethingIsUnbuilt: ({ context }) => context.unbuilt.updates > 0,
-    isTimeToPush: or([
-      stateIn({ pushing: { requests: { gathering: 'due' } } }),
-      stateIn({ pushing: { requests: { gathering: 'overdue' } } }),
+    spansNamespaces: ({ context, event }) => isOfSeveralNamespaces(merged(context.gathered, event)),
+    hasCollected: ({ context }) => context.gathered.updates > 0,
+    hasUrgent: ({ context }) => context.urgent.updates > 0,
+    hasUnbuilt: ({ context }) => context.unbuilt.updates > 0,
+    isPushDue: or([
+      stateIn({ pushing: { requests: { collecting: 'due' } } }),
+      stateIn({ pushing: { requests: { collecting: 'overdue' } } }),
     ]),
   },
   actions: {
-    gather: assign({ gathered: ({ context, event }) => merged(context.gathered, event) }),
-    gatherUrgently: assign({ urgent: ({ context, event }) => merged(context.urgent, event) }),
-    takeEverything: assign({
+    collect: assign({ gathered: ({ context, event }) => merged(context.gathered, event) }),
+    collectUrgent: assign({ urgent: ({ context, event }) => merged(context.urgent, event) }),
+    claimAll: assign({
       underWay: ({ context }) => ({ ...everything, updates: context.gathered.updates }),
       gathered: nothing,
     }),
-    take: assign({
+    claimCollected: assign({
       underWay: ({ context }) => together(context.unbuilt, context.gathered),
       gathered: nothing,
       unbuilt: nothing,
     }),
-    takeUrgent: assign({ urgentUnderWay: ({ context }) => context.urgent, urgent: nothing }),
+    claimUrgent: assign({ urgentUnderWay: ({ context }) => context.urgent, urgent: nothing }),
     /** What a failed context should have shown is made good by the next one, which leaves nothing out. */
-    keepUnbuilt: assign({
+    recordUnbuilt: assign({
       unbuilt: ({ context }) => ({ ...together(context.unbuilt, context.underWay), forced: true }),
       failures: ({ context }) => failedOnceMore(context.failures),
     }),
-    keepUrgentUnbuilt: assign({
+    recordUrgentUnbuilt: assign({
       unbuilt: ({ context }) => ({ ...together(context.unbuilt, context.urgentUnderWay), forced: true }),
       failures: ({ context }) => failedOnceMore(context.failures),
     }),
-    forgetFailures: assign({ failures: 0 }),
+    resetFailures: assign({ failures: 0 }),
     pushToClients: sendTo(
       peer('push-queue'),
       ({ context }, { version, publishedAt }: PublishedContext): ClientsPush => ({
@@ -167,7 +167,7 @@ export const pushMachine = setup({
   },
 }).createMachine({
   id: 'push',
-  description: 'From changes to contexts, a few at a time.',
+  description: 'Builds push contexts from changes, one at a time.',
   meta: { timeline: pushTimeline },
   context: ({ input }) => ({
     ...input,
@@ -179,119 +179,119 @@ export const pushMachine = setup({
     failures: 0,
   }),
   on: {
-    'clients.served': { description: 'Of endpoints that did not wait, or of a push that was waited for long enough.' },
+    'clients.served': { description: 'For urgent endpoints, or for a push whose limit has passed.' },
   },
-  initial: 'waiting for the sources',
+  initial: 'waiting for sources',
   states: {
-    'waiting for the sources': {
-      description: 'Requests are kept: the first context shows what they are about anyway.',
-      meta: { waitsFor: 'push.start, which the start sends when the sources are read' },
+    'waiting for sources': {
+      description: 'Requests are merged; the first context includes them.',
+      meta: { waitsFor: 'push.start, sent when the sources are read' },
       on: {
-        'push.request': { actions: 'gather' },
-        'push.start': 'building the first context',
+        'push.request': { actions: 'collect' },
+        'push.start': 'building first context',
       },
     },
-    'building the first context': {
-      description: 'There is no context yet, so nothing can be served.',
-      meta: { waitsFor: 'a computation of ours, tried again while it fails' },
-      entry: 'takeEverything',
+    'building first context': {
+      description: 'There is no context yet, so no proxy is served.',
+      meta: { waitsFor: 'a computation, repeated while it fails' },
+      entry: 'claimAll',
       invoke: {
         id: 'context',
         src: 'buildContext',
         input: ({ context }) => ({ forced: true, configs: context.underWay.configs }),
         onDone: { target: 'pushing', actions: { type: 'reportBuilt', params: ({ event }) => event.output } },
         onError: {
-          target: 'waiting for the sources',
+          target: 'waiting for sources',
           actions: { type: 'reportFailed', params: ({ event }) => ({ error: event.error }) },
         },
       },
       on: {
-        'push.request': { actions: 'gather' },
-        'push.start': { description: 'It has begun.' },
+        'push.request': { actions: 'collect' },
+        'push.start': { description: 'It has started.' },
       },
     },
     pushing: {
-      description: 'Changes become contexts, contexts go to the proxies.',
+      description: 'Changes become contexts, which are pushed to the proxies.',
       type: 'parallel',
       on: {
-        'push.request': { description: 'Never comes here: every state of `requests` takes it.' },
-        'push.start': { description: 'It has begun.' },
+        'push.request': { description: 'Unreachable: every state of `requests` handles it.' },
+        'push.start': { description: 'It has started.' },
       },
       states: {
         requests: {
           initial: 'none',
           states: {
             none: {
-              description: 'Nobody has asked for anything since the last context was begun.',
-              meta: { waitsFor: 'a change: this is the work' },
-              always: { guard: 'somethingIsGathered', target: 'gathering' },
+              description: 'No request has arrived since the last context was started.',
+              meta: { waitsFor: 'a change: normal operation' },
+              always: { guard: 'hasCollected', target: 'collecting' },
               on: {
                 'push.request': [
-                  { guard: 'asksForNothing', description: 'There is nothing to bring anybody up to date with (§6.1).' },
-                  { guard: 'doesNotWait', actions: 'gatherUrgently' },
-                  { target: 'gathering', actions: 'gather' },
+                  { guard: 'isEmptyRequest', description: 'The request is empty (§6.1).' },
+                  { guard: 'isUrgentRequest', actions: 'collectUrgent' },
+                  { target: 'collecting', actions: 'collect' },
                 ],
               },
             },
-            gathering: {
-              description: 'Requests are merged. The longest delay counts from the first of them.',
-              after: { longestDelay: '.overdue' },
+            collecting: {
+              description: 'Requests are merged. `maxDelay` counts from the first of them.',
+              after: { maxDelay: '.overdue' },
               on: {
                 'push.request': [
-                  { guard: 'asksForNothing', description: 'There is nothing to bring anybody up to date with (§6.1).' },
-                  { guard: 'doesNotWait', actions: 'gatherUrgently' },
-                  { guard: 'isOfSeveralNamespaces', target: '.settling shared', actions: 'gather' },
-                  { target: '.settling', actions: 'gather' },
+                  { guard: 'isEmptyRequest', description: 'The request is empty (§6.1).' },
+                  { guard: 'isUrgentRequest', actions: 'collectUrgent' },
+                  { guard: 'spansNamespaces', target: '.debouncing shared', actions: 'collect' },
+                  { target: '.debouncing', actions: 'collect' },
                 ],
               },
-              initial: 'settling',
+              initial: 'debouncing',
               states: {
-                settling: {
-                  description: 'More may follow: the quiet time counts from the last request.',
+                debouncing: {
+                  description: 'More requests may follow: `quietTime` counts from the last one.',
                   after: { quietTime: 'due' },
                 },
-                'settling shared': {
+                'debouncing shared': {
                   description:
-                    'Requests are about several namespaces: one that changes without end must not delay the push of another one.',
+                    'Requests concern several namespaces: one that changes continuously must not delay the push of another.',
                   after: { sharedDelay: 'due' },
                   on: {
                     'push.request': [
-                      { guard: 'asksForNothing' },
-                      { guard: 'doesNotWait', actions: 'gatherUrgently' },
-                      { target: '.settling', actions: 'gather' },
+                      { guard: 'isEmptyRequest' },
+                      { guard: 'isUrgentRequest', actions: 'collectUrgent' },
+                      { target: '.debouncing', actions: 'collect' },
                     ],
                   },
-                  initial: 'settling',
+                  initial: 'debouncing',
                   states: {
-                    settling: {
-                      description: 'More may follow: the quiet time counts from the last request.',
-                      after: { quietTime: '#push.pushing.requests.gathering.due' },
+                    debouncing: {
+                      description: 'More requests may follow: `quietTime` counts from the last one.',
+                      after: { quietTime: '#push.pushing.requests.collecting.due' },
                     },
                   },
                 },
                 due: {
-                  description: 'It has been quiet long enough; perhaps a context is still being built.',
-                  always: { guard: not('somethingIsGathered'), target: '#push.pushing.requests.none' },
+                  description: 'There was a pause; a context may still be being built.',
+                  always: { guard: not('hasCollected'), target: '#push.pushing.requests.none' },
                   on: {
                     'push.request': [
-                      { guard: 'asksForNothing' },
-                      { guard: 'doesNotWait', actions: 'gatherUrgently' },
+                      { guard: 'isEmptyRequest' },
+                      { guard: 'isUrgentRequest', actions: 'collectUrgent' },
                       {
-                        guard: 'isOfSeveralNamespaces',
-                        actions: 'gather',
-                        description: 'What has waited long enough waits for no other namespace.',
+                        guard: 'spansNamespaces',
+                        actions: 'collect',
+                        description: 'Due requests do not wait for another namespace.',
                       },
                     ],
                   },
                 },
                 overdue: {
-                  description: 'The first request has waited long enough, quiet or not.',
-                  always: { guard: not('somethingIsGathered'), target: '#push.pushing.requests.none' },
+                  description: 'The first request has waited for `maxDelay`.',
+                  always: { guard: not('hasCollected'), target: '#push.pushing.requests.none' },
                   on: {
                     'push.request': [
-                      { guard: 'asksForNothing' },
-                      { guard: 'doesNotWait', actions: 'gatherUrgently' },
-                      { actions: 'gather' },
+                      { guard: 'isEmptyRequest' },
+                      { guard: 'isUrgentRequest', actions: 'collectUrgent' },
+                      { actions: 'collect' },
                     ],
                   },
                 },
@@ -300,57 +300,57 @@ export const pushMachine = setup({
           },
         },
         contexts: {
-          initial: 'free',
+          initial: 'idle',
           states: {
-            free: {
+            idle: {
               description: 'No context is being built.',
-              meta: { waitsFor: 'a change: this is the work' },
+              meta: { waitsFor: 'a change: normal operation' },
               always: [
-                { guard: 'isTimeToPush', target: 'building', actions: 'take' },
+                { guard: 'isPushDue', target: 'building', actions: 'claimCollected' },
                 {
-                  guard: 'somethingIsUnbuilt',
+                  guard: 'hasUnbuilt',
                   target: 'backing off',
-                  description: 'Endpoints that did not wait could not be taken up.',
+                  description: 'Urgent endpoints could not be applied.',
                 },
               ],
             },
             building: {
-              description: 'One context is being built. Proxies are served from the last one.',
-              meta: { waitsFor: 'a computation of ours; the last context is in force' },
+              description: 'Builds a context. Proxies are served from the last one.',
+              meta: { waitsFor: 'a computation; the last context still applies' },
               invoke: {
                 id: 'context',
                 src: 'buildContext',
                 input: ({ context }) => ({ forced: context.underWay.forced, configs: context.underWay.configs }),
                 onDone: {
-                  target: 'handed over',
+                  target: 'distributing',
                   actions: [
-                    'forgetFailures',
+                    'resetFailures',
                     { type: 'pushToClients', params: ({ event }) => event.output },
                     { type: 'reportBuilt', params: ({ event }) => event.output },
                   ],
                 },
                 onError: {
                   target: 'backing off',
-                  actions: ['keepUnbuilt', { type: 'reportFailed', params: ({ event }) => ({ error: event.error }) }],
+                  actions: ['recordUnbuilt', { type: 'reportFailed', params: ({ event }) => ({ error: event.error }) }],
                 },
               },
             },
             'backing off': {
               description:
-                'The last context could not be built: it is tried again, later each time. The one before is in force.',
+                'The last context could not be built. It is repeated at increasing intervals. The previous one still applies.',
               always: {
-                guard: 'isTimeToPush',
+                guard: 'isPushDue',
                 target: 'building',
-                actions: 'take',
-                description: 'What has changed may be what mends it.',
+                actions: 'claimCollected',
+                description: 'A change may fix the failure.',
               },
-              after: { retryDelay: { target: 'building', actions: 'take' } },
+              after: { retryDelay: { target: 'building', actions: 'claimCollected' } },
             },
-            'handed over': {
-              description: 'The proxies are being brought to the context.',
-              on: { 'clients.served': 'free' },
+            distributing: {
+              description: 'The context is being pushed to the proxies.',
+              on: { 'clients.served': 'idle' },
               after: {
-                servingTime: { target: 'free', description: 'No request waits longer than that, whoever is slow.' },
+                servingTime: { target: 'idle', description: 'Slow proxies do not delay requests for longer.' },
               },
             },
           },
@@ -359,13 +359,13 @@ export const pushMachine = setup({
           initial: 'none',
           states: {
             none: {
-              description: 'No endpoint change is in a hurry.',
-              meta: { waitsFor: 'a change: this is the work' },
-              always: { guard: 'somethingIsUrgent', target: 'building', actions: 'takeUrgent' },
+              description: 'No endpoint change is urgent.',
+              meta: { waitsFor: 'a change: normal operation' },
+              always: { guard: 'hasUrgent', target: 'building', actions: 'claimUrgent' },
             },
             building: {
-              description: 'Endpoints that do not wait get a context beside the one that others wait for.',
-              meta: { waitsFor: 'a computation of ours; the last context is in force' },
+              description: 'Urgent endpoints get a separate context.',
+              meta: { waitsFor: 'a computation; the last context still applies' },
               invoke: {
                 id: 'endpoints',
                 src: 'buildContext',
@@ -380,7 +380,7 @@ export const pushMachine = setup({
                 onError: {
                   target: 'none',
                   actions: [
-                    'keepUrgentUnbuilt',
+                    'recordUrgentUnbuilt',
                     { type: 'reportFailed', params: ({ event }) => ({ error: event.error }) },
                   ],
                 },

@@ -12,27 +12,27 @@ export type WorkloadHealth = { healthy: boolean /** Why it is not; empty where i
 
 // ---- registrations/workloads → registrations → registration-N
 
-/** A workload is connected here that had no connection before. */
+/** The first connection of a workload was opened. */
 export type WorkloadConnected = { type: 'workload.connected'; entry: EntryKey };
-/** None of its connections is left. */
+/** The last connection of a workload was closed. */
 export type WorkloadDisconnected = { type: 'workload.disconnected'; entry: EntryKey };
 /**
- * Its slot is given to a workload of a namespace with fewer: its connections are being closed, and its entry is
- * deleted without a grace period.
+ * Its slot is given to a workload of a namespace with fewer. Its connections are being closed, and its entry is deleted without a
+ * grace period.
  */
-export type WorkloadDisplaced = { type: 'workload.displaced'; entry: EntryKey };
-/** It said how it is; what was said before counts no more. */
-export type WorkloadHealthReported = { type: 'workload.health'; entry: EntryKey } & WorkloadHealth;
-/** The entry of a workload that is connected here is gone, or says that it is not connected: somebody else has written it. */
+export type WorkloadDisplaced = { type: 'workload.evicted'; entry: EntryKey };
+/** The workload reported its health. */
+export type WorkloadHealthReported = { type: 'workload-health.reported'; entry: EntryKey } & WorkloadHealth;
+/** The entry of a connected workload was deleted, or states that it is not connected: another process changed it. */
 export type EntryLost = { type: 'entry.lost'; entry: EntryKey };
 
 // ---- registration-N → registrations
 
-/** A write was not taken, or nobody knows; it is tried again. */
+/** A write was rejected, or its result is unknown; it is repeated. */
 export type RegistrationFailed = { type: 'registration.failed'; entry: EntryKey; reason: string };
-/** The workload cannot be registered as it is: its connections are ended. */
+/** The workload cannot be registered: its connections are closed. */
 export type RegistrationRejected = { type: 'registration.rejected'; entry: EntryKey; reason: string };
-/** Nothing of the workload is left to do here: its entry was deleted, or is another replica's. */
+/** The registration is finished: its entry was deleted, or belongs to another replica. */
 export type RegistrationEnded = { type: 'registration.ended'; entry: EntryKey };
 
 /** What is told of one workload. */
@@ -61,30 +61,30 @@ export const registrationCatalogue = [
     ...{ diagram: 'registrations', seeds: [] },
   },
   {
-    ...{ type: 'workload.displaced', from: 'registrations/workloads', to: registrations },
+    ...{ type: 'workload.evicted', from: 'registrations/workloads', to: registrations },
     ...{ diagram: 'registrations', seeds: [] },
   },
   {
-    ...{ type: 'workload.health', from: 'registrations/workloads', to: registrations },
+    ...{ type: 'workload-health.reported', from: 'registrations/workloads', to: registrations },
     ...{ diagram: 'registrations', seeds: [] },
   },
   {
     ...{ type: 'entry.lost', from: 'registrations/workloads', to: registrations },
     ...{ diagram: 'registrations', seeds: [] },
   },
-  { type: 'timer lookInterval', from: registrations, to: registrations, diagram: 'registrations', seeds: [] },
+  { type: 'timer orphanInterval', from: registrations, to: registrations, diagram: 'registrations', seeds: [] },
   { type: 'spawn', from: registrations, to: one, diagram: 'registration', seeds: [] },
   { type: 'workload.connected', from: registrations, to: one, diagram: 'registration', seeds: [] },
   { type: 'workload.disconnected', from: registrations, to: one, diagram: 'registration', seeds: [] },
-  { type: 'workload.displaced', from: registrations, to: one, diagram: 'registration', seeds: [] },
-  { type: 'workload.health', from: registrations, to: one, diagram: 'registration', seeds: [] },
+  { type: 'workload.evicted', from: registrations, to: one, diagram: 'registration', seeds: [] },
+  { type: 'workload-health.reported', from: registrations, to: one, diagram: 'registration', seeds: [] },
   { type: 'entry.lost', from: registrations, to: one, diagram: 'registration', seeds: [] },
   { type: 'spawn', from: one, to: 'registration-N/writing', diagram: 'registration', seeds: [] },
-  { type: 'timer pace', from: one, to: one, diagram: 'registration', seeds: [] },
-  { type: 'timer settleTime', from: one, to: one, diagram: 'registration', seeds: [] },
+  { type: 'timer healthInterval', from: one, to: one, diagram: 'registration', seeds: [] },
+  { type: 'timer reconnectTime', from: one, to: one, diagram: 'registration', seeds: [] },
   { type: 'timer gracePeriod', from: one, to: one, diagram: 'registration', seeds: [] },
   { type: 'timer rejectionTime', from: one, to: one, diagram: 'registration', seeds: [] },
-  { type: 'timer rest', from: one, to: one, diagram: 'registration', seeds: [] },
+  { type: 'timer retryDelay', from: one, to: one, diagram: 'registration', seeds: [] },
   { type: 'registration.failed', from: one, to: registrations, diagram: 'registration', seeds: [] },
   { type: 'registration.rejected', from: one, to: registrations, diagram: 'registration', seeds: [] },
   { type: 'registration.ended', from: one, to: registrations, diagram: 'registration', seeds: [] },

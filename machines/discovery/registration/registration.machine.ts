@@ -9,12 +9,12 @@ const answer = ({ event }: Done): EntryAnswer => event.output;
 
 /** Not taken: told, and tried again after a rest. */
 const failed = {
-  target: 'resting',
+  target: 'backing off',
   actions: ['countFailure', { type: 'reportFailed', params: ({ event }: Done) => reasonIn(event.output) }],
 } as const;
 /** The effect that writes is broken. */
 const broken = {
-  target: 'resting',
+  target: 'backing off',
   actions: [
     'countFailure',
     { type: 'reportFailed', params: ({ event }: { event: { error: unknown } }) => reasonOf(event.error) },
@@ -44,71 +44,71 @@ export const registrationMachine = registrationSetup.createMachine({
   }),
   on: {
     // What is under way is ended first.
-    'workload.connected': { actions: 'noteConnected' },
-    'workload.disconnected': { actions: 'noteDisconnected' },
-    'workload.displaced': { actions: 'noteDisplaced' },
-    'workload.health': { actions: { type: 'noteHealth', params: ({ event }) => event } },
-    'entry.lost': { actions: 'noteLost' },
+    'workload.connected': { actions: 'recordConnected' },
+    'workload.disconnected': { actions: 'recordDisconnected' },
+    'workload.evicted': { actions: 'recordEvicted' },
+    'workload-health.reported': { actions: { type: 'recordHealth', params: ({ event }) => event } },
+    'entry.lost': { actions: 'recordLost' },
   },
   initial: 'registering',
   states: {
     registering: {
-      description: 'The entry is being made of its group, or taken over from where the workload was before.',
+      description: 'Creates the entry from its group, or takes over an existing entry of the workload.',
       meta: { waitsFor: 'the API server, which has a limit' },
-      entry: 'beginRegistering',
+      entry: 'startRegistering',
       invoke: {
         id: 'writing',
         src: 'writeEntry',
         input: ({ context }): EntryOrder => ({ entry: context.entry, deed: 'register' }),
         onDone: [
           {
-            description: 'What was taken away may be what was written: that is looked at.',
-            guard: { type: 'isWrittenInVain', params: answer },
-            target: 'resting',
+            description: 'The entry was changed during the write, so it is checked again.',
+            guard: { type: 'isWriteOverridden', params: answer },
+            target: 'backing off',
             actions: 'countFailure',
           },
-          { guard: { type: 'isWritten', params: answer }, target: 'looking', actions: 'noteRegistered' },
+          { guard: { type: 'isWritten', params: answer }, target: 'deciding', actions: 'recordRegistered' },
           {
             guard: { type: 'isRejected', params: answer },
             target: 'rejected',
-            actions: { type: 'rememberRejection', params: ({ event }) => reasonIn(event.output) },
+            actions: { type: 'recordRejection', params: ({ event }) => reasonIn(event.output) },
           },
           failed,
         ],
         onError: broken,
       },
     },
-    looking: {
-      description: 'What is to be done next, of all that came while something was written.',
+    deciding: {
+      description: 'Chooses the next write.',
       always: [
         { guard: 'mustRegister', target: 'registering' },
         { guard: 'mustReportHealth', target: 'reporting health' },
         { guard: 'isConnected', target: 'registered' },
-        { guard: 'isDisplaced', target: 'noting the disconnect' },
-        { target: 'settling' },
+        { guard: 'isEvicted', target: 'recording disconnect' },
+        { target: 'awaiting reconnect' },
       ],
     },
     registered: {
-      description: 'The entry says all that is known of the workload, and who has its connection.',
-      meta: { waitsFor: 'the end of its connections, or its word of its health: this is the work' },
+      description: 'The entry reports the state of the workload and this replica as its connection.',
+      meta: { waitsFor: 'the end of its connections, or a health report: normal operation' },
       on: {
-        'workload.health': {
-          target: 'looking',
-          actions: { type: 'noteHealth', params: ({ event }) => event },
+        'workload-health.reported': {
+          target: 'deciding',
+          actions: { type: 'recordHealth', params: ({ event }) => event },
         },
-        'workload.disconnected': { target: 'settling', actions: 'noteDisconnected' },
-        'workload.displaced': { target: 'noting the disconnect', actions: 'noteDisplaced' },
+        'workload.disconnected': { target: 'awaiting reconnect', actions: 'recordDisconnected' },
+        'workload.evicted': { target: 'recording disconnect', actions: 'recordEvicted' },
         'entry.lost': {
-          description: 'Who fights with somebody over an entry does so slowly.',
-          target: 'resting',
-          actions: ['noteLost', 'countFailure'],
+          description: 'Conflicts about an entry are resolved slowly.',
+          target: 'backing off',
+          actions: ['recordLost', 'countFailure'],
         },
       },
     },
     'reporting health': {
-      description: "Its health is being written into the entry's status.",
+      description: 'Writes the health into the status of the entry.',
       meta: { waitsFor: 'the API server, which has a limit' },
-      entry: 'noteHealthOnItsWay',
+      entry: 'recordHealthSent',
       invoke: {
         id: 'writing',
         src: 'writeEntry',
@@ -118,97 +118,96 @@ export const registrationMachine = registrationSetup.createMachine({
           health: context.health ?? { healthy: false, message: '' },
         }),
         onDone: [
-          { guard: { type: 'isWritten', params: answer }, target: 'pausing', actions: 'forgetFailures' },
+          { guard: { type: 'isWritten', params: answer }, target: 'rate limited', actions: 'resetFailures' },
           {
-            description:
-              'The workload has gone to another replica, and tells that one; or its entry was deleted, which is told.',
-            guard: { type: 'isNotOurs', params: answer },
-            target: 'pausing',
+            description: 'The entry belongs to another replica, or was deleted, which is reported separately.',
+            guard: { type: 'isForeign', params: answer },
+            target: 'rate limited',
           },
-          { ...failed, actions: ['noteHealthNotWritten', ...failed.actions] },
+          { ...failed, actions: ['recordHealthUnwritten', ...failed.actions] },
         ],
-        onError: { ...broken, actions: ['noteHealthNotWritten', ...broken.actions] },
+        onError: { ...broken, actions: ['recordHealthUnwritten', ...broken.actions] },
       },
     },
-    pausing: {
-      description: 'Its health was written a moment ago. One that changes all the time is written now and then.',
-      after: { pace: 'looking' },
+    'rate limited': {
+      description: 'The health was written a moment ago. Writes of a health that flaps are limited.',
+      after: { healthInterval: 'deciding' },
       on: {
-        'workload.disconnected': { target: 'settling', actions: 'noteDisconnected' },
-        'workload.displaced': { target: 'noting the disconnect', actions: 'noteDisplaced' },
-        'entry.lost': { target: 'resting', actions: ['noteLost', 'countFailure'] },
+        'workload.disconnected': { target: 'awaiting reconnect', actions: 'recordDisconnected' },
+        'workload.evicted': { target: 'recording disconnect', actions: 'recordEvicted' },
+        'entry.lost': { target: 'backing off', actions: ['recordLost', 'countFailure'] },
       },
     },
-    settling: {
-      description: 'Its last connection is gone. Another one may be on its way, and nothing is written meanwhile.',
-      after: { settleTime: 'noting the disconnect' },
+    'awaiting reconnect': {
+      description: 'The last connection has closed. The workload may reconnect, so nothing is written yet.',
+      after: { reconnectTime: 'recording disconnect' },
       on: {
-        'workload.connected': { target: 'looking', actions: 'noteConnected' },
-        'workload.displaced': { target: 'noting the disconnect', actions: 'noteDisplaced' },
+        'workload.connected': { target: 'deciding', actions: 'recordConnected' },
+        'workload.evicted': { target: 'recording disconnect', actions: 'recordEvicted' },
       },
     },
-    'noting the disconnect': {
-      description: 'The entry is told since when the workload is gone, unless it is with another replica.',
+    'recording disconnect': {
+      description: 'Writes the time of the disconnect to the entry, unless it belongs to another replica.',
       meta: { waitsFor: 'the API server, which has a limit' },
-      entry: { type: 'beginFarewell', params: 'note' },
+      entry: { type: 'startUnregistering', params: 'note' },
       invoke: {
         id: 'writing',
         src: 'writeEntry',
         input: ({ context }): EntryOrder => ({ entry: context.entry, deed: 'note disconnect' }),
         onDone: [
-          { guard: { type: 'isWritten', params: answer }, target: 'in grace', actions: 'forgetFailures' },
-          { guard: { type: 'isNotOurs', params: answer }, target: 'leaving', actions: 'forgetFailures' },
+          { guard: { type: 'isWritten', params: answer }, target: 'grace period', actions: 'resetFailures' },
+          { guard: { type: 'isForeign', params: answer }, target: 'finishing', actions: 'resetFailures' },
           failed,
         ],
         onError: broken,
       },
     },
-    'in grace': {
-      description: 'The workload may come back, here or to another replica. Its entry is there.',
+    'grace period': {
+      description: 'The workload may reconnect to any replica. Its entry is kept.',
       after: { gracePeriod: 'unregistering' },
       always: [
         { guard: 'isConnected', target: 'registering' },
-        { guard: 'isDisplaced', target: 'unregistering' },
+        { guard: 'isEvicted', target: 'unregistering' },
       ],
       on: {
-        'workload.connected': { target: 'registering', actions: 'noteConnected' },
-        'workload.displaced': { target: 'unregistering', actions: 'noteDisplaced' },
+        'workload.connected': { target: 'registering', actions: 'recordConnected' },
+        'workload.evicted': { target: 'unregistering', actions: 'recordEvicted' },
       },
     },
     unregistering: {
-      description: 'The entry is being deleted, unless it is with another replica.',
+      description: 'Deletes the entry, unless it belongs to another replica.',
       meta: { waitsFor: 'the API server, which has a limit' },
-      entry: { type: 'beginFarewell', params: 'delete' },
+      entry: { type: 'startUnregistering', params: 'delete' },
       invoke: {
         id: 'writing',
         src: 'writeEntry',
         input: ({ context }): EntryOrder => ({ entry: context.entry, deed: 'delete' }),
         onDone: [
-          { guard: { type: 'isWritten', params: answer }, target: 'leaving', actions: 'forgetFailures' },
-          { guard: { type: 'isNotOurs', params: answer }, target: 'leaving', actions: 'forgetFailures' },
+          { guard: { type: 'isWritten', params: answer }, target: 'finishing', actions: 'resetFailures' },
+          { guard: { type: 'isForeign', params: answer }, target: 'finishing', actions: 'resetFailures' },
           failed,
         ],
         onError: broken,
       },
     },
-    resting: {
-      description: 'What was to be written was not, or somebody else writes the entry too.',
+    'backing off': {
+      description: 'A write failed, or another process changed the entry.',
       after: {
-        rest: [
-          { guard: 'isConnected', target: 'looking' },
+        retryDelay: [
+          { guard: 'isConnected', target: 'deciding' },
           { guard: 'mustDelete', target: 'unregistering' },
-          { target: 'noting the disconnect' },
+          { target: 'recording disconnect' },
         ],
       },
     },
     rejected: {
-      description: 'The workload cannot have an entry as it is, and whoever connects as it is told so.',
+      description: 'The workload cannot be registered. New connections of it are rejected with the reason.',
       entry: 'reportRejected',
       after: { rejectionTime: 'ended' },
-      on: { 'workload.connected': { actions: ['noteConnected', 'reportRejected'] } },
+      on: { 'workload.connected': { actions: ['recordConnected', 'reportRejected'] } },
     },
-    leaving: {
-      description: 'The entry is gone, or another replica has it. The workload may be back.',
+    finishing: {
+      description: 'The entry was deleted or belongs to another replica. The workload may have reconnected.',
       always: [{ guard: 'isConnected', target: 'registering' }, { target: 'ended' }],
     },
     ended: {

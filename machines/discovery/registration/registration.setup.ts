@@ -77,46 +77,46 @@ export const registrationSetup = setup({
     writeEntry: promiseEffect<EntryAnswer, EntryOrder>('writeEntry'),
   },
   delays: {
-    settleTime: settleMs,
+    reconnectTime: settleMs,
     gracePeriod: ({ context }) => Math.max(0, context.graceMs - settleMs),
-    pace: paceMs,
+    healthInterval: paceMs,
     rejectionTime: rejectionMs,
-    rest: ({ context }) => retryDelayMs(context.failures),
+    retryDelay: ({ context }) => retryDelayMs(context.failures),
   },
   guards: {
     isConnected: ({ context }) => context.isConnected,
-    isDisplaced: ({ context }) => context.isDisplaced,
+    isEvicted: ({ context }) => context.isDisplaced,
     mustRegister: ({ context }) => context.isConnected && !context.isRegistered,
     mustReportHealth: ({ context: { isConnected, health, writtenHealth } }) =>
       isConnected && health !== null && !isSameHealth(health, writtenHealth),
     mustDelete: ({ context }) => context.farewell === 'delete',
-    isWrittenInVain: ({ context }, params: EntryAnswer) => params.outcome === 'written' && context.isLostMeanwhile,
+    isWriteOverridden: ({ context }, params: EntryAnswer) => params.outcome === 'written' && context.isLostMeanwhile,
     isWritten: (_, params: EntryAnswer) => params.outcome === 'written',
-    isNotOurs: (_, params: EntryAnswer) => params.outcome === 'foreign',
+    isForeign: (_, params: EntryAnswer) => params.outcome === 'foreign',
     /** Who has had an entry keeps its connections, whatever became of its group since. */
     isRejected: ({ context }, params: EntryAnswer) => params.outcome === 'rejected' && !context.wasRegistered,
   },
   actions: {
-    noteConnected: assign({ isConnected: true, isDisplaced: false }),
-    noteDisconnected: assign({ isConnected: false }),
-    noteDisplaced: assign({ isConnected: false, isDisplaced: true }),
-    noteHealth: assign({
+    recordConnected: assign({ isConnected: true, isDisplaced: false }),
+    recordDisconnected: assign({ isConnected: false }),
+    recordEvicted: assign({ isConnected: false, isDisplaced: true }),
+    recordHealth: assign({
       health: (_, { healthy, message }: WorkloadHealth) => ({ healthy, message }),
     }),
-    noteRegistered: assign({ isRegistered: true, wasRegistered: true, failures: 0, writtenHealth: null }),
+    recordRegistered: assign({ isRegistered: true, wasRegistered: true, failures: 0, writtenHealth: null }),
     /** What is there of its entry now, and of its status, is not known. */
-    noteLost: assign({ isRegistered: false, writtenHealth: null, isLostMeanwhile: true }),
-    beginRegistering: assign({ isLostMeanwhile: false }),
-    noteHealthOnItsWay: assign({ writtenHealth: ({ context }) => context.health }),
-    noteHealthNotWritten: assign({ writtenHealth: null }),
-    beginFarewell: assign({
+    recordLost: assign({ isRegistered: false, writtenHealth: null, isLostMeanwhile: true }),
+    startRegistering: assign({ isLostMeanwhile: false }),
+    recordHealthSent: assign({ writtenHealth: ({ context }) => context.health }),
+    recordHealthUnwritten: assign({ writtenHealth: null }),
+    startUnregistering: assign({
       isRegistered: false,
       writtenHealth: null,
       farewell: (_, farewell: RegistrationContext['farewell']) => farewell,
     }),
     countFailure: assign({ failures: ({ context }) => failedOnceMore(context.failures) }),
-    forgetFailures: assign({ failures: 0 }),
-    rememberRejection: assign({ rejection: (_, reason: string) => reason }),
+    resetFailures: assign({ failures: 0 }),
+    recordRejection: assign({ rejection: (_, reason: string) => reason }),
     reportRejected: sendParent(
       ({ context }): RegistrationRejected => ({
         type: 'registration.rejected',

@@ -35,10 +35,10 @@ export const registrationsMachine = setup({
     watchWorkloads: callbackEffect<{ type: never }, undefined>('watchWorkloads'),
     registration: registrationMachine,
   },
-  delays: { lookInterval: lookMs },
+  delays: { orphanInterval: lookMs },
   actions: {
     /** The workload's own registration is told; one that comes for the first time gets one. */
-    tellRegistration: enqueueActions(({ context, enqueue }, report: WorkloadReport) => {
+    forwardToRegistration: enqueueActions(({ context, enqueue }, report: WorkloadReport) => {
       const known = context.workloads.find(({ entry }) => entry === report.entry);
       if (known !== undefined) enqueue.sendTo(known.name, report);
       else if (report.type === 'workload.connected') {
@@ -48,15 +48,15 @@ export const registrationsMachine = setup({
         enqueue.assign({ started, workloads: [...context.workloads, { entry: report.entry, name }] });
       }
     }),
-    drop: enqueueActions(({ context, enqueue }, { entry }: { entry: EntryKey }) => {
+    removeRegistration: enqueueActions(({ context, enqueue }, { entry }: { entry: EntryKey }) => {
       enqueue.assign({ workloads: context.workloads.filter((one) => one.entry !== entry) });
     }),
     /** Effect: nothing is kept for the workload any more. */
-    forget: (_, _params: { entry: EntryKey }) => {},
+    releaseWorkload: (_, _params: { entry: EntryKey }) => {},
     /** Effect: the connections of the workload are ended, with the reason. */
-    turnAway: (_, _params: { entry: EntryKey; reason: string }) => {},
+    closeConnections: (_, _params: { entry: EntryKey; reason: string }) => {},
     /** Effect: if this replica is elected to it, it looks for entries of replicas that have died. */
-    lookForOrphans: (_, _params: undefined) => {},
+    findOrphans: (_, _params: undefined) => {},
   },
 }).createMachine({
   id: 'registrations',
@@ -64,30 +64,30 @@ export const registrationsMachine = setup({
   meta: { timeline: registrationsTimeline },
   context: ({ input }) => ({ ...input, workloads: [], started: 0 }),
   invoke: { id: 'workloads', src: 'watchWorkloads' },
-  initial: 'following',
+  initial: 'watching',
   states: {
-    following: {
-      description: 'Each workload has its actor.',
+    watching: {
+      description: 'Each workload has an actor.',
       after: {
-        lookInterval: {
-          description: 'That a replica has died nobody tells.',
-          target: 'following',
+        orphanInterval: {
+          description: 'The failure of a replica causes no event.',
+          target: 'watching',
           reenter: true,
-          actions: 'lookForOrphans',
+          actions: 'findOrphans',
         },
       },
       on: {
-        'workload.connected': { actions: { type: 'tellRegistration', params: ({ event }) => event } },
-        'workload.disconnected': { actions: { type: 'tellRegistration', params: ({ event }) => event } },
-        'workload.displaced': { actions: { type: 'tellRegistration', params: ({ event }) => event } },
-        'workload.health': { actions: { type: 'tellRegistration', params: ({ event }) => event } },
-        'entry.lost': { actions: { type: 'tellRegistration', params: ({ event }) => event } },
-        'registration.failed': { description: 'For the record: it is tried again.' },
-        'registration.rejected': { actions: { type: 'turnAway', params: ({ event }) => event } },
+        'workload.connected': { actions: { type: 'forwardToRegistration', params: ({ event }) => event } },
+        'workload.disconnected': { actions: { type: 'forwardToRegistration', params: ({ event }) => event } },
+        'workload.evicted': { actions: { type: 'forwardToRegistration', params: ({ event }) => event } },
+        'workload-health.reported': { actions: { type: 'forwardToRegistration', params: ({ event }) => event } },
+        'entry.lost': { actions: { type: 'forwardToRegistration', params: ({ event }) => event } },
+        'registration.failed': { description: 'Recorded only: it is repeated.' },
+        'registration.rejected': { actions: { type: 'closeConnections', params: ({ event }) => event } },
         'registration.ended': {
           actions: [
-            { type: 'drop', params: ({ event }) => event },
-            { type: 'forget', params: ({ event }) => event },
+            { type: 'removeRegistration', params: ({ event }) => event },
+            { type: 'releaseWorkload', params: ({ event }) => event },
           ],
         },
       },

@@ -50,22 +50,22 @@ export const gatewayNameMachine = setup({
     resolveLimit: resolveLimitMs,
     refreshInterval: ({ context: { timeToLiveMs } }) =>
       Math.min(Math.max(timeToLiveMs, shortestRefreshMs), longestRefreshMs),
-    rest: ({ context: { failures } }) => Math.min(shortestRestMs * 2 ** (failures - 1), longestRestMs),
+    retryDelay: ({ context: { failures } }) => Math.min(shortestRestMs * 2 ** (failures - 1), longestRestMs),
   },
   guards: {
-    isOther: ({ context }, params: NameAnswer) =>
+    isChanged: ({ context }, params: NameAnswer) =>
       params.outcome === 'resolved' && params.addresses.join() !== context.addresses.join(),
     isResolved: (_, params: NameAnswer) => params.outcome === 'resolved',
   },
   actions: {
-    remember: assign((_, params: NameAnswer) => {
+    recordAddresses: assign((_, params: NameAnswer) => {
       if (params.outcome === 'failed') return {};
       const { addresses, timeToLiveMs } = params;
       return { addresses, timeToLiveMs, failures: 0 };
     }),
     countFailure: assign({ failures: ({ context }) => Math.min(context.failures + 1, mostFailures) }),
     /** Effect: gateways have these addresses from now on. */
-    adopt: (_, _params: NameAnswer) => {},
+    applyAddresses: (_, _params: NameAnswer) => {},
     reportResolved: sendParent(
       ({ context: { hostname, addresses } }): GatewayNameResolved => ({
         type: 'gateway-name.resolved',
@@ -84,32 +84,32 @@ export const gatewayNameMachine = setup({
   },
 }).createMachine({
   id: 'gateway-name',
-  description: "A host name of networks' gateways.",
+  description: 'A host name of network gateways.',
   meta: { timeline: noLane },
   context: ({ input }) => ({ ...input, addresses: [], timeToLiveMs: 0, failures: 0 }),
   initial: 'resolving',
   states: {
     resolving: {
-      description: 'DNS is asked. The addresses of the last good answer are in force.',
+      description: 'Resolves the name. The last addresses still apply.',
       invoke: {
         id: 'resolving',
         src: 'resolveName',
         input: ({ context: { hostname } }) => ({ hostname }),
         onDone: [
           {
-            guard: { type: 'isOther', params: ({ event }) => event.output },
+            guard: { type: 'isChanged', params: ({ event }) => event.output },
             target: 'resolved',
             actions: [
-              { type: 'remember', params: ({ event }) => event.output },
-              { type: 'adopt', params: ({ event }) => event.output },
+              { type: 'recordAddresses', params: ({ event }) => event.output },
+              { type: 'applyAddresses', params: ({ event }) => event.output },
               'reportResolved',
             ],
           },
           {
-            description: 'The same addresses: nobody need know.',
+            description: 'The addresses are unchanged.',
             guard: { type: 'isResolved', params: ({ event }) => event.output },
             target: 'resolved',
-            actions: { type: 'remember', params: ({ event }) => event.output },
+            actions: { type: 'recordAddresses', params: ({ event }) => event.output },
           },
           answeredInVain,
         ],
@@ -120,12 +120,12 @@ export const gatewayNameMachine = setup({
       },
     },
     resolved: {
-      description: 'DNS answered a short while ago.',
+      description: 'The name was resolved recently.',
       after: { refreshInterval: 'resolving' },
     },
-    resting: {
-      description: 'It did not resolve. It is asked for again, later each time.',
-      after: { rest: 'resolving' },
+    'backing off': {
+      description: 'The name did not resolve. It is resolved again at increasing intervals.',
+      after: { retryDelay: 'resolving' },
     },
   },
 });

@@ -36,7 +36,7 @@ export const gatewayNamesMachine = setup({
   },
   actions: {
     /** Names that came get an actor each; the actors of those that went are stopped. */
-    follow: enqueueActions(({ context, enqueue }, { hostnames }: GatewayNamesWanted) => {
+    reconcileNames: enqueueActions(({ context, enqueue }, { hostnames }: GatewayNamesWanted) => {
       let { started } = context;
       const known = new Map(context.names.map((one) => [one.hostname, one]));
       const names = [...new Set(hostnames)].map((hostname): FollowedName => {
@@ -50,32 +50,32 @@ export const gatewayNamesMachine = setup({
       for (const { name } of context.names) if (!kept.has(name)) enqueue.stopChild(name);
       enqueue.assign({ names, started });
     }),
-    rememberTrouble: enqueueActions(({ enqueue }, { error }: { error: unknown }) => {
+    recordFailure: enqueueActions(({ enqueue }, { error }: { error: unknown }) => {
       enqueue.assign({ trouble: reasonOf(error) });
     }),
   },
 }).createMachine({
   id: 'gateway-names',
-  description: "Host names of networks' gateways.",
+  description: 'Host names of network gateways.',
   meta: { timeline: gatewayNamesTimeline },
   context: { names: [], started: 0, trouble: '' },
   invoke: {
     id: 'wanted',
     src: 'listNames',
     onError: {
-      description: 'A fault of ours. Those that there are are kept resolved.',
-      actions: { type: 'rememberTrouble', params: ({ event }) => ({ error: event.error }) },
+      description: 'An internal error. The known names are kept.',
+      actions: { type: 'recordFailure', params: ({ event }) => ({ error: event.error }) },
     },
   },
-  initial: 'following',
+  initial: 'watching',
   states: {
-    following: {
-      description: 'Each name has its actor.',
-      meta: { waitsFor: 'gateways with other names: this is the work' },
+    watching: {
+      description: 'Each name has an actor.',
+      meta: { waitsFor: 'a change of the list of names: normal operation' },
       on: {
-        'gateway-names.wanted': { actions: { type: 'follow', params: ({ event }) => event } },
-        'gateway-name.resolved': { description: 'For the record: its gateways have the addresses already.' },
-        'gateway-name.failed': { description: 'For the record: the last addresses stay in force.' },
+        'gateway-names.listed': { actions: { type: 'reconcileNames', params: ({ event }) => event } },
+        'gateway-name.resolved': { description: 'Recorded only: its gateways have the addresses already.' },
+        'gateway-name.failed': { description: 'Recorded only: the last addresses still apply.' },
       },
     },
   },

@@ -32,7 +32,7 @@ export const registryMachine = setup({
   delays: { retryDelay: ({ context }) => retryDelayMs(context.failures) },
   actions: {
     countFailure: assign({ failures: ({ context }) => failedOnceMore(context.failures) }),
-    forgetFailures: assign({ failures: 0 }),
+    resetFailures: assign({ failures: 0 }),
     reportSynced: sendParent(
       ({ context }): RegistrySynced => ({ type: 'registry.synced', registry: context.registry }),
     ),
@@ -60,7 +60,7 @@ export const registryMachine = setup({
         src: 'runRegistry',
         input: ({ context: { registry, revision } }) => ({ registry, revision }),
         onError: {
-          target: 'out of reach',
+          target: 'unreachable',
           actions: [
             'countFailure',
             { type: 'reportFailed', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
@@ -69,32 +69,33 @@ export const registryMachine = setup({
       },
       on: {
         'registry.failed': {
-          target: 'out of reach',
+          target: 'unreachable',
           actions: ['countFailure', { type: 'reportFailed', params: ({ event }) => ({ reason: event.reason }) }],
         },
       },
       initial: 'listing',
       states: {
         listing: {
-          description: 'It has not handed over all that it has. What another of its name had before stays in force.',
-          meta: { waitsFor: 'the first list of a registry; at the start that has a limit, and /ready names it' },
+          description: 'The registry has not sent its whole list. The services of its predecessor still apply.',
+          meta: { waitsFor: 'the first list of the registry; during the start it has a limit, and /ready lists it' },
           on: {
-            'registry.synced': { target: 'in step', actions: ['forgetFailures', 'reportSynced'] },
+            'registry.synced': { target: 'synced', actions: ['resetFailures', 'reportSynced'] },
             'registry.changed': { actions: 'reportChanged' },
           },
         },
-        'in step': {
-          description: 'What it has is in force, and what becomes of that is told.',
-          meta: { waitsFor: 'a change of the registry: this is the work' },
+        synced: {
+          description: 'The list is complete, and changes are reported.',
+          meta: { waitsFor: 'a change of the registry: normal operation' },
           on: {
-            'registry.synced': { description: 'It has listed everything once more.', actions: 'reportChanged' },
+            'registry.synced': { description: 'The registry sent its list again.', actions: 'reportChanged' },
             'registry.changed': { actions: 'reportChanged' },
           },
         },
       },
     },
-    'out of reach': {
-      description: 'It cannot be had. What it handed over stays in force; it is tried again, later each time.',
+    unreachable: {
+      description:
+        'The registry is unavailable. Its last services still apply. It is started again at increasing intervals.',
       after: { retryDelay: 'running' },
     },
   },

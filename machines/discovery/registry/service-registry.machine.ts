@@ -7,8 +7,8 @@ type Computed = { event: { output: ServicesReading } };
 const loaded = {
   target: '#service-registry.current',
   actions: [
-    'requestPushAlongside',
-    'forgetChanges',
+    'requestRelatedPush',
+    'clearChanges',
     { type: 'reportProblems', params: ({ event }: Computed) => event.output },
     { type: 'reportSynced', params: ({ event }: Computed) => event.output },
   ],
@@ -17,7 +17,7 @@ const loaded = {
 const notLoaded = {
   target: '#service-registry.stale',
   actions: [
-    'requestPushAlongside',
+    'requestRelatedPush',
     'countFailure',
     { type: 'reportFailed', params: ({ event }: { event: { error: unknown } }) => ({ error: event.error }) },
   ],
@@ -29,7 +29,7 @@ const notLoaded = {
  */
 export const serviceRegistryMachine = serviceRegistrySetup.createMachine({
   id: 'service-registry',
-  description: 'Services and endpoints, from whatever describes them.',
+  description: 'Services and endpoints of all registries.',
   meta: { timeline: serviceRegistryTimeline },
   context: ({ input }) => ({
     ...input,
@@ -47,7 +47,7 @@ export const serviceRegistryMachine = serviceRegistrySetup.createMachine({
       id: 'registries',
       src: 'listRegistries',
       onError: {
-        description: 'Those that there are stay, with what they have.',
+        description: 'The known registries are kept, with their services.',
         actions: {
           type: 'reportRegistryFailed',
           params: ({ event }) => ({ registry: theList, reason: reasonOf(event.error) }),
@@ -58,7 +58,7 @@ export const serviceRegistryMachine = serviceRegistrySetup.createMachine({
       id: 'gateway-names',
       src: 'gatewayNames',
       onError: {
-        description: 'Gateways keep the addresses that they have.',
+        description: 'Gateways keep their addresses.',
         actions: {
           type: 'reportRegistryFailed',
           params: ({ event }) => ({ registry: theNames, reason: reasonOf(event.error) }),
@@ -68,53 +68,59 @@ export const serviceRegistryMachine = serviceRegistrySetup.createMachine({
   ],
   initial: 'idle',
   on: {
-    'configs.changed': { actions: 'remember' },
+    'configs.changed': { actions: 'recordChanges' },
     'registries.listed': {
-      actions: [{ type: 'follow', params: ({ event }) => ({ listed: event.registries }) }, 'rememberRegistries'],
+      actions: [
+        { type: 'reconcileRegistries', params: ({ event }) => ({ listed: event.registries }) },
+        'recordRegistriesChanged',
+      ],
     },
-    'gateways.resolved': { actions: 'rememberRegistries' },
+    'gateways.resolved': { actions: 'recordRegistriesChanged' },
     'registry.synced': {
-      actions: [{ type: 'noteSynced', params: ({ event }) => event }, 'rememberRegistries'],
+      actions: [{ type: 'recordSynced', params: ({ event }) => event }, 'recordRegistriesChanged'],
     },
-    'registry.changed': { actions: 'rememberRegistries' },
+    'registry.changed': { actions: 'recordRegistriesChanged' },
     'registry.failed': {
-      description: 'What it handed over stays in force.',
+      description: 'Its last services still apply.',
       actions: { type: 'reportRegistryFailed', params: ({ event }) => event },
     },
-    'services.load': { description: 'They are being made already.' },
+    'services.load': { description: 'The services are computed already.' },
   },
   states: {
     idle: {
-      description: 'Not asked for yet. What changes meanwhile is part of the first computation.',
-      meta: { waitsFor: 'services.load, which the start sends' },
+      description: 'Not started. The first computation includes all changes until then.',
+      meta: { waitsFor: 'services.load, sent during the start' },
       on: { 'services.load': 'loading' },
     },
     loading: {
-      description: 'Services and endpoints are made for the first time, of all objects and of what registries have.',
+      description: 'Services and endpoints are computed for the first time, from all objects and registries.',
       after: {
-        firstLists: {
-          description: 'One registry that is out of reach keeps no proxy from all the others.',
-          target: '.without what is missing',
+        firstListsLimit: {
+          description: 'An unreachable registry does not delay the services of others.',
+          target: '.computing without missing lists',
         },
       },
       initial: 'awaiting first lists',
       states: {
         'awaiting first lists': {
           description:
-            'A registry has not handed over what it has. Proxies would take what is missing for gone: they are not served yet.',
-          entry: 'reportAwaited',
-          always: { guard: 'allAreSynced', target: 'computing' },
+            'A registry has not sent its first list. Proxies would treat its services as deleted, so they are not served yet.',
+          entry: 'reportPending',
+          always: { guard: 'areAllSynced', target: 'computing' },
           on: {
             'registries.listed': {
-              actions: [{ type: 'follow', params: ({ event }) => ({ listed: event.registries }) }, 'reportAwaited'],
+              actions: [
+                { type: 'reconcileRegistries', params: ({ event }) => ({ listed: event.registries }) },
+                'reportPending',
+              ],
             },
             'registry.synced': {
-              actions: [{ type: 'noteSynced', params: ({ event }) => event }, 'reportAwaited'],
+              actions: [{ type: 'recordSynced', params: ({ event }) => event }, 'reportPending'],
             },
           },
         },
         computing: {
-          entry: 'takeChanges',
+          entry: 'claimChanges',
           invoke: {
             id: 'computing',
             src: 'computeServices',
@@ -123,9 +129,9 @@ export const serviceRegistryMachine = serviceRegistrySetup.createMachine({
             onError: notLoaded,
           },
         },
-        'without what is missing': {
-          description: 'It has been waited long enough.',
-          entry: 'takeChanges',
+        'computing without missing lists': {
+          description: 'The limit for first lists has passed.',
+          entry: 'claimChanges',
           invoke: {
             id: 'computing',
             src: 'computeServices',
@@ -137,65 +143,65 @@ export const serviceRegistryMachine = serviceRegistrySetup.createMachine({
       },
     },
     current: {
-      description: 'Services and endpoints are what the objects in force say.',
-      meta: { waitsFor: 'a change of objects or of a registry: this is the work' },
-      always: { guard: 'somethingIsPending', target: 'computing' },
+      description: 'Services and endpoints are up to date.',
+      meta: { waitsFor: 'a change of objects or of a registry: normal operation' },
+      always: { guard: 'hasPendingChanges', target: 'computing' },
     },
     computing: {
-      description: 'Services and endpoints are made anew. The last ones are in force.',
-      meta: { waitsFor: 'a computation of ours; the last services are in force' },
-      entry: 'takeChanges',
+      description: 'Computes services and endpoints. The last result still applies.',
+      meta: { waitsFor: 'a computation; the last services still apply' },
+      entry: 'claimChanges',
       invoke: {
         id: 'computing',
         src: 'computeServices',
         input: ({ context }) => orderOf(context),
         onDone: [
           {
-            guard: { type: 'concernsEverything', params: ({ event }) => event.output },
+            guard: { type: 'affectsAll', params: ({ event }) => event.output },
             target: 'current',
             actions: [
-              'forgetFailures',
+              'resetFailures',
               { type: 'requestFullPush', params: ({ event }) => event.output },
               { type: 'reportProblems', params: ({ event }) => event.output },
-              'forgetChanges',
+              'clearChanges',
             ],
           },
           {
-            guard: { type: 'concernsServices', params: ({ event }) => event.output },
+            guard: { type: 'affectsServices', params: ({ event }) => event.output },
             target: 'current',
             actions: [
-              'forgetFailures',
+              'resetFailures',
               { type: 'requestServicePush', params: ({ event }) => event.output },
               { type: 'reportProblems', params: ({ event }) => event.output },
-              'forgetChanges',
+              'clearChanges',
             ],
           },
           {
-            guard: { type: 'concernsEndpoints', params: ({ event }) => event.output },
+            guard: { type: 'affectsEndpoints', params: ({ event }) => event.output },
             target: 'current',
             actions: [
-              'forgetFailures',
+              'resetFailures',
               { type: 'requestEndpointPush', params: ({ event }) => event.output },
               { type: 'reportProblems', params: ({ event }) => event.output },
-              'forgetChanges',
+              'clearChanges',
             ],
           },
           {
-            description: 'Nothing of services that anybody could notice.',
+            description: 'No service changed.',
             target: 'current',
             actions: [
-              'forgetFailures',
-              'requestPushAlongside',
+              'resetFailures',
+              'requestRelatedPush',
               { type: 'reportProblems', params: ({ event }) => event.output },
-              'forgetChanges',
+              'clearChanges',
             ],
           },
         ],
         onError: {
           target: 'stale',
           actions: [
-            'requestPushAlongside',
-            'putChangesBack',
+            'requestRelatedPush',
+            'restoreChanges',
             'countFailure',
             { type: 'reportFailed', params: ({ event }) => ({ error: event.error }) },
           ],
@@ -203,16 +209,16 @@ export const serviceRegistryMachine = serviceRegistrySetup.createMachine({
       },
     },
     stale: {
-      description: 'The last computation failed. It is tried again, later each time, and with the next change.',
+      description: 'The last computation failed. It is repeated at increasing intervals and at the next change.',
       after: { retryDelay: 'computing' },
       on: {
-        'configs.changed': { target: 'computing', actions: 'remember' },
+        'configs.changed': { target: 'computing', actions: 'recordChanges' },
         'registries.listed': {
           target: 'computing',
-          actions: { type: 'follow', params: ({ event }) => ({ listed: event.registries }) },
+          actions: { type: 'reconcileRegistries', params: ({ event }) => ({ listed: event.registries }) },
         },
         'gateways.resolved': 'computing',
-        'registry.synced': { target: 'computing', actions: { type: 'noteSynced', params: ({ event }) => event } },
+        'registry.synced': { target: 'computing', actions: { type: 'recordSynced', params: ({ event }) => event } },
         'registry.changed': 'computing',
       },
     },

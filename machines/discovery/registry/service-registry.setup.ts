@@ -115,37 +115,37 @@ export const serviceRegistrySetup = setup({
     computeServices: promiseEffect<ServicesReading, ServicesOrder>('computeServices'),
   },
   delays: {
-    firstLists: ({ context }) => context.firstListsMs,
+    firstListsLimit: ({ context }) => context.firstListsMs,
     retryDelay: ({ context }) => retryDelayMs(context.failures),
   },
   guards: {
-    allAreSynced: ({ context }) => unsyncedOf(context).length === 0,
-    somethingIsPending: ({ context }) => context.pending.length > 0 || context.registriesMoved,
-    concernsEverything: (_, params: ServicesReading) => params.forced === true,
-    concernsServices: (_, params: ServicesReading) =>
+    areAllSynced: ({ context }) => unsyncedOf(context).length === 0,
+    hasPendingChanges: ({ context }) => context.pending.length > 0 || context.registriesMoved,
+    affectsAll: (_, params: ServicesReading) => params.forced === true,
+    affectsServices: (_, params: ServicesReading) =>
       params.changedServices.length > 0 || (params.changedProxies ?? []).length > 0,
-    concernsEndpoints: (_, params: ServicesReading) => params.changedEndpoints.length > 0,
+    affectsEndpoints: (_, params: ServicesReading) => params.changedEndpoints.length > 0,
   },
   actions: {
-    remember: assign({
+    recordChanges: assign({
       pending: ({ context, event }) =>
         event.type === 'configs.changed' ? [...context.pending, ...event.changes] : context.pending,
       alongside: ({ context, event }) =>
         event.type === 'configs.changed' ? [...context.alongside, ...(event.alongside ?? [])] : context.alongside,
     }),
-    rememberRegistries: assign({ registriesMoved: true }),
-    takeChanges: assign({
+    recordRegistriesChanged: assign({ registriesMoved: true }),
+    claimChanges: assign({
       underWay: ({ context }) => context.pending,
       alongsideUnderWay: ({ context }) => context.alongside,
       pending: [],
       alongside: [],
       registriesMoved: false,
     }),
-    forgetChanges: assign({ underWay: [], alongsideUnderWay: [] }),
+    clearChanges: assign({ underWay: [], alongsideUnderWay: [] }),
     countFailure: assign({ failures: ({ context }) => failedOnceMore(context.failures) }),
-    forgetFailures: assign({ failures: 0 }),
+    resetFailures: assign({ failures: 0 }),
     /** Registries that came get an actor each; the actors of those that went, or were replaced, are stopped. */
-    follow: enqueueActions(({ context, enqueue }, { listed }: { listed: ListedRegistry[] }) => {
+    reconcileRegistries: enqueueActions(({ context, enqueue }, { listed }: { listed: ListedRegistry[] }) => {
       let { started } = context;
       const known = new Map(context.registries?.map((one) => [idOf(one), one]));
       const registries = listed.map((one): KnownRegistry => {
@@ -159,15 +159,15 @@ export const serviceRegistrySetup = setup({
       for (const { name } of context.registries ?? []) if (!names.has(name)) enqueue.stopChild(name);
       enqueue.assign({ registries, started });
     }),
-    noteSynced: assign({
+    recordSynced: assign({
       registries: ({ context }, { registry }: { registry: string }) =>
         context.registries?.map((one) => (one.registry === registry ? { ...one, synced: true } : one)) ?? null,
     }),
     /** `/ready` says what is missing. */
-    reportAwaited: enqueueActions(({ context, enqueue }) => {
+    reportPending: enqueueActions(({ context, enqueue }) => {
       const registries = unsyncedOf(context);
       if (registries.length === 0) return;
-      enqueue.sendParent({ type: 'services.awaited', registries } satisfies ServicesAwaited);
+      enqueue.sendParent({ type: 'services.pending', registries } satisfies ServicesAwaited);
     }),
     reportRegistryFailed: sendParent(
       (_, { registry, reason }: { registry: string; reason: string }): RegistryFailed => ({
@@ -177,7 +177,7 @@ export const serviceRegistrySetup = setup({
       }),
     ),
     /** Nothing is lost by a failed computation: the next one brings these along. */
-    putChangesBack: assign({
+    restoreChanges: assign({
       pending: ({ context }) => [...context.underWay, ...context.pending],
       underWay: [],
       alongsideUnderWay: [],
@@ -229,7 +229,7 @@ export const serviceRegistrySetup = setup({
         }),
     ),
     /** Of objects that changed with services which are as they were, or cannot be computed. */
-    requestPushAlongside: enqueueActions(({ context, enqueue }) => {
+    requestRelatedPush: enqueueActions(({ context, enqueue }) => {
       if (context.alongsideUnderWay.length === 0) return;
       const none: PushRequest = { type: 'push.request', configs: [], forced: false, reasons: {} };
       enqueue.sendTo(peer('push'), withAlongside(context, none));

@@ -44,7 +44,7 @@ export const remoteClustersMachine = setup({
   },
   actions: {
     /** Clusters that came get an API server's chart each. Those that went lose theirs, and a kubeconfig that never served its own. */
-    follow: enqueueActions(({ context, enqueue }, { clusters: listed }: ClustersListed) => {
+    reconcileClusters: enqueueActions(({ context, enqueue }, { clusters: listed }: ClustersListed) => {
       let { started } = context;
       const isWanted = ({ cluster, revision, synced }: FollowedRemote): boolean =>
         listed.some((one) => one.cluster === cluster && (one.revision === revision || synced));
@@ -63,7 +63,7 @@ export const remoteClustersMachine = setup({
       enqueue.assign({ clusters, started });
     }),
     /** It is what counts of its cluster from now on: what was before it ends. */
-    noteSynced: enqueueActions(({ context, enqueue }, { cluster, revision }: ClusterSynced) => {
+    recordSynced: enqueueActions(({ context, enqueue }, { cluster, revision }: ClusterSynced) => {
       const now = context.clusters.find((one) => one.cluster === cluster && one.revision === revision);
       if (now === undefined) return;
       const isOver = (one: FollowedRemote): boolean => one.cluster === cluster && one.number < now.number;
@@ -76,38 +76,38 @@ export const remoteClustersMachine = setup({
     }),
     /** Effect: of each cluster the first one is offered as a registry; of any other that is not here nothing is left. */
     publishClusters: (_, _params: { clusters: FollowedRemote[] }) => {},
-    rememberTrouble: enqueueActions(({ enqueue }, { error }: { error: unknown }) => {
+    recordFailure: enqueueActions(({ enqueue }, { error }: { error: unknown }) => {
       enqueue.assign({ trouble: reasonOf(error) });
     }),
   },
 }).createMachine({
   id: 'remote-clusters',
-  description: 'Clusters beside the own one, as Secrets name them.',
+  description: 'Remote clusters, as defined by Secrets.',
   meta: { timeline: remoteClustersTimeline },
   context: { clusters: [], started: 0, trouble: '' },
   invoke: {
     id: 'secrets',
     src: 'listClusters',
     onError: {
-      description: 'A fault of ours. Those that there are are followed.',
-      actions: { type: 'rememberTrouble', params: ({ event }) => ({ error: event.error }) },
+      description: 'An internal error. The known clusters are kept.',
+      actions: { type: 'recordFailure', params: ({ event }) => ({ error: event.error }) },
     },
   },
-  initial: 'following',
+  initial: 'watching',
   states: {
-    following: {
-      description: 'Each cluster has an API server of its own.',
-      meta: { waitsFor: 'Secrets with other clusters: this is the work' },
+    watching: {
+      description: 'Each cluster has an `api-server` actor.',
+      meta: { waitsFor: 'a change of the list of clusters: normal operation' },
       on: {
         'clusters.listed': {
           actions: [
-            { type: 'follow', params: ({ event }) => event },
+            { type: 'reconcileClusters', params: ({ event }) => event },
             { type: 'publishClusters', params: ({ context }) => ({ clusters: context.clusters }) },
           ],
         },
         'cluster.synced': {
           actions: [
-            { type: 'noteSynced', params: ({ event }) => event },
+            { type: 'recordSynced', params: ({ event }) => event },
             { type: 'publishClusters', params: ({ context }) => ({ clusters: context.clusters }) },
           ],
         },

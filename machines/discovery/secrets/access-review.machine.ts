@@ -40,15 +40,15 @@ export const accessReviewMachine = setup({
   },
   delays: {
     refreshInterval: refreshMs,
-    rest: ({ context }) => Math.min(shortestRestMs * 2 ** (context.failures - 1), longestRestMs),
+    retryDelay: ({ context }) => Math.min(shortestRestMs * 2 ** (context.failures - 1), longestRestMs),
   },
   guards: {
-    isAnother: ({ context }, params: AccessAnswer) =>
+    isChanged: ({ context }, params: AccessAnswer) =>
       params.outcome === 'answered' && context.allowed !== wordFor(params.allowed),
-    isAnswered: (_, params: AccessAnswer) => params.outcome === 'answered',
+    isReviewed: (_, params: AccessAnswer) => params.outcome === 'answered',
   },
   actions: {
-    remember: assign((_, params: AccessAnswer) =>
+    recordReview: assign((_, params: AccessAnswer) =>
       params.outcome === 'answered' ? { allowed: wordFor(params.allowed), failures: 0 } : {},
     ),
     countFailure: assign({ failures: ({ context }) => context.failures + 1 }),
@@ -61,7 +61,7 @@ export const accessReviewMachine = setup({
     ),
     reportFailed: sendParent(
       ({ context }, params: { reason: string }): AccessUnanswered => ({
-        type: 'access.unanswered',
+        type: 'access.failed',
         account: context.account,
         reason: params.reason,
       }),
@@ -72,26 +72,26 @@ export const accessReviewMachine = setup({
   description: 'Whether one service account may read Secrets.',
   meta: { timeline: noLane },
   context: ({ input }) => ({ ...input, allowed: 'unknown', failures: 0 }),
-  initial: 'asking',
+  initial: 'requesting',
   states: {
-    asking: {
-      description: 'The API server is asked. Its last answer holds.',
-      meta: { waitsFor: 'the answer of the API server, which has a limit' },
+    requesting: {
+      description: 'Requests a SubjectAccessReview. The last result still applies.',
+      meta: { waitsFor: 'the response of the API server, which has a limit' },
       invoke: {
         id: 'asking',
         src: 'reviewAccess',
         input: ({ context: { account } }) => ({ account }),
         onDone: [
           {
-            guard: { type: 'isAnother', params: ({ event }) => event.output },
+            guard: { type: 'isChanged', params: ({ event }) => event.output },
             target: 'up to date',
-            actions: [{ type: 'remember', params: ({ event }) => event.output }, 'reportReviewed'],
+            actions: [{ type: 'recordReview', params: ({ event }) => event.output }, 'reportReviewed'],
           },
           {
-            description: 'The same answer: nobody need know.',
-            guard: { type: 'isAnswered', params: ({ event }) => event.output },
+            description: 'The result is unchanged.',
+            guard: { type: 'isReviewed', params: ({ event }) => event.output },
             target: 'up to date',
-            actions: { type: 'remember', params: ({ event }) => event.output },
+            actions: { type: 'recordReview', params: ({ event }) => event.output },
           },
           answeredInVain,
         ],
@@ -99,12 +99,12 @@ export const accessReviewMachine = setup({
       },
     },
     'up to date': {
-      description: 'The API server answered a short while ago.',
-      after: { refreshInterval: 'asking' },
+      description: 'The last review succeeded.',
+      after: { refreshInterval: 'requesting' },
     },
-    resting: {
-      description: 'The API server did not answer.',
-      after: { rest: 'asking' },
+    'backing off': {
+      description: 'The last review failed.',
+      after: { retryDelay: 'requesting' },
     },
   },
 });

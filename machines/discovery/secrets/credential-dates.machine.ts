@@ -32,9 +32,9 @@ export const credentialDatesMachine = setup({
     /** Compares the dates in the Secrets of the last context with the clock. */
     compareDates: promiseEffect<CredentialDates, undefined>('compareDates'),
   },
-  delays: { rest: ({ context }) => context.restMs },
+  delays: { checkDelay: ({ context }) => context.restMs },
   actions: {
-    setRest: assign({
+    setCheckDelay: assign({
       restMs: (_, { nextInMs }: CredentialDates) => Math.min(Math.max(nextInMs ?? maxRestMs, minRestMs), maxRestMs),
     }),
     requestPush: enqueueActions(({ enqueue }, { due }: CredentialDates) => {
@@ -49,29 +49,29 @@ export const credentialDatesMachine = setup({
   },
 }).createMachine({
   id: 'credential-dates',
-  description: 'Dates of Secrets that are in use.',
+  description: 'Dates of Secrets in use.',
   meta: { timeline: noLane },
   context: { restMs: maxRestMs },
   initial: 'waiting',
   states: {
     waiting: {
-      description: 'No date has been reached, as far as the last comparison knows.',
-      after: { rest: 'comparing' },
+      description: 'No date has passed since the last comparison.',
+      after: { checkDelay: 'comparing' },
     },
     comparing: {
-      description: 'The dates in Secrets are compared with the clock.',
-      meta: { waitsFor: 'a computation of ours' },
+      description: 'Compares the dates in Secrets with the clock.',
+      meta: { waitsFor: 'a computation' },
       invoke: {
         id: 'comparing',
         src: 'compareDates',
         onDone: {
           target: 'waiting',
           actions: [
-            { type: 'setRest', params: ({ event }) => event.output },
+            { type: 'setCheckDelay', params: ({ event }) => event.output },
             { type: 'requestPush', params: ({ event }) => event.output },
           ],
         },
-        onError: { target: 'waiting', description: 'A fault of ours: the dates are compared again later.' },
+        onError: { target: 'waiting', description: 'An internal error: the dates are compared again later.' },
       },
     },
   },

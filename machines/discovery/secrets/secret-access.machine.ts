@@ -33,7 +33,7 @@ export const secretAccessMachine = setup({
   },
   actions: {
     /** Accounts that came get an actor each; the actors of those that went are stopped. */
-    follow: enqueueActions(({ context, enqueue }, { wanted }: { wanted: string[] }) => {
+    reconcileAccounts: enqueueActions(({ context, enqueue }, { wanted }: { wanted: string[] }) => {
       let { started } = context;
       const known = new Map(context.accounts.map((one) => [one.account, one]));
       const accounts = wanted.map((account): ReviewedAccount => {
@@ -48,32 +48,34 @@ export const secretAccessMachine = setup({
       enqueue.assign({ accounts, started });
     }),
     /** Effect: its proxies get Secrets from now on, or no more. */
-    adopt: (_, _params: { account: string; allowed: boolean }) => {},
+    applyReview: (_, _params: { account: string; allowed: boolean }) => {},
     requestPush: sendTo(peer('push'), (): PushRequest => {
       return { type: 'push.request', configs: [], forced: true, reasons: { secret: 1 } };
     }),
   },
 }).createMachine({
   id: 'secret-access',
-  description: 'Which service accounts may have Secrets.',
+  description: 'Which service accounts may read Secrets.',
   meta: { timeline: secretAccessTimeline },
   context: { accounts: [], started: 0 },
   invoke: { id: 'accounts', src: 'watchAccounts' },
-  initial: 'following',
+  initial: 'watching',
   states: {
-    following: {
-      description: 'Each account has its actor.',
-      meta: { waitsFor: 'proxies that ask for Secrets, and answers: this is the work' },
+    watching: {
+      description: 'Each account has an actor.',
+      meta: { waitsFor: 'a change of the accounts that use Secrets, or of a review: normal operation' },
       on: {
-        'accounts.wanted': { actions: { type: 'follow', params: ({ event }) => ({ wanted: event.accounts }) } },
+        'accounts.listed': {
+          actions: { type: 'reconcileAccounts', params: ({ event }) => ({ wanted: event.accounts }) },
+        },
         'access.reviewed': {
           actions: [
-            { type: 'adopt', params: ({ event: { account, allowed } }) => ({ account, allowed }) },
+            { type: 'applyReview', params: ({ event: { account, allowed } }) => ({ account, allowed }) },
             'requestPush',
           ],
         },
-        'access.unanswered': {
-          description: 'For the record: the last answer holds, and without one there are no Secrets.',
+        'access.failed': {
+          description: 'Recorded only: the last result still applies; without one, no Secrets are served.',
         },
       },
     },

@@ -51,31 +51,31 @@ export const adsConnectionMachine = setup({
     ackTimeout: ({ context }) => context.ackTimeoutMs,
     removalStep: ({ context }) => context.removalDelayMs,
     limitStep: ({ context }) => context.makeBeforeBreakMs / stepsOfLimit,
-    congestionTime: ({ context }) => context.congestionMs,
+    congestionLimit: ({ context }) => context.congestionMs,
     drainTime: ({ context }) => context.drainMs,
-    authenticationTime: authenticationLimitMs,
-    introductionTime: introductionLimitMs,
-    closingTime: flushLimitMs,
+    authenticationLimit: authenticationLimitMs,
+    nodeLimit: introductionLimitMs,
+    closeLimit: flushLimitMs,
   },
   guards: {
-    isAskedOnce: ({ event }) => event.type === 'request.received' && isAskedOnce(event.request.typeUrl),
+    isOneTimeRequest: ({ event }) => event.type === 'request.received' && isAskedOnce(event.request.typeUrl),
     isHealthReport: ({ event }) => event.type === 'request.received' && event.request.typeUrl === healthType,
-    namesNoType: ({ event }) => event.type === 'request.received' && event.request.typeUrl === '',
-    namesOtherType: ({ context, event }) =>
+    hasNoType: ({ event }) => event.type === 'request.received' && event.request.typeUrl === '',
+    hasOtherType: ({ context, event }) =>
       event.type === 'request.received' && context.onlyType !== null && event.request.typeUrl !== context.onlyType,
   },
   actions: {
-    rememberPeer: assign({ identities: (_, params: { identities: readonly string[] }) => params.identities }),
-    rememberNode: assign({ node: (_, params: { node: string }) => params.node }),
-    rememberEnd: assign({ end: (_, params: End) => params }),
-    rememberDrainTime: assign({ drainMs: (_, params: { withinMs: number }) => params.withinMs }),
-    noteWatch: assign({
+    recordPeer: assign({ identities: (_, params: { identities: readonly string[] }) => params.identities }),
+    recordNode: assign({ node: (_, params: { node: string }) => params.node }),
+    recordEnd: assign({ end: (_, params: End) => params }),
+    recordDrainTime: assign({ drainMs: (_, params: { withinMs: number }) => params.withinMs }),
+    recordWatch: assign({
       watches: ({ context }, { typeUrl, watch }: { typeUrl: string; watch: Watch }) => ({
         ...context.watches,
         [typeUrl]: watch,
       }),
     }),
-    askOnce: enqueueActions(({ context, enqueue }, params: { request: AdsRequest }) => {
+    respondOnce: enqueueActions(({ context, enqueue }, params: { request: AdsRequest }) => {
       const { request } = params;
       const { typeUrl } = request;
       // An acknowledgement requests nothing. A nonce of another stream, or of the client's clock, acknowledges nothing.
@@ -104,78 +104,78 @@ export const adsConnectionMachine = setup({
   }),
   invoke: { id: 'stream', src: 'stream', input: ({ context }) => ({ connection: context.connection }) },
   on: {
-    'stream.closed': { target: '.closed', description: 'Nobody to talk to any more, whatever was under way.' },
+    'stream.closed': { target: '.closed', description: 'The stream has closed.' },
     // Of what is asked for once, which a stream may have done before it was told to end.
-    'request.refused': {},
-    'workload.rejected': { description: 'It is on its way out already.' },
+    'request.rejected': {},
+    'workload.rejected': { description: 'The stream is ending already.' },
     // A stream that is not yet served or is ended already has a limit of its own.
     'stream.congested': {},
-    'stream.relieved': {},
+    'stream.resumed': {},
     'changes.held': {},
     'changes.released': {},
-    'client.settled': {},
-    'clusters.awaited': {},
+    'client.idle': {},
+    'clusters.pending': {},
     'clusters.usable': {},
-    'clusters.kept': {},
+    'clusters.lingering': {},
     'clusters.removed': {},
     'clusters.retained': { description: 'Recorded in the trace: why a cluster is kept. No transition.' },
     'clusters.evicted': { description: 'Recorded in trace, log and metrics; no transition.' },
     'clusters.abandoned': { description: 'Recorded in trace, log and metrics; no transition.' },
-    'names.exceeded': {},
-    'request.judged': { description: 'Told to people: the stream has taken or ignored it.' },
+    'subscription-limit.exceeded': {},
+    'request.classified': { description: 'Recorded only: the stream has handled it.' },
     // What is told at the trace level full, and decides nothing here.
-    'responses.ordered': {},
+    'responses.scheduled': {},
     'response.sent': {},
     'response.skipped': {},
-    'push.order': {},
+    'connection.push': {},
     'watch.changed': {
-      actions: { type: 'noteWatch', params: ({ event }) => ({ typeUrl: event.typeUrl, watch: event.watch }) },
+      actions: { type: 'recordWatch', params: ({ event }) => ({ typeUrl: event.typeUrl, watch: event.watch }) },
     },
   },
   initial: 'authenticating',
   states: {
     authenticating: {
-      description: 'The stream is open, and nothing is read from it; who is at the other end is being found out.',
+      description: 'The stream is open but not read. The client is being authenticated.',
       after: {
-        authenticationTime: { target: 'closing', actions: { type: 'rememberEnd', params: unauthenticated } },
+        authenticationLimit: { target: 'closing', actions: { type: 'recordEnd', params: unauthenticated } },
       },
       on: {
         'peer.authenticated': {
           target: 'awaiting node',
-          actions: { type: 'rememberPeer', params: ({ event }) => ({ identities: event.identities }) },
+          actions: { type: 'recordPeer', params: ({ event }) => ({ identities: event.identities }) },
         },
         'peer.unauthenticated': {
           target: 'closing',
-          actions: { type: 'rememberEnd', params: unauthenticated },
+          actions: { type: 'recordEnd', params: unauthenticated },
         },
-        'drain.order': {
+        'connection.drain': {
           target: 'closing',
-          actions: { type: 'rememberEnd', params: shuttingDown },
+          actions: { type: 'recordEnd', params: shuttingDown },
         },
         'request.received': {},
-        'request.unreadable': {},
-        'peer.finished': {},
+        'request.invalid': {},
+        'peer.half-closed': {},
       },
     },
     'awaiting node': {
-      description: 'What the client is, its first message tells. Who says nothing has no place here.',
-      after: { introductionTime: { target: 'closing', actions: { type: 'rememberEnd', params: silent } } },
+      description: 'The first request must name the node. A client that sends none is disconnected.',
+      after: { nodeLimit: { target: 'closing', actions: { type: 'recordEnd', params: silent } } },
       on: {
         'node.accepted': {
           target: 'streaming',
-          actions: { type: 'rememberNode', params: ({ event }) => ({ node: event.node }) },
+          actions: { type: 'recordNode', params: ({ event }) => ({ node: event.node }) },
         },
-        'node.refused': {
+        'node.rejected': {
           target: 'closing',
           actions: {
-            type: 'rememberEnd',
+            type: 'recordEnd',
             params: ({ event }) => ({ code: 'INVALID_ARGUMENT', reason: event.reason }),
           },
         },
         'node.forbidden': {
           target: 'closing',
           actions: {
-            type: 'rememberEnd',
+            type: 'recordEnd',
             params: ({ event }) => ({
               code: 'PERMISSION_DENIED',
               reason: `authorization failed: ${event.reason} [NODE_FORBIDDEN]`,
@@ -184,69 +184,67 @@ export const adsConnectionMachine = setup({
         },
         'workload.rejected': {
           target: 'closing',
-          actions: { type: 'rememberEnd', params: ({ event }) => ({ code: event.code, reason: event.reason }) },
+          actions: { type: 'recordEnd', params: ({ event }) => ({ code: event.code, reason: event.reason }) },
         },
         'node.missing': {
           target: 'closing',
           actions: {
-            type: 'rememberEnd',
+            type: 'recordEnd',
             params: missingNode,
           },
         },
-        'request.received': { description: 'A health report may come first; it is not answered.' },
-        'request.unreadable': {
+        'request.received': { description: 'A health report may come first; it gets no response.' },
+        'request.invalid': {
           target: 'closing',
-          actions: { type: 'rememberEnd', params: ({ event }) => unreadable(event.reason) },
+          actions: { type: 'recordEnd', params: ({ event }) => unreadable(event.reason) },
         },
-        'peer.finished': 'closing',
-        'drain.order': {
+        'peer.half-closed': 'closing',
+        'connection.drain': {
           target: 'closing',
-          actions: { type: 'rememberEnd', params: shuttingDown },
+          actions: { type: 'recordEnd', params: shuttingDown },
         },
       },
     },
     streaming: {
-      description: 'Requests are answered and changes pushed.',
+      description: 'Handles requests and pushes changes.',
       type: 'parallel',
       states: {
         delivery: {
-          description: 'Whether the client takes what it is sent.',
+          description: 'Whether the client receives and acknowledges responses.',
           // Not a transition of `streaming`: it would enter the other regions anew, and their waits would be forgotten.
           on: { 'stream.congested': '.congested' },
-          initial: 'caught up',
+          initial: 'up to date',
           states: {
-            'caught up': {
-              description: 'The client has been sent all that concerns it.',
-              meta: { waitsFor: 'a change or a request: this is the work' },
-              on: { 'changes.held': 'waiting for the client' },
+            'up to date': {
+              description: 'The client has been sent all changes that concern it.',
+              meta: { waitsFor: 'a change or a request: normal operation' },
+              on: { 'changes.held': 'awaiting acknowledgement' },
             },
-            'waiting for the client': {
-              description:
-                'There are changes, and the client has not acknowledged or rejected what it was sent before.',
-              on: { 'changes.released': 'caught up' },
+            'awaiting acknowledgement': {
+              description: 'There are changes, but the client has not acknowledged or rejected the previous response.',
+              on: { 'changes.released': 'up to date' },
               after: {
                 ackTimeout: {
-                  target: 'caught up',
+                  target: 'up to date',
                   actions: 'releaseChanges',
-                  description:
-                    'A client that keeps silent, or answers for another type, gets the changes nevertheless.',
+                  description: 'Changes are sent even if the client does not respond, or responds for another type.',
                 },
               },
             },
             congested: {
               description:
-                'A response waits until those before it have left, and nothing is read from the client: what it asks for costs no memory that it does not read.',
+                'A response waits until earlier ones are written. The client is not read, so that its requests use no memory.',
               on: {
-                'stream.relieved': {
-                  target: 'caught up',
-                  description: 'If changes are held back, that is told anew.',
+                'stream.resumed': {
+                  target: 'up to date',
+                  description: 'If changes are still held, that is reported again.',
                 },
               },
               after: {
-                congestionTime: {
+                congestionLimit: {
                   target: '#ads-connection.closing',
-                  actions: { type: 'rememberEnd', params: notReading },
-                  description: 'A client that reads nothing is let go.',
+                  actions: { type: 'recordEnd', params: notReading },
+                  description: 'The stream of a client that reads nothing is closed.',
                 },
               },
             },
@@ -258,21 +256,21 @@ export const adsConnectionMachine = setup({
           initial: 'usable',
           states: {
             usable: {
-              description: 'No listener or route waits for a cluster, and no cluster may warm without end.',
-              meta: { waitsFor: 'a change with new clusters: most changes have none' },
-              on: { 'clusters.awaited': 'awaited' },
+              description: 'No listener or route waits for a cluster, and no cluster can warm without limit.',
+              meta: { waitsFor: 'a change with new clusters: rare' },
+              on: { 'clusters.pending': 'pending' },
             },
-            awaited: {
+            pending: {
               description:
-                'The client warms clusters, and acknowledges none until all are warm. Listeners and routes that name them, or clusters that were not sent yet, are held back.',
+                'The client warms clusters, and acknowledges none until all are warm. Listeners and routes that name these, or clusters not sent yet, are held.',
               on: { 'clusters.usable': 'usable' },
               after: {
                 limitStep: {
-                  target: 'awaited',
+                  target: 'pending',
                   reenter: true,
                   actions: 'expireWaits',
                   description:
-                    'Clusters that have no step left are given up: what waits for them is sent, and they are sent again with a time limit for what they fetch.',
+                    'Clusters without a step left are abandoned: resources that wait for them are sent, and the clusters are sent again with a limit for what they fetch.',
                 },
               },
             },
@@ -280,16 +278,16 @@ export const adsConnectionMachine = setup({
         },
         removals: {
           description:
-            'Make before break: whether clusters that are no longer configured stay at the client for a while.',
+            'Make before break: whether clusters that are no longer configured are kept at the client for a while.',
           initial: 'none',
           states: {
             none: {
               description: 'The client has no such cluster, or a listener or route still names it.',
               meta: { waitsFor: 'the acknowledgement of listeners and routes that do not name such a cluster' },
-              on: { 'clusters.kept': 'delayed' },
+              on: { 'clusters.lingering': 'delayed' },
             },
             delayed: {
-              description: 'Nothing names them any more; requests that chose a route before may still use them.',
+              description: 'No listener or route names them, but running requests may still use them.',
               on: { 'clusters.removed': 'none' },
               after: {
                 removalStep: {
@@ -297,7 +295,7 @@ export const adsConnectionMachine = setup({
                   reenter: true,
                   actions: 'expireRemovals',
                   description:
-                    'Clusters that have no step left are removed with the next response; after another step, one is sent for them.',
+                    'Clusters without a step left are removed with the next response; after another step, one is sent for them.',
                 },
               },
             },
@@ -306,91 +304,93 @@ export const adsConnectionMachine = setup({
       },
       on: {
         'request.received': [
-          { guard: 'isHealthReport', description: 'A report to us, never answered.' },
+          { guard: 'isHealthReport', description: 'Health reports get no response.' },
           {
-            guard: 'namesNoType',
+            guard: 'hasNoType',
             target: 'closing',
             actions: {
-              type: 'rememberEnd',
+              type: 'recordEnd',
               params: missingType,
             },
           },
           {
-            guard: 'namesOtherType',
+            guard: 'hasOtherType',
             target: 'closing',
             actions: {
-              type: 'rememberEnd',
+              type: 'recordEnd',
               params: ({ context, event }) => otherType(context.onlyType, event.request.typeUrl),
             },
           },
-          { guard: 'isAskedOnce', actions: { type: 'askOnce', params: ({ event }) => ({ request: event.request }) } },
-          { description: 'What is watched the rules in the stream have taken: told at the trace level full.' },
+          {
+            guard: 'isOneTimeRequest',
+            actions: { type: 'respondOnce', params: ({ event }) => ({ request: event.request }) },
+          },
+          { description: 'Watched types are handled by the rules in the stream; recorded at trace level `full`.' },
         ],
-        'names.exceeded': {
+        'subscription-limit.exceeded': {
           target: 'closing',
           actions: {
-            type: 'rememberEnd',
+            type: 'recordEnd',
             params: ({ event }) => ({ code: 'RESOURCE_EXHAUSTED', reason: event.reason }),
           },
         },
-        'request.refused': {
+        'request.rejected': {
           target: 'closing',
-          actions: { type: 'rememberEnd', params: ({ event }) => ({ code: event.code, reason: event.reason }) },
+          actions: { type: 'recordEnd', params: ({ event }) => ({ code: event.code, reason: event.reason }) },
         },
         'workload.rejected': {
           target: 'closing',
-          actions: { type: 'rememberEnd', params: ({ event }) => ({ code: event.code, reason: event.reason }) },
+          actions: { type: 'recordEnd', params: ({ event }) => ({ code: event.code, reason: event.reason }) },
         },
-        'request.unreadable': {
+        'request.invalid': {
           target: 'closing',
-          actions: { type: 'rememberEnd', params: ({ event }) => unreadable(event.reason) },
+          actions: { type: 'recordEnd', params: ({ event }) => unreadable(event.reason) },
         },
-        'peer.finished': 'closing',
-        'drain.order': {
+        'peer.half-closed': 'closing',
+        'connection.drain': {
           target: 'draining',
-          actions: { type: 'rememberDrainTime', params: ({ event }) => ({ withinMs: event.withinMs }) },
+          actions: { type: 'recordDrainTime', params: ({ event }) => ({ withinMs: event.withinMs }) },
         },
       },
     },
     draining: {
       tags: 'leaving',
-      description:
-        'The server stops: what is under way is brought to its end, and the client then finds itself another server.',
+      description: 'The server stops. Pending responses are completed, then the client connects to another server.',
       entry: 'drainStream',
       after: { drainTime: 'closing' },
       on: {
         'request.received': [
           { guard: 'isHealthReport' },
-          { guard: 'namesNoType', target: 'closing' },
-          { guard: 'namesOtherType', target: 'closing' },
-          { guard: 'isAskedOnce', description: 'Who asks once may ask the next server.' },
-          { description: 'What is watched the rules in the stream have taken.' },
+          { guard: 'hasNoType', target: 'closing' },
+          { guard: 'hasOtherType', target: 'closing' },
+          { guard: 'isOneTimeRequest', description: 'A one-time request can go to the next server.' },
+          { description: 'Watched types are handled by the rules in the stream.' },
         ],
-        'names.exceeded': 'closing',
-        'client.settled': 'closing',
-        'request.unreadable': {
+        'subscription-limit.exceeded': 'closing',
+        'client.idle': 'closing',
+        'request.invalid': {
           target: 'closing',
-          actions: { type: 'rememberEnd', params: ({ event }) => unreadable(event.reason) },
+          actions: { type: 'recordEnd', params: ({ event }) => unreadable(event.reason) },
         },
-        'peer.finished': 'closing',
-        'drain.order': { description: 'That is what is being done.' },
+        'peer.half-closed': 'closing',
+        'connection.drain': { description: 'Draining is in progress.' },
       },
     },
     closing: {
       tags: 'leaving',
-      description: 'The last status follows what was sent; the stream is gone once the client has both.',
+      description: 'The status is sent after pending responses. The stream closes once the client has received both.',
       entry: 'endStream',
-      after: { closingTime: { target: 'closed', description: 'A client that does not read is not waited for.' } },
+      after: { closeLimit: { target: 'closed', description: 'A client that does not read does not delay the close.' } },
       on: {
         'request.received': {},
-        'request.unreadable': {},
-        'peer.finished': {},
-        'drain.order': {},
+        'request.invalid': {},
+        'peer.half-closed': {},
+        'connection.drain': {},
         // Found out while the time for it ran out, or the server began to stop. Anywhere else these come once, where they are awaited.
         'peer.authenticated': {},
         'peer.unauthenticated': {},
         'node.accepted': {},
-        'node.refused': {},
+        'node.rejected': {},
         'node.forbidden': {},
         'node.missing': {},
       },

@@ -130,14 +130,14 @@ export const stepOf: ExchangeStepper = (exchange, event, rules) => {
   switch (event.type) {
     case 'request.received':
       return takeRequest(exchange, event.request, rules);
-    case 'push.order':
+    case 'connection.push':
       return takePush(exchange, event.types);
     case 'response.sent':
     case 'response.skipped':
       return stepTo(exchange, afterOutcome(exchange.watches, event, rules));
     case 'stream.congested':
       return { exchange, orders: [], reports: [event] };
-    case 'stream.relieved':
+    case 'stream.resumed':
       return toldAnew(exchange, exchange.watches, [event]);
     case 'changes.release':
       return toldAnew(exchange, afterSilence(exchange.watches), noReports);
@@ -166,7 +166,7 @@ export const stepOf: ExchangeStepper = (exchange, event, rules) => {
 export function routineBefore(event: ExchangeEvent): RoutineEvent | undefined {
   switch (event.type) {
     case 'request.received':
-    case 'push.order':
+    case 'connection.push':
     case 'response.sent':
     case 'response.skipped':
       return event;
@@ -182,7 +182,7 @@ export function routineAfter(
 ): (WatchChanged | ResponsesOrdered)[] {
   const changed = Object.entries(exchange.watches).filter(([typeUrl, watch]) => before.watches[typeUrl] !== watch);
   const watches = changed.map(([typeUrl, watch]): WatchChanged => ({ type: 'watch.changed', typeUrl, watch }));
-  return orders.length === 0 ? watches : [...watches, { type: 'responses.ordered', orders }];
+  return orders.length === 0 ? watches : [...watches, { type: 'responses.scheduled', orders }];
 }
 
 function changedWatch(watches: Watches, typeUrl: string, change: (watch: Watches[string]) => Watches[string]): Watches {
@@ -221,7 +221,7 @@ function standingAfter(before: Exchange['standing'], watches: Watches): Exchange
 }
 
 function reportOf(standing: Exchange['standing']): ExchangeReport {
-  if (standing === 'settled') return { type: 'client.settled' };
+  if (standing === 'settled') return { type: 'client.idle' };
   return { type: standing === 'changes held' ? 'changes.held' : 'changes.released' };
 }
 
@@ -248,7 +248,7 @@ function takeRequest(exchange: Exchange, request: AdsRequest, rules: ExchangeRul
   if (!isWatchable(typeUrl)) return { exchange, orders: [], reports: [judged(typeUrl, 'unserved', '')] };
   const { watch, verdict } = judge(watches[typeUrl], believed(request, watches, rules), rules);
   if (exceedsNames(watches, request, watch, rules)) {
-    return { exchange, orders: [], reports: [{ type: 'names.exceeded', reason: tooManyNames(rules) }] };
+    return { exchange, orders: [], reports: [{ type: 'subscription-limit.exceeded', reason: tooManyNames(rules) }] };
   }
   const changed = watch === undefined ? watches : { ...watches, [typeUrl]: watch };
   const out = told[verdict];
@@ -267,7 +267,7 @@ function believed(request: AdsRequest, watches: Watches, { resendsEndpoints }: E
 }
 
 function judged(typeUrl: string, verdict: RequestJudged['verdict'], reason: string): RequestJudged {
-  return { type: 'request.judged', typeUrl, verdict, reason };
+  return { type: 'request.classified', typeUrl, verdict, reason };
 }
 
 /** Why a stream ends that asks for more. */

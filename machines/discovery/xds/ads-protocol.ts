@@ -72,65 +72,64 @@ export type EndCode =
 
 // ---- ads-connection/stream → ads-connection: the client's side
 
-/** Who is at the other end: none on a port that does not ask. */
+/** Identities of the client; empty on a port without authentication. */
 export type PeerAuthenticated = { type: 'peer.authenticated'; identities: readonly string[] };
-/** Nobody knows who is at the other end; `reason` is for us, not for the client. */
+/** Authentication failed; `reason` is logged and not sent to the client. */
 export type PeerUnauthenticated = { type: 'peer.unauthenticated'; reason: string };
-/** The first message names a node that the source can serve. */
+/** The first request names a node that can be served. */
 export type NodeAccepted = { type: 'node.accepted'; node: string };
-/** The first message names a node that the source cannot serve; `reason` is for the client. */
-export type NodeRefused = { type: 'node.refused'; reason: string };
-/** The first message names a node that the client is not. */
+/** The first request names a node that cannot be served; `reason` is sent to the client. */
+export type NodeRefused = { type: 'node.rejected'; reason: string };
+/** The first request names a node that does not belong to the client's identities. */
 export type NodeForbidden = { type: 'node.forbidden'; reason: string };
-/** The workload wants to register itself, and cannot: found out at once, or later; `reason` is for the client. */
+/** The workload cannot be registered; `reason` is sent to the client. */
 export type WorkloadRejected = { type: 'workload.rejected'; code: EndCode; reason: string };
-/** The first message names no node. */
+/** The first request names no node. */
 export type NodeMissing = { type: 'node.missing' };
-/** A request came. */
+/** A request was received. */
 export type RequestReceived = { type: 'request.received'; request: AdsRequest };
-/** What a request asks for once is not for this client, or not to be had. */
-export type RequestRefused = { type: 'request.refused'; code: EndCode; reason: string };
-/** A message came that is no request. */
-export type RequestUnreadable = { type: 'request.unreadable'; reason: string };
-/** The client will send no more (half-close). */
-export type PeerFinished = { type: 'peer.finished' };
-/** A response waits until those before it have left; nothing is read from the client meanwhile. */
+/** A one-time request names a resource that is forbidden or unavailable. */
+export type RequestRefused = { type: 'request.rejected'; code: EndCode; reason: string };
+/** A message is not a discovery request. */
+export type RequestUnreadable = { type: 'request.invalid'; reason: string };
+/** The client will send no more requests (half-close). */
+export type PeerFinished = { type: 'peer.half-closed' };
+/** A response waits until earlier ones are written; the client is not read. */
 export type StreamCongested = { type: 'stream.congested' };
-/** No response waits any more; the client is read from again. */
-export type StreamRelieved = { type: 'stream.relieved' };
-/** The stream is gone. */
+/** No response waits any more; the client is read again. */
+export type StreamRelieved = { type: 'stream.resumed' };
+/** The stream has closed. */
 export type StreamClosed = { type: 'stream.closed'; reason: string };
 
 // ---- ads-connection/stream → ads-connection: what the rules make of it
 
 /**
- * A request was not in the ordinary run of things: the client rejects a response, answers one that is no longer the last
- * (it is ignored), asks for nothing new without answering anything (ignored too), or speaks of a type that nobody serves
- * (ignored as well).
+ * An unusual request: the client rejects a response, or the request is ignored because it acknowledges an old response (`stale`),
+ * requests nothing new (`misuse`), or names a type that is not served (`unserved`).
  */
 export type RequestJudged = {
-  type: 'request.judged';
+  type: 'request.classified';
   typeUrl: string;
   verdict: 'rejection' | 'stale' | 'misuse' | 'unserved';
   /** Why the client rejects; empty when it does not. */
   reason: string;
 };
-/** The client would be subscribed to more than a stream may be; `reason` is for the client. */
-export type NamesExceeded = { type: 'names.exceeded'; reason: string };
-/** There are changes, and the client has not acknowledged or rejected what it was sent before. */
+/** The client exceeds the limit of subscriptions of a stream; `reason` is sent to the client. */
+export type NamesExceeded = { type: 'subscription-limit.exceeded'; reason: string };
+/** There are changes, but the client has not acknowledged or rejected the previous response. */
 export type ChangesHeld = { type: 'changes.held' };
-/** No change is held back any more. */
+/** No change is held any more. */
 export type ChangesReleased = { type: 'changes.released' };
-/** A stream that drains: nothing is on its way any more, and the client has had its say on all that it was sent. */
-export type ClientSettled = { type: 'client.settled' };
-/** The rules have it make and send these, in this order, each when the client has taken what was sent before. */
-export type ResponsesOrdered = { type: 'responses.ordered'; orders: readonly ResponseOrder[] };
-/** What is known of a type that the client watches, when that has changed. */
+/** On a draining stream: no response is pending, and the client has acknowledged or rejected all of them. */
+export type ClientSettled = { type: 'client.idle' };
+/** The rules order these responses; each is sent after the previous one was acknowledged or rejected. */
+export type ResponsesOrdered = { type: 'responses.scheduled'; orders: readonly ResponseOrder[] };
+/** The subscription of a type changed. */
 export type WatchChanged = { type: 'watch.changed'; typeUrl: string; watch: Watch };
 
 // ---- ads-connection/stream → ads-connection: what became of an order
 
-/** A response is on its way. `sentAt` is Unix time in milliseconds. */
+/** A response was sent. `sentAt`: Unix time in milliseconds. */
 export type ResponseSent = {
   type: 'response.sent';
   typeUrl: string;
@@ -142,7 +141,7 @@ export type ResponseSent = {
   /** Clusters that other resources of the type wait for. */
   awaits?: readonly string[];
 };
-/** There was nothing to send: nothing changed, all of it waits for clusters, no such type, or the source failed. */
+/** No response was sent: nothing changed, all of it waits for clusters, the type is not served, or the source failed. */
 export type ResponseSkipped = {
   type: 'response.skipped';
   typeUrl: string;
@@ -153,17 +152,17 @@ export type ResponseSkipped = {
 
 // ---- ads-connection/stream → ads-connection: make before break (cluster-rollout.ts)
 
-/** The client cannot use these clusters yet: resources of these types (or of none) are held back, and the limit runs. */
-export type ClustersAwaited = { type: 'clusters.awaited'; clusters: readonly string[]; typeUrls: readonly string[] };
-/** No resource is held back, and the limit runs for no cluster. */
+/** The client cannot use these clusters yet: resources of these types (possibly none) are held, and the limit runs. */
+export type ClustersAwaited = { type: 'clusters.pending'; clusters: readonly string[]; typeUrls: readonly string[] };
+/** No resource is held, and no limit runs. */
 export type ClustersUsable = { type: 'clusters.usable' };
 /**
- * The client could not use these clusters within the limit: what waited for them is sent. Those that it was sent are sent again
- * with a time limit for what they fetch.
+ * The client could not use these clusters within the limit: resources that wait for them are sent. Clusters that were sent are
+ * sent again with a limit for what they fetch.
  */
 export type ClustersAbandoned = { type: 'clusters.abandoned'; clusters: readonly string[] };
-/** These clusters are no longer configured, and nothing names them: they are removed after a delay. */
-export type ClustersKept = { type: 'clusters.kept'; clusters: readonly string[] };
+/** These clusters are no longer configured, and no resource names them: they are removed after a delay. */
+export type ClustersKept = { type: 'clusters.lingering'; clusters: readonly string[] };
 export type RetentionState = 'named' | 'unacknowledged' | 'lingering' | 'removable';
 /**
  * Clusters that are no longer configured, and the reason for which the client keeps them from now on: a listener or route names them
@@ -176,32 +175,32 @@ export type ClustersRetained = {
   clusters: readonly string[];
   unacknowledged?: readonly string[];
 };
-/** A client kept too many clusters that are no longer configured: these are removed before their time. */
+/** The client keeps too many clusters that are no longer configured: these are removed early. */
 export type ClustersEvicted = { type: 'clusters.evicted'; clusters: readonly string[] };
-/** No cluster is about to be removed any more. */
+/** No cluster waits for its removal. */
 export type ClustersRemoved = { type: 'clusters.removed' };
 
 // ---- ads-connection → ads-connection/stream
 
-/** Answer what was asked for once. What is watched is answered by the rules, in the stream (ads-exchange.ts). */
+/** Respond to a one-time request. Watched types are handled by the rules in the stream (ads-exchange.ts). */
 export type ResponsesSend = { type: 'responses.send'; orders: readonly ResponseOrder[] };
-/** Send the changes that are held back: the client has kept silent for too long. */
+/** Send the held changes: the client has not responded in time. */
 export type ChangesRelease = { type: 'changes.release' };
-/** A step of the limit has passed for clusters that resources wait for. */
+/** One step of the limit for pending clusters has passed. */
 export type WaitsExpire = { type: 'waits.expire' };
-/** A step of the delay has passed after which clusters are removed that nothing names. */
+/** One step of the delay of removed clusters has passed. */
 export type RemovalsExpire = { type: 'removals.expire' };
-/** Take no more changes, and tell when the client has had its say on all that it was sent. */
+/** Take no more changes, and report when the client has acknowledged or rejected all responses. */
 export type StreamDrain = { type: 'stream.drain' };
-/** End the stream after what was sent, or at once. */
+/** End the stream after pending responses, or at once. */
 export type StreamEnd = { type: 'stream.end'; code: EndCode; reason: string; cut?: true };
 
 // ---- discovery/ads-server → ads-connection
 
-/** Bring the client up to date in these types: a new snapshot concerns them. */
-export type PushToClient = { type: 'push.order'; version: string; types: string[] };
-/** Let the client go: at once when nothing is under way, else when that is done or the time is up. */
-export type DrainOrder = { type: 'drain.order'; withinMs: number };
+/** Push these types to the client: a new snapshot concerns them. */
+export type PushToClient = { type: 'connection.push'; version: string; types: string[] };
+/** End the stream: at once if no response is pending, otherwise after that or after the limit. */
+export type DrainOrder = { type: 'connection.drain'; withinMs: number };
 
 /** What a stream tells its connection. */
 export type StreamReport =
@@ -244,10 +243,10 @@ export const adsCatalogue = [
   { type: 'spawn', from: 'ads-connection-N', to: 'ads-connection-N/stream', diagram: 'ads', seeds: ['6.8 #1'] },
   { type: 'peer.authenticated', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'peer.unauthenticated', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
-  { type: 'timer introductionTime', from: 'ads-connection-N', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
-  { type: 'timer authenticationTime', from: 'ads-connection-N', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'timer nodeLimit', from: 'ads-connection-N', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'timer authenticationLimit', from: 'ads-connection-N', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'node.accepted', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
-  { type: 'node.refused', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'node.rejected', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'node.forbidden', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'workload.rejected', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'node.missing', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
@@ -258,12 +257,18 @@ export const adsCatalogue = [
     diagram: 'ads',
     seeds: ['6.8 #2'],
   },
-  { type: 'request.refused', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
-  { type: 'request.unreadable', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
-  { type: 'request.judged', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
-  { type: 'names.exceeded', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'request.rejected', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'request.invalid', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'request.classified', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   {
-    type: 'responses.ordered',
+    type: 'subscription-limit.exceeded',
+    from: 'ads-connection-N/stream',
+    to: 'ads-connection-N',
+    diagram: 'ads',
+    seeds: [],
+  },
+  {
+    type: 'responses.scheduled',
     from: 'ads-connection-N/stream',
     to: 'ads-connection-N',
     diagram: 'ads',
@@ -273,7 +278,7 @@ export const adsCatalogue = [
   { type: 'response.sent', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'response.skipped', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   {
-    type: 'push.order',
+    type: 'connection.push',
     from: 'discovery/ads-server',
     to: 'ads-connection-N',
     diagram: 'ads',
@@ -284,7 +289,7 @@ export const adsCatalogue = [
   { type: 'changes.released', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'changes.release', from: 'ads-connection-N', to: 'ads-connection-N/stream', diagram: 'ads', seeds: [] },
   {
-    type: 'clusters.awaited',
+    type: 'clusters.pending',
     from: 'ads-connection-N/stream',
     to: 'ads-connection-N',
     diagram: 'make-before-break',
@@ -305,7 +310,7 @@ export const adsCatalogue = [
     seeds: [],
   },
   {
-    type: 'clusters.kept',
+    type: 'clusters.lingering',
     from: 'ads-connection-N/stream',
     to: 'ads-connection-N',
     diagram: 'make-before-break',
@@ -361,28 +366,28 @@ export const adsCatalogue = [
     seeds: [],
   },
   { type: 'timer ackTimeout', from: 'ads-connection-N', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
-  { type: 'drain.order', from: 'discovery/ads-server', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'connection.drain', from: 'discovery/ads-server', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'stream.drain', from: 'ads-connection-N', to: 'ads-connection-N/stream', diagram: 'ads', seeds: [] },
-  { type: 'client.settled', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'client.idle', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'timer drainTime', from: 'ads-connection-N', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
-  { type: 'peer.finished', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'peer.half-closed', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'stream.congested', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
-  { type: 'stream.relieved', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
-  { type: 'timer congestionTime', from: 'ads-connection-N', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'stream.resumed', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'timer congestionLimit', from: 'ads-connection-N', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'stream.end', from: 'ads-connection-N', to: 'ads-connection-N/stream', diagram: 'ads', seeds: [] },
-  { type: 'timer closingTime', from: 'ads-connection-N', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'timer closeLimit', from: 'ads-connection-N', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'stream.closed', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
 ] as const;
 
 /**
  * The ordinary run of an xDS stream: each passes once for every proxy and type of every push. They are told when all is asked
  * for (the trace level `full`), and else do not pass at all, but for requests that are not about what is watched; what is out
- * of the ordinary (`request.judged`, changes that are held back, an end, a change of state) is in every trace.
+ * of the ordinary (`request.classified`, changes that are held back, an end, a change of state) is in every trace.
  */
 export const routineMessages = [
-  'push.order',
+  'connection.push',
   'request.received',
-  'responses.ordered',
+  'responses.scheduled',
   'response.sent',
   'response.skipped',
   'watch.changed',

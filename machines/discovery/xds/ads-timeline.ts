@@ -7,7 +7,7 @@ export const adsConnectionTimeline: Timeline = {
   process: {
     title: { event: 'node.accepted', text: '{node}: make before break' },
     steps: [
-      { event: 'clusters.awaited', step: 'clusters', text: 'waiting for {clusters}' },
+      { event: 'clusters.pending', step: 'clusters', text: 'waiting for {clusters}' },
       // At the trace level standard, requests are not recorded.
       {
         event: 'request.received',
@@ -22,7 +22,7 @@ export const adsConnectionTimeline: Timeline = {
         step: 'routes',
         text: 'waiting for acknowledgements (recorded at trace level full)',
       },
-      { event: 'clusters.kept', step: 'removal', text: 'requests may still use {clusters}' },
+      { event: 'clusters.lingering', step: 'removal', text: 'requests may still use {clusters}' },
       { event: 'clusters.removed', during: ['removal'] },
       { event: 'request.received', when: { 'request.typeUrl': routeType }, during: ['routes'] },
       { event: 'request.received', when: { 'request.typeUrl': listenerType }, during: ['routes'] },

@@ -76,13 +76,13 @@ describe('the causes of a record', () => {
       /* 1 */ { kind: 'spawn', actor: 'connection', machine: 'connection' },
       /* 2 */ { kind: 'spawn', actor: 'connection/stream', parent: 'connection', cause: 1 },
       /* 3 */ eventBody('connection', 'connection/stream', 'stream.order', 1),
-      /* 4 */ eventBody('outside', 'connection', 'push.order'),
+      /* 4 */ eventBody('outside', 'connection', 'connection.push'),
       /* 5 */ eventBody('connection/stream', 'connection', 'watch.changed'),
       /* 6 */ eventBody('connection/stream', 'connection', 'response.sent'),
       /* 7 */ eventBody('connection', 'connection/stream', 'stream.order', 6),
       /* 8 */ eventBody('connection/stream', 'connection', 'response.sent'),
-      /* 9 */ eventBody('connections', 'connection', 'push.order'),
-      /* 10 */ { kind: 'transition', actor: 'connection', from: 'idle', to: 'over', on: 'push.order', cause: 9 },
+      /* 9 */ eventBody('connections', 'connection', 'connection.push'),
+      /* 10 */ { kind: 'transition', actor: 'connection', from: 'idle', to: 'over', on: 'connection.push', cause: 9 },
       /* 11 */ eventBody('connection/stream', 'connection', 'stream.closed'),
     ]);
     expect(why(pushed, 5)).toEqual(['owner-told 4', 'outside']);

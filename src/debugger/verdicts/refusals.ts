@@ -6,7 +6,7 @@ import type { RuleRun, Verdict, VerdictRule } from './verdict.ts';
 export const refusedRule: VerdictRule = {
   name: 'refused',
   reads: {
-    events: ['config.rejected', 'configs.rejected', 'settings.rejected', 'request.judged'],
+    events: ['config.rejected', 'configs.rejected', 'settings.rejected', 'request.classified'],
     kinds: ['unexpected'],
   },
   begin: () => new RefusedRun(),
@@ -29,7 +29,7 @@ class RefusedRun implements RuleRun {
       case 'configs.rejected':
       case 'settings.rejected':
         return [verdict(index, refusal(event))];
-      case 'request.judged': {
+      case 'request.classified': {
         if (event.verdict !== 'rejection') return undefined;
         const type = text(event.typeUrl).replace(/^.*\./, '');
         const key = `${type} ${text(event.reason)}`;

@@ -13,6 +13,6 @@ export function trustBundleWithEffects(bundles: BundleEndpoints) {
       recallBundle: fromPromise<BundleAnswer, TrustBundleInput>(({ input }) => bundles.recall(input)),
       fetchBundle: fromPromise<BundleAnswer, TrustBundleInput>(({ input, signal }) => bundles.fetch(input, signal)),
     },
-    actions: { adopt: ({ context }, { version }) => bundles.setActive(context.endpoint, version) },
+    actions: { applyBundle: ({ context }, { version }) => bundles.setActive(context.endpoint, version) },
   });
 }

@@ -139,8 +139,8 @@ export class SharedAuthority implements SigningAuthority {
         createSecret: fromPromise<Creation, { anew: boolean }>(({ input, signal }) => this.#create(input.anew, signal)),
       },
       actions: {
-        adopt: (_, { reading }) => this.#adopt(reading),
-        lookForDue: () => {
+        applyAuthority: (_, { reading }) => this.#adopt(reading),
+        checkRotation: () => {
           for (const due of this.#dueListeners) due();
         },
       },
@@ -191,7 +191,7 @@ export class SharedAuthority implements SigningAuthority {
     } catch (error) {
       this.#last = undefined;
       this.unavailableReason = explainInOneLine(error);
-      return { type: 'shared-authority.refused', reason: this.unavailableReason };
+      return { type: 'shared-authority.unusable', reason: this.unavailableReason };
     }
   }
 

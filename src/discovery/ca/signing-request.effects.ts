@@ -16,6 +16,6 @@ export function signingRequestWithEffects(request: RequestObject, settle: (resul
       readRequest: fromPromise<RequestReading, undefined>(({ signal }) => request.read(signal)),
       removeRequest: fromPromise<void, undefined>(({ signal }) => request.remove(signal)),
     },
-    actions: { settle: (_, result) => settle(result) },
+    actions: { reportResult: (_, result) => settle(result) },
   });
 }

@@ -30,7 +30,7 @@ export function configControllerWithEffects({ configs, listSources, log }: Confi
       logged = new Set(ignored.keys());
       return { type: 'sources.listed', sources: [...sources] };
     } catch (error) {
-      return { type: 'sources.refused', reason: messageOf(error) };
+      return { type: 'sources.rejected', reason: messageOf(error) };
     }
   };
   return configControllerMachine.provide({

@@ -10,7 +10,7 @@ export function configSourceWithEffects(configs: MeshConfigs, log: Logger) {
     actors: {
       watchSource: watchEffect<{ source: string }>(
         ({ source }, handlers) => configs.watch(source, handlers),
-        'source.moved',
+        'source.changed',
         log,
       ),
       readSource: fromPromise<SourceSummary, { source: string; places: string[] }>(async ({ input }) =>

@@ -46,7 +46,7 @@ export function meshConfigWithEffects({ settings, cluster, adopted, log }: MeshC
       }),
     },
     actions: {
-      adopt: ({ context }, { version }) => {
+      applySettings: ({ context }, { version }) => {
         settings.adopt(context.what, version);
         adopted();
       },

@@ -11,7 +11,7 @@ export function distributionWithEffects(distribution: ObjectDistribution) {
   return distributionMachine.provide({
     actors: {
       watchFacts: fromCallback<{ type: never }, undefined>(({ sendBack }) =>
-        distribution.onChange(() => sendBack({ type: 'distribution.stirred' } satisfies DistributionStirred)),
+        distribution.onChange(() => sendBack({ type: 'distribution.changed' } satisfies DistributionStirred)),
       ),
       look: fromPromise<DistributionLook, undefined>(() => distribution.evaluate()),
     },

@@ -40,7 +40,7 @@ export function leaderWithEffects(effects: LeaderEffects, chart = leaderMachine)
       }),
     },
     actions: {
-      beginTerm: (_, term) => effects.beginTerm(term),
+      startTerm: (_, term) => effects.beginTerm(term),
       extendTerm: (_, term) => effects.extendTerm(term),
       endTerm: (_, end) => effects.endTerm(end),
     },

@@ -203,8 +203,8 @@ export class InformerEffects {
       actions: {
         reconnect: (_, { server }) => ofServer(server).#options.server.reconnect(),
         publishSynced: (_, { server }) => ofServer(server).#options.synced?.(),
-        publishLost: (_, { server, reason }) => ofServer(server).#options.lost?.(reason),
-        publishReached: (_, { server }) => ofServer(server).#options.lost?.(undefined),
+        publishUnreachable: (_, { server, reason }) => ofServer(server).#options.lost?.(reason),
+        publishReachable: (_, { server }) => ofServer(server).#options.lost?.(undefined),
       },
     });
   }
@@ -251,7 +251,7 @@ export class InformerEffects {
           this.#options.server.list(resource, pageOptions, signal, take),
         );
         if (signal.aborted) return;
-        notify({ type: 'page.taken', objects });
+        notify({ type: 'page.received', objects });
         next = page.continue;
         if (next === undefined) return notify({ type: 'list.ended', version: page.resourceVersion });
       }
@@ -265,7 +265,7 @@ export class InformerEffects {
       const { resourceVersion } = await inServedVersion(kind, (resource) =>
         this.#options.server.list(resource, options, signal),
       );
-      if (!signal.aborted) notify({ type: 'history.seen', version: resourceVersion });
+      if (!signal.aborted) notify({ type: 'version.received', version: resourceVersion });
     });
   }
 

@@ -17,7 +17,7 @@ const entries: Readonly<Record<string, (event: TracedEvent) => readonly LogEntry
   'settings.rejected': ({ problems }) => problemEntries(problems as ConfigProblem[]),
   'configs.rejected': ({ problems }) => problemEntries(problems as ConfigProblem[]),
   'config.recovered': ({ places }) => [{ event: 'config.recovered', places: namesOf(places) }],
-  'sources.awaited': ({ sources }) => [{ event: 'sources.awaited', sources: namesOf(sources) }],
+  'sources.pending': ({ sources }) => [{ event: 'sources.awaited', sources: namesOf(sources) }],
   'configs.synced': ({ objects, version }) => [{ event: 'configs.synced', objects, version }],
   'key-set.fetched': ({ source, version }) => [{ event: 'key-set.fetched', source, version }],
   'key-set.failed': ({ source, version, reason }) => [
@@ -42,7 +42,7 @@ const entries: Readonly<Record<string, (event: TracedEvent) => readonly LogEntry
     { event: 'catalog.released', datacenter: datacenterOf(datacenter), cause },
   ],
   'catalog.recovered': ({ datacenter }) => [{ event: 'catalog.recovered', datacenter: datacenterOf(datacenter) }],
-  'services.awaited': ({ registries }) => [{ event: 'services.awaited', registries: namesOf(registries) }],
+  'services.pending': ({ registries }) => [{ event: 'services.awaited', registries: namesOf(registries) }],
   'services.synced': ({ services, endpoints, missing }) => [
     { event: 'services.synced', services, endpoints },
     ...((missing as string[]).length > 0

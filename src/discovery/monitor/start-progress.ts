@@ -34,8 +34,8 @@ export class StartProgress {
       this.#awaited = '';
     } else if (record.kind === 'event' && record.to === 'discovery') {
       const { type, registries, sources } = record.event;
-      if (type === 'services.awaited') this.#awaited = `, waiting for registry ${namesOf(registries)}`;
-      if (type === 'configs.awaited') this.#awaited = `, waiting for configuration source ${namesOf(sources)}`;
+      if (type === 'services.pending') this.#awaited = `, waiting for registry ${namesOf(registries)}`;
+      if (type === 'configs.pending') this.#awaited = `, waiting for configuration source ${namesOf(sources)}`;
     }
   }
 }

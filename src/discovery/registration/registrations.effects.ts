@@ -11,9 +11,9 @@ export function registrationsWithEffects(registrations: WorkloadRegistrations, o
       registration: registrationWithEffects(registrations),
     },
     actions: {
-      forget: (_, { entry }) => registrations.remove(entry),
-      lookForOrphans: () => orphans?.check(),
-      turnAway: (_, { entry, reason }) => registrations.rejectWorkload(entry, reason),
+      releaseWorkload: (_, { entry }) => registrations.remove(entry),
+      findOrphans: () => orphans?.check(),
+      closeConnections: (_, { entry, reason }) => registrations.rejectWorkload(entry, reason),
     },
   });
 }

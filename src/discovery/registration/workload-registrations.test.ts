@@ -185,7 +185,7 @@ describe('a namespace that uses up all slots', () => {
     const [displaced] = turned;
     expect(turned).toEqual([expect.stringMatching(/^RESOURCE_EXHAUSTED mallory/)]);
     expect(reports.slice(-2)).toEqual([
-      `workload.displaced ${displaced!.split(' ')[1]}`,
+      `workload.evicted ${displaced!.split(' ')[1]}`,
       `workload.connected ${bank.entry}`,
     ]);
     const again = registrations.rejectionOf(of('mallory', 'one', 1_001));
@@ -245,9 +245,9 @@ describe('reported health of a workload', () => {
     connection.disconnect();
     connection.reportHealth(undefined);
     expect(reports.slice(1)).toEqual([
-      `workload.health ${entry} healthy`,
-      `workload.health ${entry} ${'x'.repeat(999)}…`,
-      `workload.health ${entry} \\x1b[31mgone\\r\\n\\u202etxt.exe`,
+      `workload-health.reported ${entry} healthy`,
+      `workload-health.reported ${entry} ${'x'.repeat(999)}…`,
+      `workload-health.reported ${entry} \\x1b[31mgone\\r\\n\\u202etxt.exe`,
       `workload.disconnected ${entry}`,
     ]);
   });

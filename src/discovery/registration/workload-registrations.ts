@@ -184,7 +184,7 @@ export class WorkloadRegistrations {
     this.#closeConnections(displaced, this.#exhausted(workload.claim));
     workload.connections.clear();
     workload.health = undefined;
-    this.#report({ type: 'workload.displaced', entry: displaced });
+    this.#report({ type: 'workload.evicted', entry: displaced });
   }
 
   #exhausted({
@@ -223,7 +223,7 @@ export class WorkloadRegistrations {
     if (previous?.healthy === health.healthy && previous.message === health.message) return;
     if (workload.connections.size === 0 || this.#workloads.get(entry) !== workload) return;
     workload.health = health;
-    this.#report({ type: 'workload.health', entry, ...health });
+    this.#report({ type: 'workload-health.reported', entry, ...health });
   }
 
   /** Reports entries that were deleted or marked as disconnected, possibly by the workload's own chart. */

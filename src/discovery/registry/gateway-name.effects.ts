@@ -13,7 +13,7 @@ export function gatewayNameWithEffects(names: GatewayNames, resolve: ResolveName
       resolveName: fromPromise<NameAnswer, GatewayNameInput>(({ input, signal }) => resolve(input.hostname, signal)),
     },
     actions: {
-      adopt: ({ context: { hostname } }, result) => {
+      applyAddresses: ({ context: { hostname } }, result) => {
         if (result.outcome === 'resolved') names.setAddresses(hostname, result.addresses);
       },
     },

@@ -8,7 +8,7 @@ export function gatewayNamesWithEffects(names: GatewayNames, resolve: ResolveNam
   return gatewayNamesMachine.provide({
     actors: {
       listNames: fromCallback<{ type: never }, undefined>(({ sendBack }) =>
-        names.onTrackedChanged((hostnames) => sendBack({ type: 'gateway-names.wanted', hostnames: [...hostnames] })),
+        names.onTrackedChanged((hostnames) => sendBack({ type: 'gateway-names.listed', hostnames: [...hostnames] })),
       ),
       gatewayName: gatewayNameWithEffects(names, resolve),
     },

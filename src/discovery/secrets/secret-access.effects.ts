@@ -9,10 +9,10 @@ export function secretAccessWithEffects(access: SecretAccess) {
   return secretAccessMachine.provide({
     actors: {
       watchAccounts: fromCallback<{ type: never }, undefined>(({ sendBack }) =>
-        access.watch((accounts) => sendBack({ type: 'accounts.wanted', accounts } satisfies AccountsWanted)),
+        access.watch((accounts) => sendBack({ type: 'accounts.listed', accounts } satisfies AccountsWanted)),
       ),
       accessReview: accessReviewWithEffects(access),
     },
-    actions: { adopt: (_, { account, allowed }) => access.setAllowed(account, allowed) },
+    actions: { applyReview: (_, { account, allowed }) => access.setAllowed(account, allowed) },
   });
 }

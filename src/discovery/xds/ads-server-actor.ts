@@ -29,9 +29,9 @@ export function adsEffect({ address, securePort, shutdownMs, onCreated, listenin
       ...options,
       sender: self as AnyActorRef,
       waitingProxies: () => turns.size,
-      joined: (connection) => reportToQueue({ type: 'proxy.joined', connection }),
+      joined: (connection) => reportToQueue({ type: 'proxy.connected', connection }),
       // The connection ends first in the trace.
-      left: (connection) => queueMicrotask(() => reportToQueue({ type: 'proxy.left', connection })),
+      left: (connection) => queueMicrotask(() => reportToQueue({ type: 'proxy.disconnected', connection })),
     });
     onCreated(server);
     const turns: ProxyTurns = proxyTurns(server, options, (connections) =>

@@ -105,7 +105,7 @@ describe('A push by the xDS server', () => {
     world.source.set(listenerType, 'l');
     world.server.push(world.source.change(listenerType));
     expect(await stream.unexpected()).toEqual([]);
-    expect(records.filter((record) => record.kind === 'event' && record.event.type === 'push.order')).toEqual([]);
+    expect(records.filter((record) => record.kind === 'event' && record.event.type === 'connection.push')).toEqual([]);
   });
 
   test('row 25: reaches other clients beside one that never reads, which costs one response', async ({ serve }) => {
@@ -151,7 +151,7 @@ describe('The view and the observer of the xDS server', () => {
         connectedAt: expect.stringMatching(/^\d{4}-.*Z$/),
         peer: expect.stringContaining('127.0.0.1:'),
         protocol: 'sotw',
-        state: 'streaming.delivery.caught up | streaming.clusters.usable | streaming.removals.none',
+        state: 'streaming.delivery.up to date | streaming.clusters.usable | streaming.removals.none',
         unflushedBytes: 0,
         watches: [
           {
@@ -267,7 +267,7 @@ describe('The end of xDS streams', () => {
     const { id } = world.server.connections()[0]!;
     for (const _ of [1, 2, 3]) expect(world.server.disconnect(id)).toBe(true);
     await world.server.drain(300);
-    expect(records.filter((one) => one.kind === 'event' && one.event.type === 'drain.order')).toHaveLength(1);
+    expect(records.filter((one) => one.kind === 'event' && one.event.type === 'connection.drain')).toHaveLength(1);
   });
 
   test('A drain without streams ends at once', async ({ serve }) => {

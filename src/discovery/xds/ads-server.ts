@@ -393,7 +393,7 @@ const drainShare = 0.9;
 
 /** At most once. */
 function disconnectStream({ actor }: Connection, withinMs: number): void {
-  const order: DrainOrder = { type: 'drain.order', withinMs };
+  const order: DrainOrder = { type: 'connection.drain', withinMs };
   if (!actor.getSnapshot().hasTag('leaving')) actor.send(order);
 }
 

@@ -123,7 +123,7 @@ export function scriptedCharts({ push, queue, connection, exchange, registry, me
     entry: sendTo('service-registry', { type: 'services.load' }),
     on: {
       'services.synced': { actions: sendTo('push', { type: 'push.start' }) },
-      'services.awaited': {},
+      'services.pending': {},
       'registry.failed': {},
       'services.failed': {},
       'context.built': {},

@@ -266,7 +266,7 @@ export class PushWorld implements World, PushEffectWorld {
           this.#moment.note(connection, type, (record) => ({ ...record, overdue: true }));
       }
     }
-    if (delay === 'firstLists') this.#moment.set({ isLate: true });
+    if (delay === 'firstListsLimit') this.#moment.set({ isLate: true });
     this.#moment.system.fire(timer);
   }
 

@@ -69,7 +69,7 @@ export class PushMoment {
   }
 
   tell(connection: number, event: StreamReport | PushToClient): void {
-    if (event.type !== 'push.order') report(this.state.effects.get(connection)!, event);
+    if (event.type !== 'connection.push') report(this.state.effects.get(connection)!, event);
     else relay(this.state.server, this.state.connections.get(connection)!, event);
   }
 

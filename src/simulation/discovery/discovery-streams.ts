@@ -113,7 +113,7 @@ export class PushStreams {
     const stream = this.#effect(connection);
     report(stream, { type: 'peer.authenticated', identities: [] });
     report(stream, { type: 'node.accepted', node: `node-${index}` });
-    this.#moment.tellQueue({ type: 'proxy.joined', connection });
+    this.#moment.tellQueue({ type: 'proxy.connected', connection });
     if (this.#options.asksLate === true) this.#moment.setClient(index, { ...client, connection });
     else this.say(index, connected(client, connection));
   }
@@ -146,7 +146,7 @@ export class PushStreams {
       wires: less(this.#state.wires, connection),
       owed: less(this.#state.owed, connection),
     });
-    this.#moment.tellQueue({ type: 'proxy.left', connection });
+    this.#moment.tellQueue({ type: 'proxy.disconnected', connection });
   }
 
   /** The status comes after what was sent: who reads nothing does not hear of it. */
@@ -185,7 +185,7 @@ export class PushStreams {
     const congested = orders.length > 0;
     if (congested === before || end !== undefined) return;
     this.#moment.change(connection, (stream) => ({ ...stream, congested }));
-    this.happens(connection, { type: congested ? 'stream.congested' : 'stream.relieved' });
+    this.happens(connection, { type: congested ? 'stream.congested' : 'stream.resumed' });
     if (!congested) this.#readOn(connection);
   }
 

@@ -54,7 +54,7 @@ export class PushTurns {
     this.#moment.change(connection, (stream) => ({ ...stream, context: contexts.length }));
     const concerned = watched.filter((type) => types === everything || types.has(type));
     if (concerned.length === 0) return;
-    const push: PushToClient = { type: 'push.order', version: order.version, types: concerned };
+    const push: PushToClient = { type: 'connection.push', version: order.version, types: concerned };
     this.#streams.happens(connection, push);
   }
 

@@ -34,7 +34,7 @@ export interface PushExplorationOrder {
 }
 
 /** The explored start begins where configuration is read already; bootstrap-detailed.mmd has it from its first stage. */
-const ofStart: ReadonlySet<string> = new Set(['services.load', 'services.awaited', 'services.synced', 'push.start']);
+const ofStart: ReadonlySet<string> = new Set(['services.load', 'services.pending', 'services.synced', 'push.start']);
 
 function afterStart(inspect: (event: InspectionEvent) => void): (event: InspectionEvent) => void {
   return (event) => {

@@ -3,11 +3,14 @@
  * traces apply it (`versions.ts`); a test builds the table in CHANGELOG.md from it.
  */
 
+import { renamedDiscoveryEvents, renamedInDiscoveryMachines } from './names-of-version-3-discovery.ts';
 import { renamedInEnvoyMachines } from './names-of-version-3-envoy.ts';
+import { renamedInServingMachines } from './names-of-version-3-serving.ts';
 import type { Renamed, RenamedInMachine } from './renamed.ts';
 
 /** Types of events, which mean the same in each machine. */
 export const renamedEvents: Renamed = {
+  ...renamedDiscoveryEvents,
   'binary.look': 'binary.check',
   'bundle.answer': 'bundle.respond',
   'bundle.arrived': 'bundle.received',
@@ -53,6 +56,8 @@ export const renamedEvents: Renamed = {
 
 export const renamedInMachines: Readonly<Record<string, RenamedInMachine>> = {
   ...renamedInEnvoyMachines,
+  ...renamedInDiscoveryMachines,
+  ...renamedInServingMachines,
   'binary-watcher': {
     states: {
       beginning: 'starting',

@@ -67,7 +67,7 @@ test('a root stays trusted while certificates of an earlier intermediate are in 
   const ledger = createActor(keeper.effect()).start();
   onTestFinished(() => void ledger.stop());
   const missing = (): number => {
-    ledger.send({ type: 'leaves.await', authority: second.id });
+    ledger.send({ type: 'leaf-certificates.await', authority: second.id });
     return keeper.missing?.count ?? 0;
   };
   await requestCertificate(first, 'a');

@@ -109,7 +109,7 @@ export class LedgerKeeper {
         if (now - lastProgressAt >= progressIntervalMs) {
           lastProgressAt = now;
           sendBack({
-            type: 'bundle.awaited',
+            type: 'bundle.pending',
             missing: missing.count,
             workloads: [...missing.workloads],
           } satisfies BundleAwaited);
@@ -142,7 +142,7 @@ export class LedgerKeeper {
 
   #missingFor(order: Order, now: number): MissingWorkloads {
     const { ledger, idsOf } = this.#options;
-    if (order.type === 'leaves.await') return ledger.missingRenewal(idsOf(order.authority), now);
+    if (order.type === 'leaf-certificates.await') return ledger.missingRenewal(idsOf(order.authority), now);
     return ledger.missingTrust(order.roots, this.#since.get(rootsText(order.roots)) ?? now, now);
   }
 
@@ -163,5 +163,5 @@ export class LedgerKeeper {
 function stageReachedBy(order: Order): BundleTrusted | LeavesEnded {
   return order.type === 'bundle.await'
     ? { type: 'bundle.trusted', roots: order.roots }
-    : { type: 'leaves.ended', authority: order.authority };
+    : { type: 'leaf-certificates.ended', authority: order.authority };
 }

@@ -4,7 +4,7 @@ import { messageOf } from '../../../runtime/errors.ts';
 import type { StopWatching, WatchHandlers } from '../../../runtime/files/file-watch.ts';
 import type { Logger } from '../../../runtime/output/log.ts';
 
-type ChangeEventType = 'files.changed' | 'source.moved';
+type ChangeEventType = 'files.changed' | 'source.changed';
 
 /** Forwards the events of a watch. A failed watch is logged, and the last read content still applies. */
 export function watchEffect<Input>(
@@ -16,7 +16,9 @@ export function watchEffect<Input>(
     begin(input, {
       changed: (path, isBurst = false) =>
         sendBack(
-          type === 'source.moved' ? { type, place: path, ...(isBurst && { isBurst: true as const }) } : { type, path },
+          type === 'source.changed'
+            ? { type, place: path, ...(isBurst && { isBurst: true as const }) }
+            : { type, path },
         ),
       failed: (error) => log.error('files.watchFailed', { reason: messageOf(error) }),
     }),

@@ -44,7 +44,7 @@ export class WatchReading {
       this.#follow(event);
     } else if (endsInitialEvents(event)) {
       this.#isInitial = false;
-      this.#report({ type: 'initial.ended', version: event.object.metadata.resourceVersion ?? '' }, []);
+      this.#report({ type: 'initial-list.ended', version: event.object.metadata.resourceVersion ?? '' }, []);
     } else if (event.type !== 'BOOKMARK') {
       this.#collect(event);
     }
@@ -66,7 +66,7 @@ export class WatchReading {
     const objects = this.#store.collect(object);
     if (this.#now() - this.#lastReportedAt < progressMs) return;
     this.#lastReportedAt = this.#now();
-    this.#report({ type: 'initial.progressed', objects }, []);
+    this.#report({ type: 'initial-list.progressed', objects }, []);
   }
 
   #follow(event: Exclude<WatchEvent, { type: 'ERROR' }>): void {

@@ -3,7 +3,7 @@ import type { OperatorOrder } from '../../../../machines/discovery/ca/authority-
 import { type AuthorityPageSource, type DebugPage, okReply, type PageRequest, textReply } from './debug-page.ts';
 
 const orders: Readonly<Record<string, OperatorOrder['type']>> = {
-  rotate: 'rotation.order',
+  rotate: 'rotation.start',
   revert: 'rotation.revert',
   taint: 'rotation.taint',
   proceed: 'rotation.force',

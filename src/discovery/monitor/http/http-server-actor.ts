@@ -50,7 +50,7 @@ export function httpEffect(options: HttpEffectOptions) {
   return fromCallback<HttpOrder, undefined>(({ receive, sendBack, self, system }) => {
     let isServing = false;
     options.opened?.({
-      pushAll: () => sendBack({ type: 'push.wanted' }),
+      pushAll: () => sendBack({ type: 'full-push.requested' }),
       rotateRoot: (type) => relay(self as AnyActorRef, peer('authority')({ system }), { type }),
       acceptCatalog: (datacenter) =>
         relay(self as AnyActorRef, peer('consul')({ system }), { type: 'catalog.accept', datacenter }),

@@ -310,7 +310,7 @@ export class AdsResponder implements GatedStream {
     const { typeUrl } = order;
     if (result === undefined || result === 'failed') this.#skip(typeUrl, result ?? 'not served');
     else if ('code' in result) {
-      this.#options.onReport({ type: 'request.refused', code: result.code, reason: shortened(result.reason) });
+      this.#options.onReport({ type: 'request.rejected', code: result.code, reason: shortened(result.reason) });
     } else {
       const { version, resources } = result;
       this.#respond(order, version, { resources, removed: [], changed: 'all', added: [] });

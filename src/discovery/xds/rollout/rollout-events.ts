@@ -67,13 +67,13 @@ export class RolloutReports {
       const { held } = current();
       const typeUrls = [...new Set(held.map(({ typeUrl }) => typeUrl))];
       const clusters = limitedClusters(current());
-      this.#stream.onReport(isAwaited ? { type: 'clusters.awaited', clusters, typeUrls } : { type: 'clusters.usable' });
+      this.#stream.onReport(isAwaited ? { type: 'clusters.pending', clusters, typeUrls } : { type: 'clusters.usable' });
     }
     const pending = isRemovalPending(current());
     if (pending !== this.#isPending) {
       this.#isPending = pending;
       const clusters = current().retained.map(({ name }) => name);
-      this.#stream.onReport(pending ? { type: 'clusters.kept', clusters } : { type: 'clusters.removed' });
+      this.#stream.onReport(pending ? { type: 'clusters.lingering', clusters } : { type: 'clusters.removed' });
     }
   }
 

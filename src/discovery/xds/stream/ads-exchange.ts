@@ -55,7 +55,7 @@ export class AdsExchange {
     if (this.#isStopped) return;
     const { rules, report, send, routine } = this.#options;
     const message = routine === undefined ? undefined : routineBefore(event);
-    if (message?.type === 'push.order') routine?.pushed(message);
+    if (message?.type === 'connection.push') routine?.pushed(message);
     else if (message !== undefined) routine?.reported(message);
     const previous = this.#exchange;
     const step = stepOf(previous, event, rules());

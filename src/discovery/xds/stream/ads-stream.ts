@@ -180,7 +180,7 @@ export class AdsStream {
     if (client === undefined) return false;
     const types = this.#typesToPush(client, change);
     if (types.length === 0) return false;
-    this.#runGuarded(() => this.#exchange.take({ type: 'push.order', version: change.version, types }));
+    this.#runGuarded(() => this.#exchange.take({ type: 'connection.push', version: change.version, types }));
     return true;
   }
 
@@ -219,7 +219,7 @@ export class AdsStream {
     this.#life = { is: 'admitted', identities };
     this.#report({ type: 'peer.authenticated', identities });
     this.#intake.begin((bytes) => this.#runGuarded(() => this.#take(bytes)));
-    this.#call.on('end', () => this.#report({ type: 'peer.finished' }));
+    this.#call.on('end', () => this.#report({ type: 'peer.half-closed' }));
   }
 
   #acceptNode(node: Uint8Array | undefined, identities: readonly string[]): boolean {
@@ -246,7 +246,7 @@ export class AdsStream {
     if ('error' in opened) {
       const { error, code } = opened;
       if (code === undefined)
-        this.#report({ type: 'node.refused', reason: withCode(shortened(error), 'NODE_INVALID') });
+        this.#report({ type: 'node.rejected', reason: withCode(shortened(error), 'NODE_INVALID') });
       else this.reject({ code, reason: error });
       return false;
     }
@@ -270,7 +270,7 @@ export class AdsStream {
   #refuse(text: string): void {
     const reason = withCode(text, 'NODE_INVALID');
     this.#log.refused(reason);
-    this.#report({ type: 'node.refused', reason });
+    this.#report({ type: 'node.rejected', reason });
   }
 
   /** The node with its verified identity; `undefined` if the client must not use this node. */
@@ -306,7 +306,7 @@ export class AdsStream {
     try {
       read = this.kind.delta ? this.#reader.delta(bytes) : this.#reader.sotw(bytes);
     } catch (error) {
-      this.#report({ type: 'request.unreadable', reason: shortened(messageOf(error)) });
+      this.#report({ type: 'request.invalid', reason: shortened(messageOf(error)) });
       return;
     }
     const { request } = read;
@@ -314,7 +314,7 @@ export class AdsStream {
     const isIntroduction = life.is === 'admitted' && request.typeUrl !== healthType;
     if (isIntroduction && !this.#acceptNode(read.node, life.identities)) return;
     if (read.exceedsNames) {
-      this.#report({ type: 'names.exceeded', reason: tooManyNames(this.#rules) });
+      this.#report({ type: 'subscription-limit.exceeded', reason: tooManyNames(this.#rules) });
       return;
     }
     this.#processRequest(request);
@@ -377,7 +377,7 @@ export class AdsStream {
   }
 
   #reportExchange(report: StreamReport): void {
-    if (report.type === 'request.judged') this.#log.judged(report.typeUrl, report.verdict, report.reason);
+    if (report.type === 'request.classified') this.#log.judged(report.typeUrl, report.verdict, report.reason);
     this.#report(report);
   }
 
@@ -395,7 +395,7 @@ export class AdsStream {
   /** Pauses reading requests while the response buffer is full. */
   #congested(isCongested: boolean): void {
     if (isCongested) this.#intake.hold();
-    this.#exchange.take({ type: isCongested ? 'stream.congested' : 'stream.relieved' });
+    this.#exchange.take({ type: isCongested ? 'stream.congested' : 'stream.resumed' });
     if (!isCongested) this.#intake.release();
   }
 

@@ -86,7 +86,7 @@ async function refusedWhileUnread(start: GiveServer) {
     expect(server.connections().map(({ state }) => state)).toEqual(
       expect.arrayContaining([
         'streaming.delivery.congested | streaming.clusters.usable | streaming.removals.none',
-        'streaming.delivery.caught up | streaming.clusters.usable | streaming.removals.none',
+        'streaming.delivery.up to date | streaming.clusters.usable | streaming.removals.none',
       ]),
     ),
   );

@@ -19,7 +19,7 @@ export function introductionOf(node: Uint8Array | undefined): Introduction {
   try {
     identity = node === undefined ? undefined : readNode(node);
   } catch (error) {
-    return { report: { type: 'request.unreadable', reason: messageOf(error) } };
+    return { report: { type: 'request.invalid', reason: messageOf(error) } };
   }
   if (identity === undefined || identity.id === '') return { report: { type: 'node.missing' } };
   if (identity.id.length > maxNodeIdLength || identity.cluster.length > maxNodeIdLength) {
