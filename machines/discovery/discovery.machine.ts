@@ -6,8 +6,8 @@ import { discoveryTimeline } from './timeline.ts';
 export type { DiscoveryInput, DiscoveryOutput, Preparation } from './discovery.setup.ts';
 
 /**
- * The root of pilot-discovery: brings its parts up one after the other (spec/discovery.md §2.1 G4, §2.2), each stage with
- * its own failure, and takes them down again (§2.3).
+ * The root of pilot-discovery: starts its parts in order (spec/discovery.md §2.1 G4, §2.2), each stage with its own failure,
+ * and stops them in reverse (§2.3).
  */
 export const discoveryMachine = discoverySetup.createMachine({
   id: 'discovery',
@@ -150,7 +150,7 @@ export const discoveryMachine = discoverySetup.createMachine({
             'full-push.requested': {
               description: 'The first context includes everything.',
             },
-            // Each stage waits for its own; nobody reports twice.
+            // Each stage waits for its own report only.
             'settings.loaded': {},
             'http.listening': {},
             'http.closed': {},
@@ -331,7 +331,7 @@ export const discoveryMachine = discoverySetup.createMachine({
               description: 'The Leases expire.',
               target: '#discovery.stopped',
             },
-            // Answers to orders of before.
+            // Responses to earlier orders.
             'replica.announced': {},
             'http.listening': {},
             'http.closed': {},
@@ -365,7 +365,7 @@ export const discoveryMachine = discoverySetup.createMachine({
   output: ({ context }) => ({ exitCode: context.trouble.length === 0 ? 0 : 1, trouble: context.trouble }),
 });
 
-/** A part told that it cannot go on: what is there is taken down in good order. */
+/** A part cannot continue: the control plane drains. */
 function failed(stage: string) {
   return {
     target: '#discovery.active.draining',
@@ -376,7 +376,7 @@ function failed(stage: string) {
   };
 }
 
-/** A stage that prepares something says that it failed. */
+/** A preparing stage failed. */
 function unprepared(stage: string) {
   type Done = { event: { output: Preparation } };
   return {
@@ -389,7 +389,7 @@ function unprepared(stage: string) {
   };
 }
 
-/** A part ended with an error, which is a fault of ours. */
+/** An internal error of a part. */
 function brokenDown(stage: string) {
   return {
     target: '#discovery.active.draining',

@@ -63,7 +63,6 @@ import type { DiscoverySettings } from './settings.ts';
 import { webhookServerMachine } from './webhooks/webhook-server.machine.ts';
 import type { WebhooksReport } from './webhooks/webhook-server-protocol.ts';
 
-/** What a stage of the start reports to `discovery`. */
 type StageReport =
   | SettingsReport
   | HttpListening
@@ -99,26 +98,26 @@ export interface DiscoveryInput {
 }
 
 interface DiscoveryContext extends DiscoveryInput {
-  /** Why the control plane ends other than by order; empty while there is no such reason. */
+  /** Why the control plane stops without an order; empty without such a reason. */
   trouble: string[];
-  /** Other replicas can see that this one runs, as far as its Lease could be written. */
+  /** Other replicas know of this one, or its Lease could not be written. */
   isAnnounced: boolean;
 }
 
 export interface DiscoveryOutput {
-  /** 0 when it ended as it was told to. */
+  /** 0 after an ordered stop. */
   exitCode: number;
-  /** What to tell the person, each beginning with the stage or part that failed; empty after an ordered end. */
+  /** Messages for the operator, each beginning with the stage or part that failed; empty after an ordered stop. */
   trouble: string[];
 }
 
-/** How a stage that prepares something ended. */
+/** Result of a preparing stage. */
 export interface Preparation {
-  /** Why it failed; absent: it did not. */
+  /** Reason of the failure; absent after a success. */
   failure?: string;
 }
 
-/** The words that the chart of `discovery` is written in: its types, actors, delays, guards and actions. */
+/** Types, actors, delays, guards and actions of the chart `discovery`. */
 export const discoverySetup = setup({
   types: {
     context: {} as DiscoveryContext,
@@ -158,13 +157,13 @@ export const discoverySetup = setup({
     },
   },
   actors: {
-    /** Passes on what the operating system delivers. */
+    /** Delivers signals of the operating system. */
     signals: callbackEffect<{ type: never }, undefined>('signals'),
-    /** Does what a stage of the start is about. */
+    /** Runs a preparing stage. */
     prepare: promiseEffect<Preparation, { stage: PreparedStage }>('prepare'),
-    /** Serves /ready, /metrics and /debug. Stopped: every connection is cut. */
+    /** Serves /ready, /metrics and /debug. Stopping it closes every connection. */
     http: callbackEffect<HttpOrder, undefined>('http'),
-    /** Serves xDS. Its connections are actors of their own (ads-connection). Stopped: every stream is cut. */
+    /** Serves xDS. Each stream is an `ads-connection`. Stopping it closes every stream. */
     adsServer: callbackEffect<AdsOrder, undefined>('adsServer'),
     apiServer: apiServerMachine,
     secretAccess: secretAccessMachine,
@@ -251,7 +250,6 @@ export const discoverySetup = setup({
     loadConfigs: sendTo('config-controller', { type: 'configs.load' }),
     loadKeys: sendTo('jwks', { type: 'jwks.load' }),
     loadBundles: sendTo('trust-bundles', { type: 'bundles.load' }),
-    /** The authority of this program alone, or the one that replicas share. */
     loadAuthority: sendTo(({ context }) => (isShared(context.settings) ? 'shared-authority' : 'authority'), {
       type: 'authority.load',
     } satisfies AuthorityLoad),

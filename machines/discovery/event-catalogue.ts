@@ -1,6 +1,6 @@
 /**
- * Every event of pilot-discovery as a table: what protocol.ts and ads-protocol.ts declare, for tests and tools
- * to read. What an event means stands above its type there, and docs/events.md has both together.
+ * Every event of pilot-discovery as a table, for tests and tools. Its meaning is the comment of its type in the protocol
+ * files; docs/events.md has both.
  */
 import type { CatalogueRow } from '../catalogue-row.ts';
 import { authorityCatalogue } from './ca/authority-protocol.ts';
@@ -60,8 +60,7 @@ type Diagram =
   | 'webhook-server';
 
 /**
- * `spawn` and `timer …` rows are what the runtime itself records of an actor's life: the seeds draw handlers that are
- * registered and timers that are armed as messages.
+ * The runtime records `spawn` and `timer …` rows itself: the seeds draw registered handlers and armed timers as messages.
  */
 const ownCatalogue = [
   { type: 'spawn', from: 'discovery', to: 'mesh-config', diagram: 'bootstrap', seeds: ['13.1 #1'] },
@@ -410,7 +409,6 @@ const ownCatalogue = [
   { type: 'timer shutdownDuration', from: 'discovery', to: 'discovery', diagram: 'shutdown', seeds: [] },
 ] as const satisfies readonly CatalogueRow<Diagram>[];
 
-/** Every event of pilot-discovery, machine-readable. */
 export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   ...ownCatalogue,
   ...adsCatalogue,

@@ -1,4 +1,4 @@
-/** The chart of a port that the control plane can serve without: `name-server`, `webhook-server`. */
+/** The chart of an optional port: `name-server`, `webhook-server`. */
 import { assign, sendParent, setup } from 'xstate';
 import { callbackEffect, reasonOf } from '../effect.ts';
 import type { Timeline } from '../timeline.ts';
@@ -8,13 +8,13 @@ export interface OptionalPort<Listening extends string, Failed extends string> {
   readonly id: string;
   readonly description: string;
   readonly timeline: Timeline;
-  /** Reported to the parent: the port is open, and it is not. */
+  /** Events to the parent: the port is open, and it is not. */
   readonly listening: Listening;
   readonly failed: Failed;
 }
 
 interface OptionalPortContext {
-  /** Milliseconds until the port is opened again; 0 if it has not failed lately. */
+  /** Milliseconds until the port is opened again; 0 without a recent failure. */
   pauseMs: number;
 }
 
@@ -22,12 +22,12 @@ interface OptionalPortContext {
 const openLimitMs = 5_000;
 const minPauseMs = 500;
 const maxPauseMs = 30_000;
-/** How long the port must be open until the next pause is the shortest one again. */
+/** How long the port must be open to reset the delay. */
 const trialMs = 60_000;
 
 /**
- * Opens a port when proxies are served, and again after each failure. Proxies do not depend on it, so a port that is in use neither delays nor
- * ends the control plane.
+ * Opens a port when proxies are served, and again after each failure. Proxies do not depend on it, so a port in use neither
+ * delays nor stops the control plane.
  */
 export function optionalPortMachine<Listening extends string, Failed extends string>(
   port: OptionalPort<Listening, Failed>,
@@ -40,7 +40,6 @@ export function optionalPortMachine<Listening extends string, Failed extends str
       children: {} as { port: 'port' },
     },
     actors: {
-      /** Opens the port and serves its clients. */
       port: callbackEffect<{ type: never }, undefined>('port'),
     },
     delays: { openLimit: openLimitMs, pause: ({ context }) => context.pauseMs, trial: trialMs },

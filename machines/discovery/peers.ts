@@ -11,7 +11,7 @@ import type {
   PushRequest,
 } from './protocol.ts';
 
-/** The actors of the control plane that are spoken to by name. */
+/** Actors of the control plane that others address by name. */
 export const peer = peersOf<{
   push: PushRequest | ClientsServed;
   'push-queue': ClientsPush | ProxyReport;

@@ -1,4 +1,4 @@
-/** Events of a port that the control plane can serve without ({@link optionalPortMachine}). */
+/** Events of an optional port ({@link optionalPortMachine}). */
 
 /** port → its chart. Clients are served at this address from now on. */
 export type PortListening = { type: 'port.listening'; address: string };

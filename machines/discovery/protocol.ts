@@ -1,44 +1,45 @@
 /**
- * Every event that passes between two actors of pilot-discovery (ADS connections have theirs in ads-protocol.ts),
- * declared once: who sends it, who receives it. The order in which they may pass is in sequences/*.mmd; as a table they are
- * in event-catalogue.ts.
+ * Every event between two actors of pilot-discovery (ADS connections: ads-protocol.ts), with sender and receiver. Their order
+ * is in sequences/*.mmd, and event-catalogue.ts has them as a table.
  *
- * `noun.happened` is a fact, `noun.order` an order. Events name objects and versions; the objects themselves never
- * travel in them: they lie in immutable snapshots on the side of the effects (src/discovery).
+ * `noun.happened` is a fact, `noun.order` an order. Events contain names and versions of objects; the objects are in immutable
+ * snapshots of the effects (src/discovery).
  */
 
-/** `Kind/namespace/name` of a configuration object; for services and endpoints the name is the host name. */
+/** `Kind/namespace/name` of a configuration object; for services and endpoints, the name is the host name. */
 export type ConfigKeyText = string;
 
-/** What became of one object. */
 export type ConfigEventKind = 'add' | 'update' | 'delete';
 
-/** One object that is not what it was. */
+/** A changed object. */
 export type ConfigChange = { key: ConfigKeyText; event: ConfigEventKind };
 
 /**
- * Where a person corrects it: in a line of a file (1-based; 0 when the whole file is meant), or in a source whose objects
- * have no files, as a cluster's: then the problem's object and field say where in it.
+ * Where to correct a problem: a line of a file (1-based; 0 means the whole file), or a source without files, such as a
+ * cluster, where object and field identify the place.
  */
 export type ConfigPlace = { file: string; line: number } | { source: string };
 
-/** What a person must correct: where, and what is wrong. */
+/** A problem of a configuration object. */
 export type ConfigProblem = {
-  /** An error keeps the object out of force, a warning does not. */
+  /** An error excludes the object, a warning does not. */
   severity: 'error' | 'warning';
   place: ConfigPlace;
-  /** `VirtualService shop/web`, empty when what is there cannot even be parsed. */
+  /** `VirtualService shop/web`; empty if the content cannot be parsed. */
   object: string;
-  /** Path within the object, `spec.http[0].route`; empty when the object as a whole is meant. */
+  /** Path within the object, `spec.http[0].route`; empty for the object as a whole. */
   field: string;
   message: string;
-  /** Stable name of what is wrong, `FIELD_REQUIRED`; absent where a file or a source cannot be read. */
+  /** Stable error code, `FIELD_REQUIRED`; absent if a file or source cannot be read. */
   code?: string;
-  /** What is closed, because there is no earlier version of the object; absent: the last good one is in force, or none is needed. */
+  /**
+   * What is closed because the object has no valid earlier version; absent if the last valid version applies or none is
+   * needed.
+   */
   closed?: string;
 };
 
-/** Why a push is asked for: the label of `pilot_push_triggers` (spec/discovery.md §6.1). */
+/** Reason of a push: label of `pilot_push_triggers` (spec/discovery.md §6.1). */
 export type PushReason =
   | 'config'
   | 'service'
@@ -61,7 +62,10 @@ export type SignalReceived = { type: 'signal.received'; signal: StopSignal };
 
 // ---- stages of the start that prepare something and end
 
-/** Each is an effect of `discovery` with this name, in this order (spec/discovery.md §2.1); they report by ending. */
+/**
+ * Preparing stages of the start, in this order (spec/discovery.md §2.1). Each is an effect of `discovery` with this name, and
+ * reports by ending.
+ */
 export type PreparedStage = 'environment' | 'config-sources' | 'registries' | 'server-certificates' | 'authenticators';
 
 // ---- discovery ↔ mesh-config, mesh-networks (two actors of one machine)
@@ -157,7 +161,7 @@ export type SourceFailed = { type: 'source.failed'; source: string; reason: stri
 export type SourceMoved = {
   type: 'source.changed';
   place: string;
-  /** One of very many events at once, as of `git checkout`: until the source is quiet, readings show mixed states. */
+  /** Part of a burst, such as `git checkout`: reads before its end return mixed states. */
   isBurst?: true;
 };
 
@@ -225,7 +229,7 @@ export type DistributionStirred = { type: 'distribution.changed' };
 
 // ---- service-registry/registries → service-registry
 
-/** Which registry: `Provider/cluster`. Another revision: another registry in its place, as after new credentials. */
+/** `Provider/cluster`. A new revision replaces the registry, for example after a change of credentials. */
 export type ListedRegistry = { registry: string; revision: string };
 /** service-registry/registries → service-registry. All registries. */
 export type RegistriesListed = { type: 'registries.listed'; registries: ListedRegistry[] };
@@ -267,7 +271,7 @@ export type ServicesSynced = {
   type: 'services.synced';
   services: number;
   endpoints: number;
-  /** `Provider/cluster` of registries whose first list did not come in time: what they have follows. */
+  /** `Provider/cluster` of registries whose first list exceeded the limit; their services follow later. */
   missing: string[];
 };
 /** service-registry → discovery. These registries have not sent their first list: proxies are not served yet. */
@@ -277,10 +281,10 @@ export type ServicesFailed = { type: 'services.failed'; reason: string };
 
 // ---- mesh-config, mesh-networks, config-controller, service-registry, jwks, discovery → push
 
-/** What is asked of `push`. `configs` may be empty when it is forced. */
+/** `configs` may be empty if `forced` is set. */
 export type PushOrder = {
   configs: ConfigKeyText[];
-  /** Everything is made anew for everyone. */
+  /** Everything is generated again for all proxies. */
   forced: boolean;
   reasons: Partial<Record<PushReason, number>>;
 };
@@ -340,7 +344,7 @@ export type ProxyLeft = { type: 'proxy.disconnected'; connection: number };
 
 // ---- discovery ↔ discovery/ads-server
 
-/** `secure` is the port with TLS (`--secureGRPCAddr`), `plaintext` the one without (`--grpcAddr`). */
+/** `secure`: the TLS port (`--secureGRPCAddr`); `plaintext`: `--grpcAddr`. */
 export type XdsPort = 'secure' | 'plaintext';
 
 /** discovery → discovery/ads-server. Open one gRPC port. */
@@ -361,21 +365,17 @@ export type AdsDrained = { type: 'ads.drained' };
  */
 export type FilesChanged = { type: 'files.changed'; path: string };
 
-/** What `discovery` orders its HTTP server to do. */
 export type HttpOrder = HttpOpen | HttpClose | ReadinessBegan | ReadinessEnded;
 
-/** What `discovery` and `push-queue` order the xDS server to do. */
 export type AdsOrder = AdsListen | AdsDrain | ProxiesServe;
 
-/** What the xDS server tells `push-queue`. */
 export type ProxyReport = ProxyJoined | ProxyLeft | ProxiesServed;
 
-/** What the settings actors tell their parent. */
 export type SettingsReport = SettingsLoaded | SettingsChanged | SettingsRejected;
 
 /**
- * The ordinary run of the push queue: each passes for every proxy, or for every few proxies of every push. A trace leaves
- * them out unless all is asked for; `clients.push` and the queue's changes of state are in every trace.
+ * Routine events of the push queue, which occur for each proxy or each few proxies of every push. Recorded only at trace level
+ * `full`; `clients.push` and the state changes of the queue are always recorded.
  */
 export const routineQueueMessages = [
   'proxy.connected',

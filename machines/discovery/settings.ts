@@ -10,35 +10,31 @@ import type { PushQueueInput } from './push/push-queue.machine.ts';
 import type { RegistrationsInput } from './registration/registrations.machine.ts';
 import type { ServiceRegistryInput } from './registry/service-registry.setup.ts';
 
-/** What a person can set, as far as decisions depend on it. Times in milliseconds. */
+/** Settings that decisions of charts depend on. Times in milliseconds. */
 export interface DiscoverySettings {
-  /** The API server of the cluster that is followed; null: none is. */
+  /** API server of the watched cluster; null without a cluster. */
   cluster: ApiServerInput | null;
-  /** What one replica of many writes there; null: nothing is written. */
+  /** Elections of replicas; null if nothing is written. */
   elections: ElectionsInput | null;
   mesh: Omit<MeshConfigInput, 'what'>;
   networks: Omit<MeshConfigInput, 'what'>;
   configs: ConfigControllerInput;
   registries: ServiceRegistryInput;
-  /** Whether names of the mesh are resolved over DNS. */
+  /** Whether the mesh's names are resolved over DNS. */
   servesNames: boolean;
-  /** Whether the API server of the cluster can call webhooks. */
   servesWebhooks: boolean;
-  /** Whether services are read from Consul. */
   readsConsul: boolean;
-  /** Of workloads that register themselves. */
   registrations: RegistrationsInput;
   jwks: JwksInput;
   push: PushInput;
-  /** Whether xDS is served over TLS as well. */
+  /** Whether xDS is also served over TLS. */
   secure: boolean;
-  /** Whether certificates are signed here. */
   hasAuthority: boolean;
-  /** Whether that is by an authority that all replicas share, in the cluster that is followed. */
+  /** Whether the replicas share an authority in the watched cluster. */
   sharesAuthority: boolean;
   authority: AuthorityInput;
   serverCertificate: ServerCertificateInput;
   pushQueue: PushQueueInput;
-  /** Budget of a graceful stop (`--shutdownDuration`). */
+  /** Limit of a graceful stop (`--shutdownDuration`). */
   shutdownMs: number;
 }

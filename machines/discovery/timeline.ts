@@ -1,7 +1,7 @@
-/** What of a control plane is seen over time: what changes, what is pushed, to how many. */
+/** Timelines of the control plane: changes, pushes and the number of proxies. */
 import type { MarkRule, Timeline } from '../timeline.ts';
 
-/** An actor that is looked at in its chart, and has no lane. */
+/** The actor has no lane. */
 export const noLane: Timeline = { lane: 'none' };
 
 const failed = (event: string): MarkRule => ({ event, kind: 'failure', text: '{type}: {reason}' });
@@ -46,7 +46,7 @@ export const pushTimeline: Timeline = {
   ],
 };
 
-/** Where configuration comes from. What its parts tell each other is no change that a person looks for. */
+/** A source of configuration. Messages between its parts are not marks. */
 const source = (...marks: readonly MarkRule[]): Timeline => ({
   lane: 'none',
   group: 'sources',
@@ -110,7 +110,7 @@ export const registrationsTimeline: Timeline = {
     { event: 'registration.rejected', kind: 'rejected', text: 'Registration of {entry} rejected: {reason}' },
   ],
 };
-/** That a replica leads is a phase of it; that it does not is none of its faults. */
+/** Leading is a phase; not leading is not a fault. */
 export const electionsTimeline: Timeline = { lane: 'none', group: 'elections' };
 export const leaderTimeline: Timeline = {
   lane: 'none',

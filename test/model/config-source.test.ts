@@ -69,7 +69,7 @@ it('is read everywhere first, then where something happened until it was quiet, 
   expect(world.asked).toEqual([[]]);
   world.clock.increment(1);
   expect(world.asked).toEqual([[], ['a.yaml', 'b.yaml', 'c.yaml']]);
-  expect(world.state).toEqual({ reading: 'undisturbed' });
+  expect(world.state).toEqual({ reading: 'current' });
 });
 
 it('is read 20 ms after the first event where there is no quiet', async () => {

@@ -83,7 +83,7 @@ describe('the start', () => {
     const spawned = world.records.flatMap((r) => (r.kind === 'spawn' ? [r.actor] : []));
     expect(spawned.indexOf('api-server-0')).toBeLessThan(spawned.indexOf('config-controller'));
     await world.pass(60_000);
-    expect(JSON.stringify(stateOf())).toMatch(/^\{"down"/);
+    expect(JSON.stringify(stateOf())).toMatch(/^\{"unreachable"/);
     expect(world.state()).toBe(serving);
     world.from('discovery/signals', { type: 'signal.received', signal: 'SIGTERM' });
     await world.settle();

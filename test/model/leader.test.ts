@@ -129,7 +129,7 @@ describe('a renewal', () => {
     expect(world.leaders).toEqual(['one']);
     await world.pass(2);
     expect(world.leaders).toEqual([]);
-    expect(first.state).toMatch(/^finding out/);
+    expect(first.state).toMatch(/^checking holder/);
     await world.pass(60_000);
     world.server.isUp = true;
     await world.pass(5_000);

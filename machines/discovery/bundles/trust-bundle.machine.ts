@@ -5,40 +5,40 @@ import type { TrustBundleFailed, TrustBundleFetched } from '../protocol.ts';
 import { noLane } from '../timeline.ts';
 
 export interface TrustBundleInput {
-  /** Which endpoint: its address, without what would be secret in it. */
+  /** Address without secrets. */
   endpoint: string;
-  /** Whose workloads its roots are to sign for. */
+  /** Trust domains whose workloads the roots may sign. */
   trustDomains: string[];
 }
 
 interface TrustBundleContext extends TrustBundleInput {
-  /** Of the bundle in force; empty while there is none. */
+  /** Version of the current bundle; empty without one. */
   version: string;
-  /** Its number; null: the publisher does not count. */
+  /** Sequence number; null if the publisher has none. */
   sequence: number | null;
-  /** How often the publisher would be asked. */
+  /** Refresh interval that the publisher suggests. */
   refreshMs: number | null;
-  /** Questions without a bundle of use since the last one. */
+  /** Consecutive failures. */
   failures: number;
 }
 
-/** What an endpoint answered, or what was kept of it: a bundle, with a hash of its roots as its version, or nothing of use. */
+/** Response of an endpoint or stored bundle. `version`: hash of the roots. */
 export type BundleAnswer =
   | { outcome: 'fetched'; version: string; sequence: number | null; refreshMs: number | null }
   | { outcome: 'failed'; reason: string };
 
-/** What a publisher that says nothing is asked by (spiffe/spiffe standards/SPIFFE_Federation.md §4.1). */
+/** Default refresh interval (spiffe/spiffe standards/SPIFFE_Federation.md §4.1). */
 const usualRefreshMs = 300_000;
-/** Whatever it says: a root that was taken back goes within the hour, and nobody is asked all the time. */
+/** Bounds of the interval: a revoked root is removed within an hour, and the endpoint is not polled continuously. */
 const shortestRefreshMs = 30_000;
 const longestRefreshMs = 3_600_000;
-/** As long as there is none. */
+/** Until the first bundle. */
 const shortestRestMs = 5_000;
 
 /**
- * Keeps the roots of one bundle endpoint up to date. The last good bundle stays in force however long the endpoint fails: its roots
- * end by themselves. Who has a bundle asks again when it is time, not before (SPIFFE_Federation.md §6.2); who has none cannot wait
- * as long.
+ * Keeps the roots of one bundle endpoint up to date. The last valid bundle applies however long the endpoint fails: its roots
+ * expire by themselves. With a bundle, the endpoint is not requested before the refresh interval (SPIFFE_Federation.md §6.2);
+ * without one, retries are sooner.
  */
 export const trustBundleMachine = setup({
   types: {
@@ -47,9 +47,9 @@ export const trustBundleMachine = setup({
     children: {} as { recalling: 'recallBundle'; fetching: 'fetchBundle' },
   },
   actors: {
-    /** What was in force before this program started; it is checked as if it had come just now. */
+    /** Bundle stored by an earlier run, validated like a new one. */
     recallBundle: promiseEffect<BundleAnswer, TrustBundleInput>('recallBundle'),
-    /** Asks the endpoint, within limits of time and size. */
+    /** Requests the endpoint, with limits of time and size. */
     fetchBundle: promiseEffect<BundleAnswer, TrustBundleInput>('fetchBundle'),
   },
   delays: {
@@ -70,7 +70,7 @@ export const trustBundleMachine = setup({
       return { version, sequence, refreshMs, failures: 0 };
     }),
     countFailure: assign({ failures: ({ context }) => context.failures + 1 }),
-    /** Effect: the roots of this version are in force from now on, and kept for the next start. */
+    /** Effect: applies and stores the roots of this version. */
     applyBundle: (_, _params: { version: string }) => {},
     reportFetched: sendParent(
       ({ context }): TrustBundleFetched => ({

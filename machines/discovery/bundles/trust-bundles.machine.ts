@@ -4,21 +4,20 @@ import type { BundlesLoad, MeshChanged, TrustBundleFailed, TrustBundleFetched } 
 import { trustBundlesTimeline } from '../timeline.ts';
 import { type TrustBundleInput, trustBundleMachine } from './trust-bundle.machine.ts';
 
-/** An endpoint that is being asked. */
 interface FollowedEndpoint extends TrustBundleInput {
-  /** Of its actor. */
+  /** Name of its actor. */
   name: string;
 }
 
 interface TrustBundlesContext {
   endpoints: FollowedEndpoint[];
-  /** How many actors there were, for the name of the next. */
+  /** Number of actors started, for the name of the next. */
   started: number;
 }
 
 /**
- * Has the roots that the mesh configuration names by an address (`caCertificates[].spiffeBundleUrl`). Nobody waits for them: as long as
- * there are none, what they would sign is not believed. Endpoints come and go with the mesh configuration.
+ * Roots of the endpoints in the mesh configuration (`caCertificates[].spiffeBundleUrl`). The start does not wait for them:
+ * until they are fetched, certificates that they sign are rejected. Endpoints change with the mesh configuration.
  */
 export const trustBundlesMachine = setup({
   types: {
@@ -27,12 +26,12 @@ export const trustBundlesMachine = setup({
     children: {} as { endpoints: 'findEndpoints' } & Record<`trust-bundle-${number}`, 'trustBundle'>,
   },
   actors: {
-    /** Says which endpoints the mesh configuration in force names; what was fetched from others is forgotten. */
+    /** Lists the endpoints of the current mesh configuration, and drops the roots of others. */
     findEndpoints: promiseEffect<TrustBundleInput[], undefined>('findEndpoints'),
     trustBundle: trustBundleMachine,
   },
   actions: {
-    /** Endpoints that came get an actor each; the actors of those that went are stopped. */
+    /** Starts an actor for each new endpoint, and stops those of removed ones. */
     reconcileEndpoints: enqueueActions(({ context, enqueue }, { found }: { found: TrustBundleInput[] }) => {
       let { started } = context;
       const known = new Map(context.endpoints.map((one) => [idOf(one), one]));
@@ -47,7 +46,7 @@ export const trustBundlesMachine = setup({
       for (const { name } of context.endpoints) if (!names.has(name)) enqueue.stopChild(name);
       enqueue.assign({ endpoints, started });
     }),
-    /** Effect: agents are told the roots that are trusted now, and clients judged by them. */
+    /** Effect: sends the roots to agents, and validates clients by them. */
     publishRoots: (_, _params: { endpoint: string }) => {},
   },
 }).createMachine({
@@ -93,7 +92,7 @@ export const trustBundlesMachine = setup({
   },
 });
 
-/** Roots count for trust domains: for others they are fetched, and checked, anew. */
+/** A change of trust domains requires another fetch and validation. */
 function idOf({ endpoint, trustDomains }: TrustBundleInput): string {
   return `${endpoint} ${trustDomains.join(' ')}`;
 }

@@ -1,14 +1,14 @@
-/** Events of the certificate authority, of the ledger that it waits for, and of the certificate of the port with TLS. */
+/** Events of the certificate authority, of the ledger of workloads, and of the certificate of the secure port. */
 import type { CatalogueRow } from '../../catalogue-row.ts';
 
 // ---- discovery ↔ authority
 
-/** Of a signing certificate, in hexadecimal: its key id. Which key that is, only the effects know. */
+/** Key ID of a signing certificate, in hexadecimal. Only the effects have the key. */
 export type AuthorityId = string;
 
 /**
- * Where a rotation of the root is: one root (`steady`), two of which the old signs (`trusting`), two of which the new signs
- * (`signing`), the new one alone given out (`dropping`).
+ * Stage of a root rotation. `steady`: one root. `trusting`: two roots, the old one signs. `signing`: two roots, the new one
+ * signs. `dropping`: only the new root is distributed.
  */
 export type RotationStage = 'steady' | 'trusting' | 'signing' | 'dropping';
 
@@ -22,7 +22,7 @@ export type AuthorityChanged = {
   stage: RotationStage;
   signer: AuthorityId;
   roots: AuthorityId[];
-  /** Whose certificates nobody is to have any more. */
+  /** Authority whose certificates must be replaced. */
   tainted: AuthorityId | null;
 };
 /** authority → discovery. The authority is unavailable, or an operation failed; the current signer continues. */
@@ -37,7 +37,6 @@ export type RotationRevert = { type: 'rotation.revert' };
 export type RotationTaint = { type: 'rotation.taint' };
 /** discovery/http → authority. Proceed without the missing workloads. An operator accepts that they lose their connections. */
 export type RotationForce = { type: 'rotation.force' };
-/** What an operator may order. */
 export type OperatorOrder = RotationOrder | RotationRevert | RotationTaint | RotationForce;
 
 // ---- authority ↔ authority/ledger
@@ -65,7 +64,6 @@ export type CertificateChanged = { type: 'certificate.changed'; serialNumber: st
 export type CertificateRejected = { type: 'certificate.rejected'; reason: string };
 type Diagram = 'authority' | 'server-certificate';
 
-/** Rows of the catalogue of events. */
 export const authorityCatalogue: readonly CatalogueRow<Diagram>[] = [
   { type: 'authority.load', from: 'discovery', to: 'authority', diagram: 'authority', seeds: [] },
   { type: 'authority.loaded', from: 'authority', to: 'discovery', diagram: 'authority', seeds: [] },

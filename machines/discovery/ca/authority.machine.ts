@@ -15,10 +15,10 @@ import type { AuthorityId, RotationStage } from './authority-protocol.ts';
 export type { AuthorityInput, AuthorityReading, Candidate, Journal } from './authority.setup.ts';
 
 /**
- * The authority that signs for the mesh (spec/discovery.md §11), and the rotation of its root without a moment in which two
- * workloads cannot talk (spec/identity.md §8): everyone trusts the next root before anything is signed by it, and the one
- * before is dropped when nothing that lives was signed by it. Each step is written down before it takes effect; killed in any
- * of them, it goes on there. Keys never come here: an authority is the id of its signing certificate.
+ * The authority of the mesh (spec/discovery.md §11), and the rotation of its root without connection failures between
+ * workloads (spec/identity.md §8): all workloads trust the next root before it signs, and the previous one is dropped when no
+ * certificate of it is in use. Each stage is recorded before it applies, and resumed after a restart. Keys stay in the
+ * effects: here, an authority is the ID of its signing certificate.
  */
 export const authorityMachine = authoritySetup.createMachine({
   id: 'authority',
@@ -317,7 +317,7 @@ export const authorityMachine = authoritySetup.createMachine({
   },
 });
 
-/** What everybody is told to renew: as long as nothing better signs, nobody could. */
+/** The authority whose certificates workloads must renew. Before the next authority signs, a renewal would not help. */
 function taintedIn(stage: RotationStage, { tainted }: AuthorityContext): AuthorityId | null {
   return stage === 'signing' ? tainted : null;
 }
@@ -330,7 +330,7 @@ function idIn(candidate: Candidate): AuthorityId {
   return candidate.outcome === 'renewed' || candidate.outcome === 'replaced' ? candidate.id : '';
 }
 
-/** A stage takes effect when it is written down. */
+/** A stage applies when it is recorded. */
 function recording(stage: RotationStage, next: string) {
   return {
     description: 'Writes the stage to the journal, so that a restart resumes here.',
@@ -348,7 +348,7 @@ function recording(stage: RotationStage, next: string) {
   };
 }
 
-/** What holds in a stage, once it is written down. */
+/** Applies a recorded stage. */
 function inForce(stage: RotationStage) {
   return [
     {
@@ -362,7 +362,7 @@ function inForce(stage: RotationStage) {
       type: 'signWith' as const,
       params: ({ context }: { context: AuthorityContext }) => ({ signer: context.signer }),
     },
-    // A control plane that was killed in the midst of a rotation starts in it: the rotation waits for workloads, and they for it.
+    // A control plane that restarts during a rotation resumes it: the rotation waits for workloads, and they for this report.
     'reportLoaded' as const,
   ] as const;
 }
@@ -382,7 +382,7 @@ function failedAgain() {
   return { actions: ['countFailure' as const, reported().actions] };
 }
 
-/** A rotation of which everybody's renewal is a part. */
+/** Starts a rotation after which all certificates are renewed. */
 function tainted() {
   return { target: '#authority.active.preparing' as const, actions: 'taintSigner' as const };
 }

@@ -21,37 +21,35 @@ import type {
 } from './authority-protocol.ts';
 
 export interface AuthorityInput {
-  /** How often the age of the root is looked at (CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL). */
+  /** How often the age of the root is checked (CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL). */
   checkMs: number;
-  /** From the first event of a batch to the reading of a directory (spec/discovery.md §11: 100 ms). */
+  /** Time from the first event of a batch to the read of a directory (spec/discovery.md §11: 100 ms). */
   settleMs: number;
 }
 
-/** What is written down before it takes effect, and found again after a restart. */
+/** Recorded before it applies, and read after a restart. */
 export interface Journal {
   stage: RotationStage;
-  /** Which signs. */
   signer: AuthorityId;
-  /** The other one, while there are two. */
+  /** The other authority during a rotation. */
   other: AuthorityId | null;
-  /** Of the two, whose key is no longer only ours: its certificates are renewed at once, and nobody goes back to it. */
+  /** The one of the two whose key may be compromised: its certificates are renewed at once, and it never signs again. */
   tainted: AuthorityId | null;
 }
 
 export type AuthorityReading =
-  /** It was begun earlier, and goes on where it was. */
+  /** Resumes an earlier run. */
   | { outcome: 'resumed'; journal: Journal }
-  /** There is none, or all that there was has ended: nobody can be cut off by a new one. */
+  /** There is no root, or all have expired: a new one affects no workload. */
   | { outcome: 'absent' }
-  /** What a person put there cannot sign. */
+  /** The plugged-in files cannot sign. */
   | { outcome: 'refused'; reason: string };
 
 export type Candidate =
-  /** What is in the directory is what signs. */
   | { outcome: 'same' }
-  /** Another intermediate below the same root: it travels in the chain, nobody has to trust it. */
+  /** Another intermediate below the same root: it is sent in the chain, so trust does not change. */
   | { outcome: 'renewed'; id: AuthorityId }
-  /** Another root: a request for a rotation, never a swap. */
+  /** Another root: requires a rotation. */
   | { outcome: 'replaced'; id: AuthorityId }
   | { outcome: 'refused'; reason: string };
 
@@ -59,7 +57,7 @@ export interface AuthorityContext extends AuthorityInput {
   signer: AuthorityId;
   other: AuthorityId | null;
   tainted: AuthorityId | null;
-  /** Attempts in a row to write the journal, to load or to prepare that failed. */
+  /** Consecutive failures to write the journal, load or prepare. */
   failures: number;
 }
 
@@ -74,7 +72,6 @@ type Event =
   | BundleAwaited
   | LeavesEnded;
 
-/** The words that the authority's chart is written in: its types, actors, delays, guards and actions. */
 export const authoritySetup = setup({
   types: {
     context: {} as AuthorityContext,
@@ -91,15 +88,15 @@ export const authoritySetup = setup({
     },
   },
   actors: {
-    /** Knows which workloads hold certificates, and which roots each of them trusts by its own word. */
+    /** Knows which workloads have certificates, and which roots each of them has acknowledged. */
     workloadLedger: callbackEffect<BundleAwait | LeavesAwait, undefined>('workloadLedger'),
-    /** Watches the directory of a plugged-in authority; without one it has nothing to tell. */
+    /** Watches the directory of a plugged-in authority, if there is one. */
     watchAuthority: callbackEffect<{ type: never }, undefined>('watchAuthority'),
     loadAuthority: promiseEffect<AuthorityReading, undefined>('loadAuthority'),
-    /** Makes a key and a root of its own name that signs itself, and stores them. */
+    /** Generates and stores a key and a self-signed root. */
     prepareRoot: promiseEffect<{ id: AuthorityId }, undefined>('prepareRoot'),
     readCandidate: promiseEffect<Candidate, { signer: AuthorityId }>('readCandidate'),
-    /** Whether so much of the root's life is over that the next one must be begun. */
+    /** Whether the root is old enough for the next rotation. */
     isRootDue: promiseEffect<boolean, { signer: AuthorityId }>('isRootDue'),
     writeJournal: promiseEffect<void, Journal>('writeJournal'),
   },
@@ -128,7 +125,7 @@ export const authoritySetup = setup({
     recordFirst: assign((_, params: { id: AuthorityId }) => ({ signer: params.id, other: null, tainted: null })),
     recordNext: assign({ other: (_, params: { id: AuthorityId }) => params.id }),
     changeSigner: assign({ signer: (_, params: { id: AuthorityId }) => params.id }),
-    /** The one that was prepared signs, or the one before does again. */
+    /** The other authority signs. */
     switchSigner: assign({
       signer: ({ context }) => context.other ?? context.signer,
       other: ({ context }) => (context.other === null ? null : context.signer),
@@ -139,9 +136,9 @@ export const authoritySetup = setup({
     clearTaint: assign({ tainted: null }),
     countFailure: assign({ failures: ({ context }) => failedOnceMore(context.failures) }),
     resetFailures: assign({ failures: 0 }),
-    /** Effect: these roots are trusted here and given out, and what is not among them is forgotten. */
+    /** Effect: trusts and distributes these roots only. */
     publishRoots: (_, _params: { roots: AuthorityId[]; tainted: AuthorityId | null }) => {},
-    /** Effect: everything is signed by this one from now on. */
+    /** Effect: signs with this authority. */
     signWith: (_, _params: { signer: AuthorityId }) => {},
     awaitBundle: sendTo(
       'ledger',
@@ -170,7 +167,7 @@ export const authoritySetup = setup({
   },
 });
 
-/** The roots that are given out in a stage. */
+/** The distributed roots of a stage. */
 export function rootsIn(stage: RotationStage, context: Pick<AuthorityContext, 'signer' | 'other'>): AuthorityId[] {
   return stage === 'dropping' ? [context.signer] : rootsOf(context);
 }
@@ -179,7 +176,7 @@ export function namedIn({ signer, other, tainted }: Omit<Journal, 'stage'>): Omi
   return { signer, other, tainted };
 }
 
-/** The roots that there are, the signer's first. */
+/** The signer's root first. */
 export function rootsOf({ signer, other }: Pick<AuthorityContext, 'signer' | 'other'>): AuthorityId[] {
   return other === null ? [signer] : [signer, other];
 }

@@ -5,23 +5,23 @@ import { serverCertificateTimeline } from '../timeline.ts';
 import type { CertificateChanged, CertificateRejected, CertificateWatch } from './authority-protocol.ts';
 
 export interface ServerCertificateInput {
-  /** How often it is looked at without an event: one may be missed, and a certificate ends without any. */
+  /** How often it is read without an event: one may be missed, and an expiry causes none. */
   checkMs: number;
-  /** From the first event of a batch to the reading: a certificate and its key are two files. */
+  /** Time from the first event of a batch to the read: certificate and key are two files. */
   settleMs: number;
 }
 
 export type CertificateReading =
-  /** Handshakes from now on show another one. */
+  /** New handshakes use this certificate. */
   | { outcome: 'taken'; serialNumber: string; endsAt: number }
-  /** It is what is shown already, and has time. */
+  /** The current certificate, which is not due for renewal. */
   | { outcome: 'same' }
-  /** What there is would not do: a key that does not fit, a chain that does not verify, a time that is over. */
+  /** The key does not match, the chain does not verify, or the certificate has expired. */
   | { outcome: 'refused'; reason: string };
 
 /**
- * What the port with TLS shows its clients, kept in force without a restart: files that a person replaces, or a certificate
- * that the authority signs. Connections that there are go on with what they have; what is no good changes nothing.
+ * The certificate of the secure port, kept up to date without a restart: from files, or signed by the authority. Existing
+ * connections are kept; an invalid certificate changes nothing.
  */
 export const serverCertificateMachine = setup({
   types: {
@@ -31,9 +31,9 @@ export const serverCertificateMachine = setup({
     children: {} as { files: 'watchCertificate'; reading: 'readCertificate' },
   },
   actors: {
-    /** Watches the files; without any it has nothing to tell. */
+    /** Watches the files, if there are any. */
     watchCertificate: callbackEffect<{ type: never }, undefined>('watchCertificate'),
-    /** Reads the files, or has the authority sign when it is time; what is good is shown from then on. */
+    /** Reads the files, or requests a certificate when it is due; a valid one is used at once. */
     readCertificate: promiseEffect<CertificateReading, undefined>('readCertificate'),
   },
   delays: {

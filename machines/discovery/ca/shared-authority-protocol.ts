@@ -1,14 +1,17 @@
-/** Events of the authority that the replicas of a control plane share: a Secret of the cluster has its keys, and the stage of a rotation. */
+/**
+ * Events of the authority that the replicas of a control plane share: a Secret of the cluster has its keys and the stage of a
+ * rotation.
+ */
 import type { CatalogueRow } from '../../catalogue-row.ts';
 import type { AuthorityId, RotationStage } from './authority-protocol.ts';
 
-/** What stands beside the keys. Without a rotation under way there is no other one. */
+/** The stage that is stored with the keys. `other` exists only during a rotation. */
 export interface SharedStage {
   stage: RotationStage;
   signer: AuthorityId;
   other: AuthorityId | null;
   tainted: AuthorityId | null;
-  /** Those that signed before, the last one first. */
+  /** Previous signers, the most recent first. */
   before: AuthorityId[];
 }
 

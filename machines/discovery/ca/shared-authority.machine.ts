@@ -14,30 +14,30 @@ import type { SharedAuthorityRead, SharedAuthorityReport, SharedStage } from './
 import { leastStageMs, mayFollow } from './shared-rotation.ts';
 
 export interface SharedAuthorityInput {
-  /** How often the age of the root, and of a stage, is looked at (CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL). */
+  /** How often the age of the root and of a stage are checked (CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL). */
   checkMs: number;
 }
 
-/** There is a Secret by now, whoever has made it; or why there is none. */
+/** The Secret exists, created by any replica; or the reason why it does not. */
 export type Creation = { outcome: 'there' } | { outcome: 'failed'; reason: string };
 
 interface SharedAuthorityContext extends SharedAuthorityInput {
-  /** What is in force; null: nothing is yet. */
+  /** The applied stage; null before the first read. */
   known: SharedStage | null;
-  /** Attempts in a row to make the Secret that failed. */
+  /** Consecutive failures to create the Secret. */
   failures: number;
 }
 
-/** So long a Secret that was made is waited for before it is looked for again: it comes over the watch. */
+/** How long to wait for a created Secret to arrive over the watch. */
 const answerMs = 10_000;
 
 type Created = { event: { output: Creation } };
 const isFailed = { type: 'hasFailed' as const, params: ({ event }: Created) => event.output };
 
 /**
- * The authority that all replicas of a control plane share, as one of them has it: a Secret of their namespace. Whoever finds none makes it, and
- * the one that was there first counts; what is in force is what was read, never what was written. When a rotation goes on is decided by
- * `shared-rotation.ts`, and written by the replica that leads.
+ * One replica's view of the authority that all replicas share: a Secret of their namespace. A replica that finds none creates
+ * it; the first one applies. Only what is read from the Secret applies, never what is written. `shared-rotation.ts` decides
+ * about the stages of a rotation, and the leader writes them.
  */
 export const sharedAuthorityMachine = setup({
   types: {
@@ -47,9 +47,9 @@ export const sharedAuthorityMachine = setup({
     children: {} as { secret: 'followSecret'; creation: 'createSecret' },
   },
   actors: {
-    /** Tells what the Secret has, each time that it is another. It has the keys. */
+    /** Reports each change of the Secret, and keeps its keys. */
     followSecret: callbackEffect<{ type: never }, undefined>('followSecret'),
-    /** Makes the Secret, of a new root or of what is in force here; that there is one by now is no failure. */
+    /** Creates the Secret, with a new root or the current authority. An existing Secret is a success. */
     createSecret: promiseEffect<Creation, { anew: boolean }>('createSecret'),
   },
   delays: {
@@ -66,9 +66,9 @@ export const sharedAuthorityMachine = setup({
     recordStage: assign({ known: (_, params: SharedAuthorityRead) => stageOf(params), failures: 0 }),
     countFailure: assign({ failures: ({ context }) => failedOnceMore(context.failures) }),
     resetFailures: assign({ failures: 0 }),
-    /** Effect: what was read counts from now on: who signs, and which roots are given out. */
+    /** Effect: signs with what was read, and distributes its roots. */
     applyAuthority: (_, _params: { reading: number }) => {},
-    /** Effect: the replica that leads looks whether something is to be written. */
+    /** Effect: the leader checks whether to write a stage. */
     checkRotation: () => {},
     reportLoaded: sendParent(({ context }): AuthorityLoaded => {
       const { signer, roots } = changed(context);
@@ -234,7 +234,7 @@ function changed({ known }: SharedAuthorityContext): AuthorityChanged {
   return { type: 'authority.changed', stage, signer, roots: rootsIn(stage, { signer, other }), tainted };
 }
 
-/** The first one that is read. */
+/** The first authority that is read. */
 function found() {
   type Found = { event: SharedAuthorityRead };
   return {
@@ -261,7 +261,7 @@ function failedAgain(type: Told = 'reportPending') {
   return { actions: ['countFailure' as const, { type, params }] };
 }
 
-/** The effect has a bug: as if the API server had refused it. */
+/** An internal error of the effect: handled as a rejection by the API server. */
 function brokenAgain(type: Told = 'reportPending') {
   const params = ({ event }: { event: { error: unknown } }) => ({ reason: reasonOf(event.error) });
   return { actions: ['countFailure' as const, { type, params }] };

@@ -1,24 +1,26 @@
 /**
- * How the root of an authority that replicas share is rotated. No replica knows the workloads of the others, so nobody's word is waited for:
- * a stage lasts as long as the longest certificate does, and a day (docs/identity.md). One replica writes the next stage, and all follow
- * what they read.
+ * Rotation of a shared root. No replica knows the workloads of the others, so there is no acknowledgement to wait for: a stage
+ * lasts as long as the longest certificate plus one day (docs/identity.md). The leader writes the next stage, and all replicas
+ * apply what they read.
  */
 
 import { type Journal, rootsIn } from './authority.setup.ts';
 import type { AuthorityId } from './authority-protocol.ts';
 import type { SharedStage } from './shared-authority-protocol.ts';
 
-/** What is written beside the keys: what the next replica that leads has to know is there, and nowhere else. */
+/** Stored with the keys: everything that the next leader needs to know. */
 export interface SharedJournal extends Journal {
   /** When the stage was written, Unix time in milliseconds. */
   since: number;
-  /** No replica signs anything for a workload that lasts longer: by it is known when all that was signed has ended. */
+  /** Maximum lifetime of a workload certificate, from which the end of all signed certificates follows. */
   longestLeafMs: number;
-  /** Those that signed before, the last one first: who was away for a whole rotation knows the authority again by them. */
+  /**
+   * Previous signers, the most recent first: a replica that was down for a whole rotation recognizes the authority by them.
+   */
   before: AuthorityId[];
 }
 
-/** What a person may order, as an annotation of the Secret. */
+/** Orders of an operator, in an annotation of the Secret. */
 export type SharedOrder = 'rotate' | 'revert' | 'taint' | 'proceed';
 export const sharedOrders: readonly SharedOrder[] = ['rotate', 'revert', 'taint', 'proceed'];
 
@@ -26,32 +28,32 @@ export interface RotationFacts {
   /** Unix time in milliseconds. */
   now: number;
   order: SharedOrder | null;
-  /** So much of the root's life is over that the next one must be begun. */
+  /** The root is old enough for the next rotation. */
   isRootDue: boolean;
-  /** When the first certificate of the signer's chain ends. */
+  /** Expiry of the first certificate in the signer's chain. */
   endsAt: number;
   otherEndsAt: number | null;
-  /** What the replica that writes may sign at most. */
+  /** Maximum certificate lifetime of the replica that writes. */
   longestLeafMs: number;
 }
 
 export interface RotationStep {
   journal: SharedJournal;
-  /** The other one of the journal is still to be made. */
+  /** The other root must be generated. */
   makesRoot: boolean;
 }
 
 const dayMs = 24 * 3_600_000;
-/** Not even an order cuts a stage shorter: replicas that follow have taken it up by then. */
+/** Minimum length of a stage, even after an order: all replicas have applied it by then. */
 export const leastStageMs = 60_000;
 const mostBefore = 8;
 
-/** The next stage, if it is time for it; undefined: all is as it should be. An order that there is nothing to do about has none either. */
+/** The next stage if it is due; `undefined` otherwise, also for an order without effect. */
 export function nextStep(journal: SharedJournal, facts: RotationFacts): RotationStep | undefined {
   const step = stepOf(journal, facts);
   const longestLeafMs = Math.max(journal.longestLeafMs, facts.longestLeafMs);
   if (step !== undefined) return { ...step, journal: { ...step.journal, longestLeafMs } };
-  // What was ordered is dealt with first.
+  // Orders take precedence.
   if (longestLeafMs === journal.longestLeafMs || facts.order !== null) return undefined;
   return { journal: { ...journal, longestLeafMs }, makesRoot: false };
 }
@@ -73,7 +75,7 @@ function stepOf(journal: SharedJournal, facts: RotationFacts): RotationStep | un
     }
     case 'trusting':
       if (order === 'revert') return at({ stage: 'steady', other: null, tainted: null });
-      // It is told when there is something better; the stage goes on.
+      // The taint applies in the next stage; this one continues.
       if (order === 'taint' && tainted === null) return at({ tainted: signer, since: journal.since });
       return isOver ? at(changedOver(journal)) : undefined;
     case 'signing':
@@ -86,7 +88,7 @@ function stepOf(journal: SharedJournal, facts: RotationFacts): RotationStep | un
   }
 }
 
-/** The other one signs, and both are trusted. */
+/** The other authority signs, and both are trusted. */
 function changedOver(journal: SharedJournal): Partial<SharedJournal> {
   const { signer, other, before } = journal;
   return {
@@ -97,7 +99,7 @@ function changedOver(journal: SharedJournal): Partial<SharedJournal> {
   };
 }
 
-/** When what a stage waits for has come by itself, Unix time in milliseconds; a stage that is at rest has no end. */
+/** When a stage ends by itself, Unix time in milliseconds; `steady` has no end. */
 export function stageEnd(
   { stage, since, longestLeafMs }: SharedJournal,
   { endsAt, otherEndsAt }: RotationFacts,
@@ -107,7 +109,7 @@ export function stageEnd(
     case 'steady':
       return Number.POSITIVE_INFINITY;
     case 'trusting':
-      // Of a root that ends sooner, half of what is left is for those who learn of the next one, and half for renewing.
+      // If the root expires sooner, half of the remaining time is for distributing the next one, and half for renewal.
       return Math.min(byTime, since + Math.max(0, endsAt - since) / 2);
     default:
       return Math.min(byTime, otherEndsAt ?? byTime);
@@ -115,8 +117,9 @@ export function stageEnd(
 }
 
 /**
- * Whether what was read may take the place of what is in force: everybody trusts it by now and goes on trusting what was signed here, or it is what
- * became of this authority while this replica was away. Any other root is a stranger's: who was told of ours alone would refuse what it signs.
+ * Whether the stage that was read may replace the applied one: all workloads trust it and still trust earlier certificates, or
+ * it follows from this authority while this replica was down. Workloads that know only the current root would reject any
+ * other.
  */
 export function mayFollow(known: SharedStage | null, read: SharedStage & { fits: boolean }): boolean {
   if (known === null || read.fits) return true;
@@ -124,8 +127,8 @@ export function mayFollow(known: SharedStage | null, read: SharedStage & { fits:
 }
 
 /**
- * A root that a person put in the place of ours is the next one of a rotation, as one that was ordered. Not while another one goes on
- * of which the old root has signed what still counts: there is room for two, and what is in force is put back as it was.
+ * A root that an operator puts into the Secret becomes the next one of a rotation. If another rotation is signing, the applied
+ * stage is restored instead, because there can be only two roots.
  */
 export function rotationTo(stranger: AuthorityId, known: SharedJournal, now: number): SharedJournal {
   if (known.stage === 'signing') return known;

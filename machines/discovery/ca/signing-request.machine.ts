@@ -4,29 +4,28 @@ import { promiseEffect, reasonOf } from '../../effect.ts';
 import { noLane } from '../timeline.ts';
 
 export interface SigningRequestInput {
-  /** It is approved here; else by somebody else. */
+  /** This program approves the request; otherwise another one does. */
   approves: boolean;
-  /** From the making of the object to the certificate. */
+  /** From the creation of the object to the certificate. */
   limitMs: number;
 }
 
-/** What one question came to. */
+/** Result of one API request. */
 export type RequestStep = { outcome: 'done' } | { outcome: 'failed'; reason: string };
-/** What has become of the object. `issued`: a certificate, which is the one that was asked for; the effects have it. */
+/** State of the object. `issued`: the effects have the requested certificate. */
 export type RequestReading =
   | { outcome: 'issued' }
   | { outcome: 'pending' }
-  /** Denied, failed, or signed otherwise than asked for: it will come to nothing. */
+  /** Denied, failed, or signed with other contents than requested. */
   | { outcome: 'refused'; reason: string }
-  /** The API server did not say. */
+  /** The API request failed. */
   | { outcome: 'unknown'; reason: string };
 
-/** `issued`: it is given out. */
 export type SigningRequestOutput = { outcome: 'issued' } | { outcome: 'refused' | 'failed'; reason: string };
 
 interface SigningRequestContext extends SigningRequestInput {
   result: SigningRequestOutput;
-  /** Why it is not known what became of it; empty: it is known. */
+  /** Why the state is unknown; empty if it is known. */
   unknown: string;
   readings: number;
 }
@@ -36,8 +35,8 @@ const longestPollMs = 1_000;
 const removalMs = 5_000;
 
 /**
- * One certificate that the signer of a cluster is asked for (certificates.k8s.io): the request is an object, which somebody approves and a
- * controller of somebody else's signs, or never does. The object goes in the end, whatever came of it.
+ * One certificate requested from a signer of the cluster (certificates.k8s.io): a CertificateSigningRequest, which is approved
+ * here or elsewhere, and signed by another controller or never. The object is removed in any case.
  */
 export const signingRequestMachine = setup({
   types: {
@@ -54,7 +53,7 @@ export const signingRequestMachine = setup({
   actors: {
     createRequest: promiseEffect<RequestStep, undefined>('createRequest'),
     approveRequest: promiseEffect<RequestStep, undefined>('approveRequest'),
-    /** Reads the object, and judges its certificate when there is one. */
+    /** Reads the object, and validates the certificate. */
     readRequest: promiseEffect<RequestReading, undefined>('readRequest'),
     removeRequest: promiseEffect<void, undefined>('removeRequest'),
   },
@@ -87,7 +86,7 @@ export const signingRequestMachine = setup({
         reason: `there is no certificate after ${limitMs / 1_000} s${unknown === '' ? '' : `: ${unknown}`}`,
       }),
     }),
-    /** Effect: whoever waits is told; what is left concerns nobody. */
+    /** Effect: returns the result to the caller. */
     reportResult: (_, _params: SigningRequestOutput) => {},
   },
 }).createMachine({
@@ -193,7 +192,7 @@ function failedTo<const Target extends string>(target: Target) {
   };
 }
 
-/** The effect has a bug. */
+/** An internal error of the effect. */
 function brokenTo<const Target extends string>(target: Target) {
   const params = ({ event }: { event: { error: unknown } }) => ({ reason: reasonOf(event.error) });
   return { target, actions: { type: 'recordFailure' as const, params } };

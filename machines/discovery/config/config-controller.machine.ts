@@ -26,72 +26,71 @@ import { configControllerTimeline } from '../timeline.ts';
 import { configSourceMachine } from './config-source.machine.ts';
 
 export interface ConfigControllerInput {
-  /** After so long without another event in a source what happened there is read. */
+  /** Pause after which the events of a source are handled. */
   quietMs: number;
-  /** From the first event of a batch in a source to its reading, at the most (spec/discovery.md §4.3: 20 ms). */
+  /** Time from the first event of a batch to the read, at most (spec/discovery.md §4.3: 20 ms). */
   coalesceMs: number;
 }
 
-/** One that there is. */
 interface KnownSource {
-  /** Its address. */
+  /** Address. */
   source: string;
-  /** Of its actor. */
+  /** Name of its actor. */
   name: string;
-  /** All that it has was read once. */
+  /** The whole source was read once. */
   read: boolean;
-  /** It is still asked for; else it counts, after the others, until all that came have been read. */
+  /** Still configured. A removed source applies, after the others, until all new ones have been read. */
   listed: boolean;
 }
 
 interface ConfigControllerContext extends ConfigControllerInput {
-  /** The first that has an object counts. None: nothing is configured. */
+  /** In order of precedence. Empty: there is no configuration. */
   sources: KnownSource[];
-  /** How many actors there were, for the name of the next. */
+  /** Number of actors started, for the name of the next. */
   started: number;
-  /** Version of the objects in force; empty until there are any. */
+  /** Version of the merged objects; empty before the first merge. */
   version: string;
-  /** A source was read, or they are others, since the objects of all were last put together. */
+  /** A source was read, or the list changed, since the last merge. */
   outdated: boolean;
-  /** Attempts to put them together that failed since the last one that did not. */
+  /** Consecutive failed merges. */
   failures: number;
 }
 
-/** What all sources together have come to. The objects themselves are in the store of the effect's side. */
+/** Result of a merge. The objects are in the store of the effect. */
 export type ConfigReading =
   | {
       outcome: 'read';
       version: string;
-      /** Objects in force, the last good ones of rejected ones included. */
+      /** Applied objects, including the last valid versions of rejected ones. */
       objects: number;
-      /** Since the last time, by key. */
+      /** Since the last merge, by key. */
       changes: ConfigChange[];
-      /** Those that were not there the last time. */
+      /** New problems. */
       problems: ConfigProblem[];
-      /** How many there are in all. */
+      /** All current problems. */
       problemCount: number;
-      /** Places whose problems are gone. */
+      /** Places whose problems are resolved. */
       recovered: string[];
     }
   | { outcome: 'missing'; problems: ConfigProblem[] };
 
-/** Kinds that services and endpoints are made from: the registry says what a change of theirs means (§4.2, §5.4). */
+/** Kinds that define services and endpoints; the service registry handles their changes (§4.2, §5.4). */
 const serviceKinds = [
   ...['ServiceEntry', 'WorkloadEntry'],
   ...['Service', 'Endpoints', 'EndpointSlice', 'Pod', 'Node', 'Namespace'],
 ];
 
-/** Kinds that name keys by their address: they go to the proxies when the keys are there. */
+/** Kinds that name keys by address; they are pushed when the keys are available. */
 const keyKinds = ['RequestAuthentication'];
 
 /**
- * Keeps the objects of all sources of configuration in force and tells who is concerned by a change. Each source is an actor
- * of its own; here what they have is put together, the first source that has an object before the others. A bad object
- * leaves the last good one in force; a source that is gone leaves everything in force until it is listed no more.
+ * Merges the objects of all sources of configuration and publishes changes. Each source has an actor; the first source that
+ * has an object takes precedence. The last valid version of an invalid object still applies, and so do the objects of a source
+ * that becomes unavailable, until it is removed from the list.
  *
- * Sources come and go while the program runs, with the mesh configuration. One that came counts when it has been read; those
- * that went count until all that came have been read. So one that hangs, or is not there, holds up nobody else, and there is no
- * moment with less in force than before or after.
+ * Sources change at runtime with the mesh configuration. A new source applies when it has been read; removed ones apply until
+ * all new ones have been read. A source that hangs or does not exist therefore delays no other one, and no object is missing
+ * in between.
  */
 export const configControllerMachine = setup({
   types: {
@@ -112,9 +111,9 @@ export const configControllerMachine = setup({
   },
   actors: {
     configSource: configSourceMachine,
-    /** Says, when it is asked, which sources the flags and the mesh configuration of the moment name. */
+    /** Reports the sources of the flags and of the current mesh configuration on request. */
     listSources: callbackEffect<SourcesList, undefined>('listSources'),
-    /** Brings the store up to what `sources` have read, and no others; of those that are not `known`, nothing is left. */
+    /** Merges into the store what `sources` have read; removes objects of sources that are not `known`. */
     joinSources: promiseEffect<ConfigReading, { sources: string[]; known: string[] }>('joinSources'),
   },
   delays: { retryDelay: ({ context }) => retryDelayMs(context.failures) },
@@ -126,7 +125,7 @@ export const configControllerMachine = setup({
   },
   actions: {
     requestSources: sendTo('sources', { type: 'sources.list' } satisfies SourcesList),
-    /** Sources that came get an actor each. What nobody needs any more is stopped. */
+    /** Starts an actor for each new source, and stops those no longer needed. */
     reconcileSources: enqueueActions(({ context, enqueue }, params: { sources: string[] }) => {
       let { started } = context;
       const asked = params.sources.map((source): KnownSource => {
@@ -147,17 +146,17 @@ export const configControllerMachine = setup({
       for (const { name } of without(context.sources, sources)) enqueue.stopChild(name);
       enqueue.assign({ sources, outdated: true });
     }),
-    /** What is wrong with it is said when all are put together. */
+    /** The problem is reported with the merge. */
     markOutdated: assign({ outdated: true }),
     markCurrent: assign({ outdated: false }),
-    /** `/ready` says what is missing. */
+    /** `/ready` lists the missing sources. */
     reportUnread: enqueueActions(({ context, enqueue }) => {
       const sources = unreadOf(context);
       if (sources.length > 0) {
         enqueue.sendParent({ type: 'configs.pending', sources } satisfies ConfigsAwaited);
       }
     }),
-    /** What is in force stays in force meanwhile; a person should know why what they named does not count yet. */
+    /** The previous configuration still applies; operators must know why a new source does not. */
     reportPending: enqueueActions(({ context, enqueue }) => {
       const sources = unreadOf(context);
       if (sources.length > 0) {
@@ -208,7 +207,7 @@ export const configControllerMachine = setup({
         problems: [aboutList(reason)],
       }),
     ),
-    /** Of objects that change together with services, the service registry requests the push, when it has computed the services. */
+    /** If services change as well, the service registry requests the push after it has computed them. */
     publishChanges: enqueueActions(({ context, enqueue }, params: { reading: ConfigReading }) => {
       const changes = params.reading.outcome === 'read' ? params.reading.changes : [];
       const forServices = changes.filter(({ key }) => serviceKinds.includes(kindOf(key)));
@@ -396,7 +395,7 @@ export const configControllerMachine = setup({
   },
 });
 
-/** Those that went are needed until all that came have been read. */
+/** Removed sources are needed until all new ones have been read. */
 function needed(sources: KnownSource[]): KnownSource[] {
   return sources.some(({ listed, read }) => listed && !read) ? sources : sources.filter(({ listed }) => listed);
 }

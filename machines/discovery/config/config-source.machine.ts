@@ -5,51 +5,51 @@ import { failedOnceMore, retryDelayMs } from '../retry-delay.ts';
 import { noLane } from '../timeline.ts';
 
 export interface ConfigSourceInput {
-  /** Which one: its address, `fs:///etc/mesh`. */
+  /** Address, `fs:///etc/mesh`. */
   source: string;
-  /** After so long without another event a batch is read. */
+  /** Pause after which a batch is read. */
   quietMs: number;
-  /** From the first event of a batch to the reading, at the most (spec/discovery.md §4.3: 20 ms). */
+  /** Time from the first event of a batch to the read, at most (spec/discovery.md §4.3: 20 ms). */
   coalesceMs: number;
 }
 
 interface ConfigSourceContext extends ConfigSourceInput {
-  /** Where something happened since the last reading began, each place once. */
+  /** Changed places since the last read began, without duplicates. */
   places: string[];
-  /** Everything is looked at: too much happened to be told apart, or something may have been missed. */
+  /** Read everything: there were too many events, or some may be missing. */
   everywhere: boolean;
-  /** A burst of events began before the next reading, or during the current one. */
+  /** A burst began before the next read, or during the current one. */
   isBurst: boolean;
-  /** The last reading overlapped a burst and was not reported, although it brought something. */
+  /** The last read overlapped a burst and was not reported, although it had changes. */
   isUnreported: boolean;
-  /** The burst has lasted as long as it may: the next reading is reported, even if it shows a mixed state. */
+  /** The burst has reached its limit: the next read is reported even if it shows a mixed state. */
   isOverdue: boolean;
-  /** Readings that broke off since the last one that did not. */
+  /** Consecutive failed reads. */
   failures: number;
 }
 
-/** So many places are looked at one by one; of more, all are. */
+/** With more places, everything is read. */
 const mostPlaces = 256;
 
-/** A burst of events is over when none came for this long. `git checkout` of 3,000 files pauses for less. */
+/** Pause that ends a burst. `git checkout` of 3,000 files has shorter pauses. */
 const burstQuietMs = 200;
 
-/** Time from the start of a burst to the reading at most. As long as pushes are delayed at most (`PILOT_DEBOUNCE_MAX`). */
+/** Maximum time from the start of a burst to the read: as long as the maximum delay of a push (`PILOT_DEBOUNCE_MAX`). */
 export const burstLimitMs = 10_000;
 
-/** What a reading of a source brought. The objects themselves are in the source's snapshot, on the side of the effects. */
+/** Result of a read. The objects are in the source's snapshot, kept by the effect. */
 export type SourceSummary =
   | {
       outcome: 'read';
-      /** In force, the last good ones of rejected ones included. */
+      /** Applied objects, including the last valid versions of rejected ones. */
       objects: number;
       problems: number;
-      /** Something is not what it was: an object, or what a person must be told. True of the first reading. */
+      /** An object or a problem changed. Always true for the first read. */
       changed: boolean;
     }
-  /** There is nothing where it should be. */
+  /** The source does not exist. */
   | { outcome: 'missing'; reason: string }
-  /** It could not be read: it is tried again. */
+  /** The read is repeated. */
   | { outcome: 'failed'; reason: string };
 
 const remembered = {
@@ -58,8 +58,8 @@ const remembered = {
 } as const;
 
 /**
- * The life of one source of configuration: it is watched from before its first reading, and read again when something
- * happened in it. What a reading that fails would have brought stays as it was.
+ * Lifecycle of a source of configuration: watched before its first read, and read again after changes. A failed read changes
+ * nothing.
  */
 export const configSourceMachine = setup({
   types: {
@@ -69,11 +69,11 @@ export const configSourceMachine = setup({
     children: {} as { watch: 'watchSource'; reading: 'readSource' },
   },
   actors: {
-    /** Says where in the source something happens, from now on. */
+    /** Reports changed places of the source. */
     watchSource: callbackEffect<{ type: never }, { source: string }>('watchSource'),
     /**
-     * Brings the source's snapshot up to date. Looks only at the places, or everywhere when there are none. The first one
-     * answers when all that the source has is there.
+     * Updates the source's snapshot: the given places, or everything if there are none. The first read resolves when the
+     * source is complete.
      */
     readSource: promiseEffect<SourceSummary, { source: string; places: string[] }>('readSource'),
   },
@@ -90,7 +90,7 @@ export const configSourceMachine = setup({
     hasChanges: ({ context }, params: { summary: SourceSummary }) =>
       params.summary.outcome === 'read' && (params.summary.changed || context.isUnreported),
     isBurst: ({ context }) => context.isBurst,
-    /** Once for each burst: the reading after that is reported, whatever happens during it. */
+    /** Applies once per burst: the next read is reported in any case. */
     isMixed: ({ context: { isBurst, isUnreported, isOverdue } }, { summary }: { summary: SourceSummary }) =>
       isBurst && !isUnreported && !isOverdue && summary.outcome === 'read' && summary.changed,
   },
@@ -103,15 +103,15 @@ export const configSourceMachine = setup({
         everywhere || (places.length >= mostPlaces && !places.includes(place)),
     }),
     clearPlaces: assign({ places: [], everywhere: false, isBurst: false }),
-    /** The next reading is compared with this one, and reported even if it brings nothing more. */
+    /** The next read is compared with this one, and reported even without further changes. */
     deferReport: assign({ isUnreported: true }),
     endBurst: assign({ isUnreported: false, isOverdue: false }),
     markOverdue: assign({ isOverdue: true }),
-    /** What broke a reading off may have kept it from more than its places. */
+    /** The failure may have affected more than the changed places. */
     markAllChanged: assign({ everywhere: true }),
     countFailure: assign({ failures: ({ context }) => failedOnceMore(context.failures) }),
     resetFailures: assign({ failures: 0 }),
-    /** What happened during a reading is read next. */
+    /** Handles what changed during a read. */
     readAgain: raise(({ context }) => ({ type: 'source.changed', place: context.places.at(-1) ?? '' })),
     reportRead: sendParent(({ context }, { summary }: { summary: SourceSummary }): SourceRead => {
       const { objects, problems } = summary.outcome === 'read' ? summary : { objects: 0, problems: 0 };

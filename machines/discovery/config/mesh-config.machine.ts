@@ -16,23 +16,22 @@ import { failedOnceMore, retryDelayMs } from '../retry-delay.ts';
 import { meshConfigTimeline } from '../timeline.ts';
 
 export interface MeshConfigInput {
-  /** `mesh-config` and `mesh-networks` are two actors of this machine. */
   what: SettingsName;
   file: string;
-  /** From the first event of a batch to the reading (spec/discovery.md §3.1: 100 ms, not re-armed). */
+  /** Time from the first event of a batch to the read (spec/discovery.md §3.1: 100 ms, not re-armed). */
   settleMs: number;
 }
 
 interface MeshConfigContext extends MeshConfigInput {
-  /** Version of the value in force; empty while there is none. */
+  /** Version of the current settings; empty before the first. */
   version: string;
-  /** Readings that broke off since the last one that did not. */
+  /** Consecutive failed reads. */
   failures: number;
 }
 
 /**
- * What reading the file brought, or what a cluster has in its place. `version` is a hash of the decoded value: equal values have equal versions. `defaults` is
- * the version of the built-in value.
+ * Result of reading the file, or the ConfigMap of a cluster. `version`: hash of the decoded value. `defaults`: version of the
+ * built-in value.
  */
 export type SettingsReading =
   | { outcome: 'valid'; version: string; origin?: 'config map' }
@@ -40,9 +39,8 @@ export type SettingsReading =
   | { outcome: 'invalid'; defaults: string; problems: ConfigProblem[] };
 
 /**
- * Keeps one file of mesh-wide settings in force: the mesh configuration, or the networks. Where there is no file, and a cluster is
- * followed, its ConfigMap counts. A file that is not valid, or
- * gone, changes nothing; before the first valid one the defaults hold.
+ * Keeps one file of mesh-wide settings up to date: the mesh configuration, or the networks. Without a file, the ConfigMap of
+ * the watched cluster applies. An invalid or deleted file changes nothing; before the first valid one, the defaults apply.
  */
 export const meshConfigMachine = setup({
   types: {
@@ -52,9 +50,12 @@ export const meshConfigMachine = setup({
     children: {} as { files: 'watchFile'; reading: 'readSettings' },
   },
   actors: {
-    /** Watches a file, also one that does not exist yet, and also when a link on the way to it is switched; and a cluster's settings. */
+    /** Watches a file, which need not exist, including links on its path, and the settings of the cluster. */
     watchFile: callbackEffect<{ type: never }, { file: string }>('watchFile'),
-    /** Reads, decodes and validates the file, or where there is none a cluster's settings; keeps the value under its version until it is adopted. */
+    /**
+     * Reads, decodes and validates the file, or the settings of the cluster if there is no file. Keeps the value by its
+     * version until it is applied.
+     */
     readSettings: promiseEffect<SettingsReading, { what: SettingsName; file: string }>('readSettings'),
   },
   delays: {
@@ -69,7 +70,7 @@ export const meshConfigMachine = setup({
   },
   actions: {
     recordVersion: assign({ version: (_, params: SettingsReading) => versionOf(params) }),
-    /** Effect: the value of this version is in force from now on. */
+    /** Effect: applies the value of this version. */
     applySettings: (_, _params: { version: string }) => {},
     reportLoaded: sendParent(
       ({ context }, params: SettingsReading): SettingsLoaded => ({
@@ -79,7 +80,7 @@ export const meshConfigMachine = setup({
         version: context.version,
       }),
     ),
-    /** The mesh configuration names sources, too, and bundle endpoints. */
+    /** The mesh configuration also names sources and bundle endpoints. */
     reportChanged: enqueueActions(({ context: { what, version }, enqueue }) => {
       enqueue.sendParent({ type: 'settings.changed', what, version } satisfies SettingsChanged);
       if (what !== 'mesh') return;
@@ -93,7 +94,7 @@ export const meshConfigMachine = setup({
         problems: params.problems,
       }),
     ),
-    /** Everything may depend on these settings: everyone is brought up to date. */
+    /** Any resource may depend on these settings. */
     requestPush: sendTo(
       peer('push'),
       ({ context }): PushRequest => ({

@@ -1,7 +1,7 @@
-/** Events of a source of configuration over xDS: the chart `xds-source` and its effect, a stream to another server (docs/config-over-xds.md). */
+/** Events of the chart `xds-source` and of its stream to another server (docs/config-over-xds.md). */
 import type { CatalogueRow } from '../../catalogue-row.ts';
 
-/** How a stream delivers resources: each response has all of a type, or the changes alone. */
+/** State of the world: each response has all resources of a type. Delta: it has the changes. */
 export type XdsProtocol = 'sotw' | 'delta';
 
 // ---- xds-source-N/stream → xds-source-N
@@ -11,25 +11,25 @@ export type SourceStreamOpened = { type: 'source-stream.opened' };
 /** xds-source-N/stream → xds-source-N. A response was decoded; it applies when the chart has decided about its deletions. */
 export type SourceResponseReceived = {
   type: 'source-response.received';
-  /** What it is about: `VirtualService`. */
+  /** `VirtualService`. */
   kind: string;
   nonce: string;
-  /** Objects of this kind that apply now. */
+  /** Applied objects of this kind. */
   known: number;
-  /** Those of them that the response deletes. */
+  /** Those that the response deletes. */
   removed: number;
-  /** Objects that are rejected; the previous version of each stays. */
+  /** Rejected objects; their previous versions are kept. */
   rejected: number;
 };
 /** xds-source-N/stream → xds-source-N. The stream, or the attempt to open one, ended. */
 export type SourceStreamEnded = {
   type: 'source-stream.ended';
-  /** The gRPC status, `UNAVAILABLE`. */
+  /** gRPC status, `UNAVAILABLE`. */
   code: string;
   reason: string;
-  /** The server asks not to be called before that, in milliseconds; 0: it does not say. */
+  /** Minimum delay that the server requests, in milliseconds; 0 without one. */
   retryAfterMs: number;
-  /** From 0 to 1, drawn by the effect: spreads the retries of several clients. */
+  /** Random, from 0 to 1: spreads the retries of several clients. */
   chance: number;
 };
 

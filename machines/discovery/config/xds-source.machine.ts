@@ -18,30 +18,30 @@ import type {
 export interface XdsSourceInput {
   /** `xds://config.example.com:15010`. */
   address: string;
-  /** Kinds that are requested, each of which the server must send once before the source counts as read. */
+  /** Requested kinds. The source counts as read when the server has sent each of them once. */
   kinds: string[];
   /** `auto`: delta if the server supports it. */
   protocol: XdsProtocol | 'auto';
-  /** How long the start waits for the server if it can go on without; null: for ever. */
+  /** How long the start waits for an optional server; null: without limit. */
   optionalMs: number | null;
-  /** Until paused deletions apply, if the server still sends the same. */
+  /** Time after which paused deletions apply, if the server still sends the same state. */
   pauseMs: number;
 }
 
 interface XdsSourceContext extends Omit<XdsSourceInput, 'protocol'> {
   protocol: XdsProtocol;
-  /** Delta is not known to be supported, and the state of the world is tried if it is not. */
+  /** Delta support is not confirmed, and state of the world is the fallback. */
   mayFallBack: boolean;
   /** Kinds that the server has sent. */
   received: string[];
   /** Objects restored from disk. */
   restored: number;
   paused: PausedKind[];
-  /** The server may have started a moment ago. */
+  /** The server may have just started. */
   isYoung: boolean;
-  /** Kinds that were received on this stream: the first response of a kind may come late, from caches that are not filled yet. */
+  /** Kinds received on this stream: the first response of a kind may come late, from caches that are not filled yet. */
   receivedOnStream: string[];
-  /** Streams that ended without a response since the last one with one. */
+  /** Consecutive streams without a response. */
   failures: number;
   retryAfterMs: number;
   chance: number;
@@ -49,7 +49,7 @@ interface XdsSourceContext extends Omit<XdsSourceInput, 'protocol'> {
   reason: string;
 }
 
-/** What the disk has of an earlier run. */
+/** State on disk of an earlier run. */
 export interface RestoredState {
   /** Objects that apply until the server has sent its own. */
   objects: number;
@@ -57,16 +57,16 @@ export interface RestoredState {
 
 /** Streams younger than this may come from a server that has just started. */
 export const youngStreamMs = 60_000;
-/** Without `optional`, the start waits this long for the server if there is a state on disk. */
+/** Without `optional`, how long the start waits for the server if there is a state on disk. */
 export const restoredStartMs = 10_000;
-/** A server that has not responded to a delta stream by then does not support it. */
+/** A server that has not responded to a delta stream within this time does not support delta. */
 export const firstResponseMs = 5_000;
-/** A kind that the server has not sent by then is also requested by the other versions of its type. */
+/** After this time, a missing kind is also requested by the other versions of its type. */
 export const versionMs = 5_000;
 const maxRetryMs = 30_000;
 const firstRetryMs = 500;
 
-/** Statuses of a server that does not implement the delta protocol; libraries also report it as UNKNOWN or INVALID_ARGUMENT. */
+/** Statuses of servers without the delta protocol; some libraries report UNKNOWN or INVALID_ARGUMENT. */
 const unsupportedCodes: readonly string[] = ['UNIMPLEMENTED', 'UNKNOWN', 'INVALID_ARGUMENT'];
 
 type Received = { event: SourceResponseReceived };
@@ -78,8 +78,8 @@ const responseReceived = [
 ] as const;
 
 /**
- * One source of configuration over xDS: its stream, the objects that an earlier run saved, and when deletions apply. A server that is
- * unreachable, slow or empty after a restart deletes nothing.
+ * One source of configuration over xDS: its stream, the saved objects of an earlier run, and the decision when deletions
+ * apply. A server that is unreachable, slow or empty after a restart deletes nothing.
  */
 export const xdsSourceMachine = setup({
   types: {
@@ -89,9 +89,8 @@ export const xdsSourceMachine = setup({
     children: {} as { restoring: 'restoreState'; stream: 'stream' },
   },
   actors: {
-    /** Reads the objects that an earlier run saved. */
     restoreState: promiseEffect<RestoredState, undefined>('restoreState'),
-    /** Connects, subscribes, decodes responses, and applies them when ordered to. */
+    /** Connects, subscribes, decodes responses, and applies them by order. */
     stream: callbackEffect<XdsSourceOrder, { protocol: XdsProtocol }>('stream'),
   },
   delays: {
@@ -117,7 +116,7 @@ export const xdsSourceMachine = setup({
   },
   actions: {
     recordRestored: assign({ restored: (_, params: RestoredState) => params.objects }),
-    /** Effect: the first reading of the source returns what was received or restored. */
+    /** Effect: the first read of the source returns the received or restored objects. */
     allowReading: () => {},
     useStateOfWorld: assign({ protocol: 'sotw', mayFallBack: false }),
     recordOpened: assign({ reason: '' }),

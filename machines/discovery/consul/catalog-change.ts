@@ -1,34 +1,36 @@
 /**
- * Whether a response of Consul may remove what is served. Consul responds with an empty list and status 200 when an ACL denies access,
- * when a server lost its data, and during a change of the leader (spec/consul.md §4, §5.7).
+ * Whether a response of Consul may remove what is served. Consul responds with an empty list and status 200 if an ACL denies
+ * access, if a server lost its data, and during a change of the leader (spec/consul.md §4, §5.7).
  */
 
-/** What decisions need to know of a catalog. */
+/** Facts about a catalog that decisions need. */
 export interface CatalogReading {
-  /** Nodes of the datacenter. A server that has its data lists itself at least. */
+  /** Nodes of the datacenter. A server with data lists at least itself. */
   nodes: number;
   /** Services of the mesh. */
   services: number;
   instances: number;
-  /** The token may not see all: results were filtered by ACLs, or the default policy is `deny` and there is no token. */
+  /**
+   * The token may not see everything: results were filtered by ACLs, or the default policy is `deny` and there is no token.
+   */
   restricted: boolean;
-  /** Nodes or services that had instances and have none in this reading. */
+  /** Nodes or services that lost all instances in this read. */
   emptied: number;
 }
 
 /**
- * Why the whole catalog is read. After `growth` (more nodes than connections) nothing is wrong with the server or the token, and a large
- * part may go at once; after `accepted` an operator confirmed that everything may go.
+ * Why the whole catalog is read. After `growth` (more nodes than connections), server and token are fine, and a large part may
+ * be removed at once; after `accepted`, an operator confirmed that everything may be removed.
  */
 export type ReadCause = 'start' | 'reconnect' | 'lower index' | 'new credentials' | 'loss' | 'growth' | 'accepted';
 
-/** A catalog of fewer services may lose most of them at once. */
+/** A smaller catalog may lose most of its services at once. */
 const minServicesOfLargeLoss = 4;
 
 /**
- * Why a reading of the whole catalog must not be applied without a confirmation; undefined if it may.
+ * Why the whole catalog must not be applied without a confirmation; `undefined` if it may.
  *
- * @param applied what is served; null if nothing was read yet
+ * @param applied what is served; null before the first read
  */
 export function alarmOf(applied: CatalogReading | null, reading: CatalogReading, cause: ReadCause): string | undefined {
   const { services, instances, restricted } = reading;
@@ -50,8 +52,8 @@ export function alarmOf(applied: CatalogReading | null, reading: CatalogReading,
 }
 
 /**
- * Whether a change that blocking queries returned needs the whole catalog to be read before it is applied: each query sees a part, and
- * what an ACL hides goes part by part.
+ * Whether the whole catalog must be read before a change applies: each blocking query returns a part, and an ACL hides the
+ * catalog part by part.
  */
 export function needsWholeRead(applied: CatalogReading, reading: CatalogReading): boolean {
   return (

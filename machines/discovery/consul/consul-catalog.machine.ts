@@ -41,7 +41,7 @@ const late = {
 type Failure = Pick<RequestFailure, 'failure' | 'draw'>;
 type Actual = { context: ConsulCatalogContext };
 
-/** The failure is recorded and shown; what was applied last is served. */
+/** Records and shows the failure; the last catalog is served. */
 const toWaiting = <Args extends Actual>(failure: (args: Args) => Failure) =>
   ({
     target: '#consul-catalog.backing off',
@@ -62,7 +62,7 @@ const failed = {
 const broken = { description: 'An internal error.', ...toWaiting((args: Actual & Broken) => faultOf(args)) } as const;
 const unanswered = toWaiting(() => late);
 
-/** A reading is served. */
+/** The new catalog is served. */
 const toWatching = {
   target: '#consul-catalog.watching',
   actions: [
@@ -72,8 +72,8 @@ const toWatching = {
 } as const;
 
 /**
- * The catalog of one datacenter: read, then watched by blocking queries. What was applied last is served until something else is applied,
- * however long Consul does not respond. A response that would remove everything, or most of it without evidence, is held back.
+ * The catalog of one datacenter: read, then watched by blocking queries. The last applied catalog is served however long
+ * Consul does not respond. A response that would remove everything, or most of it without evidence, is held back.
  */
 export const consulCatalogMachine = consulCatalogSetup.createMachine({
   id: 'consul-catalog',

@@ -27,11 +27,11 @@ import {
 } from './watch-strategy.ts';
 
 export interface ConsulCatalogInput {
-  /** Empty: that of the agent. */
+  /** Empty: the datacenter of the agent. */
   datacenter: string;
 }
 
-/** A request that brought nothing. `draw`: at random, from 0 to 1. */
+/** A failed request. `draw`: random, from 0 to 1. */
 export type RequestFailure = { outcome: 'failed'; failure: ConsulFailure; draw: number };
 export type SurveyOutcome = { outcome: 'read'; survey: CatalogSurvey } | RequestFailure;
 export type ReadOutcome = { outcome: 'read'; reading: CatalogReading } | RequestFailure;
@@ -43,40 +43,39 @@ export interface WatchOrder {
 }
 
 export interface ReadOrder extends WatchOrder {
-  /** The leader confirms that it is still the leader before it responds. */
+  /** The leader confirms its leadership before it responds. */
   consistent: boolean;
 }
 
 export interface ConsulCatalogContext extends ConsulCatalogInput {
   chosen: ChosenStrategy;
-  /** The choice that was reported last; empty: none. */
+  /** The last reported choice; empty before the first. */
   reportedChoice: string;
-  /** Connections of HTTP/1.1 that may be occupied. */
+  /** Maximum number of HTTP/1.1 connections. */
   maxConnections: number;
-  /** What is served; null: nothing was read yet. */
+  /** Served catalog; null before the first read. */
   applied: CatalogReading | null;
   /** Why the whole catalog is read. */
   cause: ReadCause;
   /** Consecutive failures since the watch was stable, at most {@link maxFailures}. */
   failures: number;
-  /** At random, from 0 to 1: control planes do not return at the same moment. */
+  /** Random, from 0 to 1: spreads the requests of control planes. */
   draw: number;
-  /** `catalog.failed` was reported, `catalog.recovered` was not. */
+  /** `catalog.failed` was reported, but not yet `catalog.recovered`. */
   isReportedFailing: boolean;
-  /** Consecutive consistent reads that repeated the response that is held back. */
+  /** Consecutive consistent reads with the same held response. */
   repetitions: number;
 }
 
-/** Longer delays are not reached. */
+/** Bound of the retry delay. */
 const maxFailures = 7;
 const firstRetryDelayMs = 500;
 const maxRetryDelayMs = 30_000;
 const verifyIntervalMs = 10_000;
 const confirmationMs = 300_000;
-/** A response that would remove everything is applied after it was repeated for five minutes. */
+/** A response that would remove everything applies after five minutes of repetitions. */
 export const minRepetitions = confirmationMs / verifyIntervalMs;
 
-/** The words that the chart of `consul-catalog` is written in: its types, actors, delays, guards and actions. */
 export const consulCatalogSetup = setup({
   types: {
     context: {} as ConsulCatalogContext,
@@ -91,15 +90,14 @@ export const consulCatalogSetup = setup({
     },
   },
   actors: {
-    /** Reports that files of the token or of certificates changed. */
+    /** Reports changed token or certificate files. */
     watchCredentials: callbackEffect<{ type: never }, ConsulCatalogInput>('watchCredentials'),
-    /** Counts nodes and services. */
     surveyCatalog: promiseEffect<SurveyOutcome, ConsulCatalogInput>('surveyCatalog'),
     /** Reads everything from index 0 and keeps it apart until it is applied. */
     readCatalog: promiseEffect<ReadOutcome, ReadOrder>('readCatalog'),
     /**
-     * Runs blocking queries from the indexes of the last reading and reports what they return, each change as part of a reading that is
-     * kept apart until it is applied. It reports its first failure and does nothing more.
+     * Runs blocking queries from the indexes of the last read. Reports each change as part of a catalog that is kept apart
+     * until it is applied. Ends after its first failure.
      */
     watchCatalog: callbackEffect<{ type: never }, WatchOrder>('watchCatalog'),
   },
@@ -107,16 +105,16 @@ export const consulCatalogSetup = setup({
     /** A server without a leader does not respond. The whole catalog of 2,000 services takes half a second. */
     readLimit: 30_000,
     verifyInterval: verifyIntervalMs,
-    /** Only a watch that lasts longer resets the delays. */
+    /** Only a longer watch resets the delays. */
     stableDelay: 10_000,
-    /** Half a second, one, two … half a minute, a quarter less or more. */
+    /** 0.5 s, 1 s, 2 s … 30 s, ±25 %. */
     retryDelay: ({ context: { failures, draw } }) =>
       Math.min(firstRetryDelayMs * 2 ** Math.max(0, failures - 1), maxRetryDelayMs) * (0.75 + draw / 2),
   },
   guards: {
     hasFailed: (_, { outcome }: { outcome: string }) => outcome === 'failed',
     removesTooMuch: ({ context }, outcome: ReadOutcome) => alarmIn(context, outcome) !== undefined,
-    /** Not repeated often enough, or by a token that may not see everything. */
+    /** Not repeated often enough, or read with a token that may not see everything. */
     isUnconfirmed: ({ context }, outcome: ReadOutcome) =>
       alarmIn(context, outcome) !== undefined && (isRestricted(outcome) || context.repetitions + 1 < minRepetitions),
     needsFullRead: ({ context }, { reading }: CatalogChanged) =>
@@ -140,7 +138,7 @@ export const consulCatalogSetup = setup({
       repetitions: ({ context }, outcome: ReadOutcome) => (isRestricted(outcome) ? 0 : context.repetitions + 1),
     }),
     resetRepetitions: assign({ repetitions: 0 }),
-    /** A reading is served from now on: records it, and reports what is new about it. */
+    /** Records the served catalog, and reports what is new. */
     recordApplied: enqueueActions(({ context, enqueue }, { reading }: { reading: CatalogReading }) => {
       const { datacenter, applied, chosen, reportedChoice, isReportedFailing } = context;
       const choice = JSON.stringify(chosen);
@@ -157,9 +155,9 @@ export const consulCatalogSetup = setup({
         enqueue.sendParent({ type: 'catalog.recovered', datacenter } satisfies CatalogRecovered);
       }
     }),
-    /** Effect: what was read last is served from now on, and nothing is wrong. */
+    /** Effect: serves the last read, and clears errors. */
     applyCatalog: (_, _params: { datacenter: string }) => {},
-    /** Effect: connections are closed; new ones use the new credentials. */
+    /** Effect: closes connections, so that new ones use the new credentials. */
     reconnect: (_, _params: { datacenter: string }) => {},
     /** Effect: `/ready`, `/debug` and the metrics show that the response is held back. */
     publishHeld: (_, _params: { datacenter: string; reason: string }) => {},
@@ -201,7 +199,7 @@ export function alarmIn({ applied, cause }: ConsulCatalogContext, outcome: ReadO
   return outcome.outcome === 'read' ? alarmOf(applied, outcome.reading, cause) : undefined;
 }
 
-/** What a token may not see is no evidence that it does not exist. */
+/** Missing permissions are no evidence that services do not exist. */
 function isRestricted(outcome: ReadOutcome): boolean {
   return outcome.outcome === 'read' && outcome.reading.restricted;
 }

@@ -1,11 +1,11 @@
-/** Events of Consul's charts, in the order of the sequence diagrams. */
+/** Events of the charts of Consul, in the order of the sequence diagrams. */
 import type { CatalogueRow } from '../../catalogue-row.ts';
 import type { CatalogReading } from './catalog-change.ts';
 import type { WatchStrategy } from './watch-strategy.ts';
 
-/** Why a request to Consul brought nothing. */
+/** Failure of a request to Consul. */
 export type ConsulFailure = {
-  /** For people. */
+  /** For the log. */
   reason: string;
   /** HTTP status; 0 without a response. */
   status: number;

@@ -4,22 +4,21 @@ import { consulTimeline } from '../timeline.ts';
 import { consulCatalogMachine } from './consul-catalog.machine.ts';
 import type { CatalogAccept, CatalogReport, DatacentersListed } from './consul-protocol.ts';
 
-/** A datacenter whose catalog is read. */
 interface FollowedDatacenter {
   datacenter: string;
-  /** Of its actor. */
+  /** Name of its actor. */
   name: `consul-catalog-${number}`;
 }
 
 interface ConsulContext {
   datacenters: FollowedDatacenter[];
-  /** How many actors there were, for the name of the next. */
+  /** Number of actors started, for the name of the next. */
   started: number;
-  /** Why the list of datacenters no longer changes; empty: it does. */
+  /** Why the list of datacenters no longer changes; empty while it does. */
   trouble: string;
 }
 
-/** Datacenters of Consul, each with a catalog of its own: one that does not respond affects no other. */
+/** Datacenters of Consul. Each has a catalog, so that one that does not respond affects no other. */
 export const consulMachine = setup({
   types: {
     context: {} as ConsulContext,
@@ -27,12 +26,12 @@ export const consulMachine = setup({
     children: {} as { datacenters: 'listDatacenters' } & Record<`consul-catalog-${number}`, 'consulCatalog'>,
   },
   actors: {
-    /** Reports which datacenters are read, at once and whenever they change. */
+    /** Lists the datacenters, at once and after each change. */
     listDatacenters: callbackEffect<{ type: never }, undefined>('listDatacenters'),
     consulCatalog: consulCatalogMachine,
   },
   actions: {
-    /** New datacenters get a catalog each; catalogs of removed ones are stopped. */
+    /** Starts a catalog for each new datacenter, and stops those of removed ones. */
     reconcileDatacenters: enqueueActions(({ context, enqueue }, { datacenters: listed }: DatacentersListed) => {
       let { started } = context;
       const known = new Map(context.datacenters.map((one) => [one.datacenter, one]));
@@ -46,7 +45,7 @@ export const consulMachine = setup({
       for (const one of context.datacenters) if (!datacenters.includes(one)) enqueue.stopChild(one.name);
       enqueue.assign({ datacenters, started });
     }),
-    /** Effect: each datacenter is offered as a registry; of any other nothing remains. */
+    /** Effect: offers each datacenter as a registry, and removes all others. */
     publishDatacenters: (_, _params: { datacenters: string[] }) => {},
     forwardAccept: enqueueActions(({ context, enqueue }, order: CatalogAccept) => {
       const found = context.datacenters.find(({ datacenter }) => datacenter === order.datacenter);

@@ -26,17 +26,19 @@ export interface ChosenStrategy {
   connections: number;
 }
 
-/** Of HTTP/1.1, one for each query. An agent allows 200 connections for each address, and other programs of the host need some. */
+/**
+ * HTTP/1.1 needs one for each query. An agent allows 200 connections per address, and other programs of the host need some.
+ */
 export const maxConsulConnections = 150;
-/** A 429 never lowers the number of connections below this one: the coarse strategy needs it. */
+/** A 429 does not lower the number of connections below this, which the coarse strategy needs. */
 export const minConsulConnections = 8;
-/** Streams that one HTTP/2 connection of an agent carries. */
+/** Streams of one HTTP/2 connection of an agent. */
 const streamsPerConnection = 250;
-/** Of HTTP/2. Each carries {@link streamsPerConnection} queries. */
+/** HTTP/2: each carries {@link streamsPerConnection} queries. */
 const maxHttp2Connections = 8;
-/** Queries of the `nodes` strategy beside those of nodes: the list of nodes, and checks. */
+/** Queries of the `nodes` strategy in addition to those of nodes: the list of nodes, and checks. */
 const nodeLists = 2;
-/** Queries of the `services` strategy beside those of services: the list of services. */
+/** Queries of the `services` strategy in addition to those of services: the list of services. */
 const serviceLists = 1;
 const coarseQueries = 3;
 
@@ -46,7 +48,7 @@ export function chooseStrategy(survey: CatalogSurvey, maxConnections: number): C
   const byNode = { strategy: 'nodes', queries: nodes + nodeLists } as const;
   const byService = { strategy: 'services', queries: services + serviceLists } as const;
   const coarse = { strategy: 'coarse', queries: coarseQueries } as const;
-  // By service exactly the changed services are read again; by node the fewest connections of HTTP/1.1 are occupied.
+  // By service, only the changed services are read again; by node, the fewest HTTP/1.1 connections are used.
   const preferred =
     transport === 'HTTP/2'
       ? [byService, byNode]
@@ -68,7 +70,7 @@ export function isOutgrown(
   return connectionsOf(transport, queries) > limitOf(transport, maxConnections);
 }
 
-/** After a 429: half of what was occupied. */
+/** After a 429: half of the used connections. */
 export function fewerConnections(occupied: number, maxConnections: number): number {
   return Math.max(minConsulConnections, Math.floor(Math.min(occupied || maxConnections, maxConnections) / 2));
 }

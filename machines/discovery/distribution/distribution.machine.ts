@@ -3,34 +3,34 @@ import { callbackEffect, promiseEffect } from '../../effect.ts';
 import type { DistributionStirred } from '../protocol.ts';
 import { noLane } from '../timeline.ts';
 
-/** What a look found. */
+/** Result of a computation. */
 export interface DistributionLook {
-  /** Objects that are not in all proxies that they concern, or that Envoy rejects something of. */
+  /** Objects that are not in all proxies that they concern, or that Envoy rejects partly. */
   unfinished: number;
   tookMs: number;
 }
 
 interface DistributionContext {
-  /** Something happened while it was looked. */
+  /** A change happened during the computation. */
   again: boolean;
-  /** Looks one after the other before which nothing had happened. */
+  /** Consecutive computations without a change before them. */
   quietLooks: number;
   tookMs: number;
 }
 
-/** Rejections of one mistake come from many proxies within moments. */
+/** Many proxies reject the same error at about the same time. */
 const gatherMs = 100;
 const shortestRestMs = 500;
 const longestRestMs = 5_000;
-/** Within which a rejection must be seen, however long a look takes. */
+/** Maximum delay until a rejection is seen, however long a computation takes. */
 const longestGatherMs = 1_000;
-/** A rest is so many times as long as the look before it, so that looking costs a twentieth of a processor. */
+/** A pause is this many times as long as the computation before it, which therefore uses at most 5 % of a processor. */
 const restsForLook = 20;
 const gathersForLook = 5;
 
 /**
- * When it is looked how far proxies are with the objects of a cluster: soon when something has happened, and again and again, more and
- * more rarely, while objects are not in all of them. What is to be written then the effect has.
+ * Decides when to compute the delivery of a cluster's objects: soon after a change, and at increasing intervals while some
+ * proxies lack objects. The effect writes the resulting statuses.
  */
 export const distributionMachine = setup({
   types: {
@@ -39,9 +39,9 @@ export const distributionMachine = setup({
     children: {} as { facts: 'watchFacts'; looking: 'look' },
   },
   actors: {
-    /** Tells that something has happened, once before each look. */
+    /** Reports a change, at most once before each computation. */
     watchFacts: callbackEffect<{ type: never }, undefined>('watchFacts'),
-    /** Looks how far everything is, and says of which objects the status should be another. */
+    /** Computes the delivery of all objects, and the objects whose status must change. */
     look: promiseEffect<DistributionLook, undefined>('look'),
   },
   delays: {

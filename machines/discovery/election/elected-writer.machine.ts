@@ -8,31 +8,31 @@ export type ElectedWriterInput = { lease: LeaseName };
 
 export type WriteRun = {
   lease: LeaseName;
-  /** What could not be written before as well. */
+  /** Includes writes that failed before. */
   retry: boolean;
-  /** All that is known: another may have written since. */
+  /** Includes all known objects: another replica may have written since. */
   anew: boolean;
 };
 
 export type WriteOutcome = { written: number; failed: number; reason: string };
 
 interface ElectedWriterContext extends ElectedWriterInput {
-  /** All that is known is still to be gone through once. */
+  /** All known objects still need to be compared once. */
   isNew: boolean;
-  /** Runs with a failure, one after the other. */
+  /** Consecutive runs with a failure. */
   failures: number;
-  /** Something became due during a run. */
+  /** A write became due during a run. */
   isDue: boolean;
-  /** What failed has rested. */
+  /** The retry of failed writes is due. */
   isRested: boolean;
 }
 
-/** What belongs together comes together: a write of an object and of the next one, made of one change. */
+/** Related writes, such as those of objects of one change, are done together. */
 const coalescingMs = 20;
 
 /**
- * What one replica of many writes in one term: all that it knows once, as nothing tells it what the one before has left, then what becomes
- * due. What failed is tried again after a rest, and holds up nothing else. It is stopped at the end of the term.
+ * The writes of one replica during one term: first all known objects, because the writes of the previous leader are unknown,
+ * then what becomes due. Failed writes are retried after a delay and delay no others. Stopped at the end of the term.
  */
 export const electedWriterMachine = setup({
   types: {
@@ -42,7 +42,7 @@ export const electedWriterMachine = setup({
     children: {} as { due: 'watchDuty'; writing: 'writeDuty' },
   },
   actors: {
-    /** Tells whenever something becomes due. */
+    /** Reports that a write is due. */
     watchDuty: callbackEffect<{ type: never }, ElectedWriterInput>('watchDuty'),
     /** Writes what is due, each object once. Each write has a limit. */
     writeDuty: promiseEffect<WriteOutcome, WriteRun>('writeDuty'),

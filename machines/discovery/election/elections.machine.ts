@@ -12,21 +12,21 @@ import type {
 } from './leader-protocol.ts';
 
 export type ElectionsInput = {
-  /** Of each duty its Lease and its times. */
+  /** Lease and times of each duty. */
   leaders: Omit<LeaderInput, 'number'>[];
-  /** The Lease of this replica's presence, one of the above. */
+  /** The Lease of this replica's presence, one of `leaders`. */
   presence: LeaseName;
 };
 
-/** Milliseconds that a start waits for the Lease of this replica's presence. */
+/** How long the start waits for the Lease of this replica, in milliseconds. */
 const maxAnnounceMs = 5_000;
 
 interface ElectionsContext extends ElectionsInput {
-  /** Leases for which somebody still stands or leads. */
+  /** Leases of running leaders and candidates. */
   held: string[];
 }
 
-/** All duties that one replica of many has for a cluster: each has an election of its own (leader.machine.ts). */
+/** All duties of a replica for a cluster; each has an election (leader.machine.ts). */
 export const electionsMachine = setup({
   types: {
     context: {} as ElectionsContext,

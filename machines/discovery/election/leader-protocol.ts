@@ -1,10 +1,10 @@
 /**
- * Every event between the charts that decide which replica writes, and when, and their effects. Each duty has a Lease, and whoever holds it
- * writes (spec/kubernetes.md §2).
+ * Every event between the charts of elections and their effects. Each duty has a Lease, and its holder writes
+ * (spec/kubernetes.md §2).
  */
 import type { CatalogueRow } from '../../catalogue-row.ts';
 
-/** Of a duty: the name of its Lease. */
+/** Name of the Lease of a duty. */
 export type LeaseName = string;
 
 // ---- discovery ↔ elections

@@ -14,9 +14,10 @@ import {
 export type { LeaderInput, LeaseAnswer, LeaseOrder, LeaseSighting, LeaseTimes, ReadMoment } from './leader.setup.ts';
 
 /**
- * Whether this replica has one duty, by the word of a Lease (spec/kubernetes.md §2). Who has it is told by the API server; when its time is
- * over, everybody finds out by a clock of his own: the holder from before its last renewal was sent, the others from when they saw it, which
- * is later, and for longer. Whoever claims names the version that it saw, so of several one is taken. Who lost stands again.
+ * Leader election for one duty by a Lease (spec/kubernetes.md §2). The API server names the holder. Expiry is measured by
+ * local clocks: by the holder from before it sent the last renewal, by others from when they saw it, which is later and lasts
+ * longer. A claim is conditional on the version that was read, so only one of several succeeds. A leader that loses the Lease
+ * becomes a candidate again.
  */
 export const leaderMachine = leaderSetup.createMachine({
   id: 'leader',

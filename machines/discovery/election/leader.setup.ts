@@ -14,13 +14,15 @@ import type {
 
 /** In milliseconds. */
 export type LeaseTimes = {
-  /** Others wait for so long, by their own clocks, after the holder's last word. */
+  /** How long others wait after the last renewal that they saw. */
   leaseMs: number;
-  /** The holder writes for so long after its last renewal was sent: less than the above, by as much as clocks may run apart. */
+  /**
+   * How long the holder writes after it sent the last renewal: shorter than `leaseMs` by the tolerated difference of clocks.
+   */
   termMs: number;
-  /** Between two renewals; others look a little more rarely. */
+  /** Between two renewals; candidates read slightly less often. */
   retryMs: number;
-  /** Until the API server has answered. */
+  /** Limit of a request to the API server. */
   answerMs: number;
 };
 
@@ -31,21 +33,21 @@ export type LeaderInput = {
   times: LeaseTimes;
 };
 
-/** Two clocks of one process, in milliseconds of any beginning. */
+/** Two clocks of one process, in milliseconds since any time. */
 export type ReadMoment = { monotonicMs: number; wallMs: number };
 
-/** What was read of a Lease. `draw`: at random, from 0 to 1. */
+/** A Lease as read. `draw`: random, from 0 to 1. */
 export type LeaseSighting =
   | { outcome: 'absent'; draw: number }
   | {
       outcome: 'seen';
       version: ResourceVersion;
-      /** All that its holder writes in it; where it is another text, the holder lives. */
+      /** All fields that the holder writes: a change means that the holder is alive. */
       record: string;
       holder: 'nobody' | 'this one' | 'another';
-      /** For people. */
+      /** For the log. */
       identity: string;
-      /** For how long its holder has it after each word. */
+      /** How long the holder keeps it after each renewal. */
       leaseMs: number;
       draw: number;
     }
@@ -54,38 +56,37 @@ export type LeaseSighting =
 export type LeaseOrder = {
   lease: LeaseName;
   deed: 'claim' | 'renew' | 'release';
-  /** That the Lease was seen at; empty: there was none. */
+  /** Version of the Lease when it was read; empty if there was none. */
   version: ResourceVersion;
 };
 
-/** What became of it. */
 export type LeaseAnswer =
-  /** `sent`: before anything went out; `tookMs`: until now, as the clock says that says more. */
+  /** `sent`: before the request was sent. `tookMs`: duration until now, by the clock with the larger value. */
   | { outcome: 'taken'; version: ResourceVersion; sent: ReadMoment; tookMs: number; draw: number }
-  /** Somebody has written since. */
+  /** The Lease was changed since. */
   | { outcome: 'conflict'; draw: number }
-  /** Not sent: the holder's time is not over by the clock that says less. */
+  /** Not sent: the Lease has not expired by the clock with the smaller value. */
   | { outcome: 'early'; leftMs: number; draw: number }
   | { outcome: 'failed'; reason: string; retryAfterMs: number; draw: number };
 
 interface LeaderContext extends LeaderInput {
-  /** Of the Lease when it was seen or written last; empty: there is none. */
+  /** Last known version of the Lease; empty if there is none. */
   version: ResourceVersion;
   record: string;
-  /** Who has it, for people; empty: nobody, or it is not known. */
+  /** Holder, for the log; empty if there is none or it is unknown. */
   holder: string;
-  /** Until it may be claimed, from when its record was seen to change. */
+  /** Time until it may be claimed, from the last seen change. */
   holdsMs: number;
-  /** That time is over. */
+  /** That time has passed. */
   isExpired: boolean;
-  /** Of the last renewal that was taken: from before it was sent until its answer. */
+  /** Duration of the last successful renewal request. */
   tookMs: number;
-  /** The server wants no request sooner. */
+  /** Minimum delay requested by the server. */
   retryAfterMs: number;
   draw: number;
 }
 
-/** Why the Lease could not be had, of an outcome that says so. */
+/** A failed outcome. */
 interface Failure {
   outcome: string;
   reason?: string;
@@ -93,12 +94,11 @@ interface Failure {
   draw?: number;
 }
 
-/** That the effect's own limit comes first. */
+/** The limit of the effect comes first. */
 const graceMs = 500;
-/** Until what is held is given back: less than what a program has for its end. */
+/** Limit for giving back the Lease: less than the limit of a shutdown. */
 const resignMs = 3_000;
 
-/** The words that the chart of `leader` is written in. */
 export const leaderSetup = setup({
   types: {
     context: {} as LeaderContext,
@@ -111,11 +111,10 @@ export const leaderSetup = setup({
     } & Record<`elected-writer-${number}`, 'electedWriter'>,
   },
   actors: {
-    /** Reads the Lease, within the time that an answer has. */
     readLease: promiseEffect<LeaseSighting, { lease: LeaseName }>('readLease'),
-    /** Writes the Lease over the version that was seen, within the time that an answer has. */
+    /** Writes the Lease on the condition that its version is unchanged. */
     writeLease: promiseEffect<LeaseAnswer, LeaseOrder>('writeLease'),
-    /** Ends once no write of the term is under way. */
+    /** Resolves when no write of the term is running. */
     finishWrites: promiseEffect<undefined, { lease: LeaseName }>('finishWrites'),
     electedWriter: electedWriterMachine,
   },
@@ -125,7 +124,7 @@ export const leaderSetup = setup({
     readInterval: ({ context: { times, draw } }) => spread(times.retryMs, draw),
     leaseTime: ({ context }) => context.holdsMs,
     renewInterval: ({ context: { times, tookMs } }) => Math.max(0, times.retryMs - tookMs),
-    /** There are several tries in a term. */
+    /** A term allows several attempts. */
     renewRetry: ({ context: { times, retryAfterMs } }) => Math.max(times.retryMs / 4, retryAfterMs),
     termTime: ({ context: { times, tookMs } }) => Math.max(0, times.termMs - tookMs),
     resignLimit: resignMs,
@@ -135,28 +134,28 @@ export const leaderSetup = setup({
     isConflict: (_, { answer }: { answer: LeaseAnswer }) => answer.outcome === 'conflict',
     isEarly: (_, { answer }: { answer: LeaseAnswer }) => answer.outcome === 'early',
     isAccepted: (_, { answer }: { answer: LeaseAnswer }) => answer.outcome === 'taken',
-    /** An answer that came late says nothing of now: whoever was stopped may have been taken over from. */
+    /** A late response proves nothing: another replica may lead by now. */
     isAcceptedInTerm: ({ context: { times } }, { answer }: { answer: LeaseAnswer }) =>
       answer.outcome === 'taken' && answer.tookMs < times.termMs,
     isHeldHere: (_, { sighting }: { sighting: LeaseSighting }) =>
       sighting.outcome === 'seen' && sighting.holder === 'this one',
-    /** Nobody has it, or this process: it was given back, or what was claimed was not answered. */
+    /** No replica or this process holds it: it was released, or the response to a claim was lost. */
     isFree: (_, { sighting }: { sighting: LeaseSighting }) =>
       sighting.outcome === 'absent' || (sighting.outcome === 'seen' && sighting.holder !== 'another'),
-    /** Its holder has said nothing since it was seen first. */
+    /** The holder has not renewed it since it was first read. */
     isUnchanged: ({ context }, { sighting }: { sighting: LeaseSighting }) =>
       sighting.outcome === 'seen' && sighting.record === context.record,
     isUnchangedAndExpired: ({ context }, { sighting }: { sighting: LeaseSighting }) =>
       sighting.outcome === 'seen' && sighting.record === context.record && context.isExpired,
   },
   actions: {
-    /** Another's, which has it from now on for as long as it says. */
+    /** Another replica holds it from now on, for its lease time. */
     recordHolder: assign((_, { sighting }: { sighting: LeaseSighting }) => {
       if (sighting.outcome !== 'seen') return {};
       const { version, record, identity, leaseMs, draw } = sighting;
       return { version, record, holder: identity, holdsMs: leaseMs, isExpired: false, draw };
     }),
-    /** Somebody wrote what is no word of its holder, or nobody wrote. */
+    /** The Lease was not renewed by its holder. */
     recordVersion: assign((_, { sighting }: { sighting: LeaseSighting }) =>
       sighting.outcome === 'seen'
         ? { version: sighting.version, draw: sighting.draw }
@@ -186,11 +185,11 @@ export const leaderSetup = setup({
     stopWriter: enqueueActions(({ context: { number }, enqueue }) => {
       enqueue.stopChild(`elected-writer-${number}`);
     }),
-    /** Effect: writes begin from now on, and until the end of the term, which began when the claim was sent. */
+    /** Effect: allows writes until the end of the term, which began when the claim was sent. */
     startTerm: (_, _params: { lease: LeaseName; sent: ReadMoment; termMs: number }) => {},
-    /** Effect: the term is longer. */
+    /** Effect: extends the term. */
     extendTerm: (_, _params: { lease: LeaseName; sent: ReadMoment; termMs: number }) => {},
-    /** Effect: no write begins any more. `giveUp`: nobody waits for those that are under way. */
+    /** Effect: allows no new writes. `giveUp`: does not wait for running ones. */
     endTerm: (_, _params: { lease: LeaseName; giveUp: boolean }) => {},
     reportElected: sendParent(({ context: { lease } }): LeaderElected => ({ type: 'leader.elected', lease })),
     reportLost: sendParent(
@@ -207,7 +206,7 @@ export const leaderSetup = setup({
   },
 });
 
-/** As client-go: from once to somewhat more than twice, so that many do not come at once. */
+/** As client-go: a factor of 1 to 2.2, so that candidates do not send at once. */
 function spread(ms: number, draw: number): number {
   return ms * (1 + 1.2 * draw);
 }
@@ -218,14 +217,13 @@ type Answered = { event: { output: LeaseAnswer } };
 export const sighting = ({ event }: Sighted) => ({ sighting: event.output });
 export const answer = ({ event }: Answered) => ({ answer: event.output });
 
-/** Of an answer that the Lease was taken, as a term. */
 export function termOf({ context, event }: Answered & { context: LeaderInput }) {
   const { lease, times } = context;
   const sent = event.output.outcome === 'taken' ? event.output.sent : { monotonicMs: 0, wallMs: 0 };
   return { lease, termMs: times.termMs, sent };
 }
 
-/** It could not be had: that is told, and tried again after a rest. */
+/** The request failed: report and retry. */
 const inVain = <Params>(params: Params) =>
   [
     { type: 'recordFailure', params },
@@ -233,7 +231,7 @@ const inVain = <Params>(params: Params) =>
   ] as const;
 const hasFailed = ({ event }: { event: { output: Failure } }): Failure => event.output;
 
-/** @param resting where it rests */
+/** @param resting state of the retry delay */
 export function orRest<const Resting extends string>(resting: Resting) {
   return {
     failed: {
@@ -268,7 +266,7 @@ export function writeLease<const Deed extends LeaseOrder['deed']>(deed: Deed) {
   } as const;
 }
 
-/** Nothing begins from here on; it stands again. */
+/** Stops writing; the replica becomes a candidate again. */
 export function lost(reason: string) {
   type Lease = { context: { lease: LeaseName } };
   return {

@@ -1,42 +1,42 @@
 /**
- * Which key sets may be fetched now. Namespaces have their turns one after the other, and each may have a few fetches at a time: a
- * tenant whose issuers are many, or do not respond, delays the keys of its own objects only.
+ * Decides which key sets may be fetched. Namespaces take turns, and each may run a few fetches at a time: a tenant with many
+ * or unresponsive issuers delays only its own keys.
  */
 
-/** Fetches at a time. Each may occupy a thread of the resolver, of which Node has four, until its name is resolved. */
+/** Each fetch may occupy one of the four resolver threads of Node until its name is resolved. */
 export const maxFetches = 8;
 export const maxFetchesOfNamespace = 2;
 
 export interface WaitingFetch {
-  /** Of the actor that waits. */
+  /** Name of the actor that waits. */
   readonly name: string;
-  /** Of the objects that name the issuer: the first turn of any of them counts. */
+  /** Namespaces of the objects that name the issuer: the first free slot of any of them is used. */
   readonly namespaces: readonly string[];
 }
 
 export interface RunningFetch {
   readonly name: string;
-  /** Whose turn it was. */
+  /** Namespace whose slot is used. */
   readonly namespace: string;
 }
 
 export interface FetchQueue {
-  /** In the order of arrival. */
+  /** In order of arrival. */
   readonly waiting: readonly WaitingFetch[];
   readonly running: readonly RunningFetch[];
-  /** Namespaces in the order of their turns, the most recent last. A namespace without a turn yet comes first. */
+  /** Namespaces by their last turn, the most recent last. A namespace without a turn comes first. */
   readonly turns: readonly string[];
 }
 
 export const emptyQueue: FetchQueue = { waiting: [], running: [], turns: [] };
 
-/** Adds fetches; one that waits or runs already stays where it is. */
+/** Adds fetches that are neither waiting nor running. */
 export function enqueueFetches(queue: FetchQueue, fetches: readonly WaitingFetch[]): FetchQueue {
   const isKnown = knownIn(queue, fetches.length);
   return { ...queue, waiting: [...queue.waiting, ...fetches.filter(({ name }) => !isKnown(name))] };
 }
 
-/** A thousand fetches may wait, and be asked for one by one: those few are looked for as they are. */
+/** For a few names a linear search is cheaper than a set: a thousand fetches may wait and be added one by one. */
 function knownIn({ waiting, running }: FetchQueue, count: number): (name: string) => boolean {
   if (count <= 4) {
     return (wanted) => waiting.some(({ name }) => name === wanted) || running.some(({ name }) => name === wanted);
@@ -45,13 +45,13 @@ function knownIn({ waiting, running }: FetchQueue, count: number): (name: string
   return (wanted) => known.has(wanted);
 }
 
-/** Removes fetches that ended, or whose actors were stopped. */
+/** Removes fetches that ended or whose actors were stopped. */
 export function removeFetches(queue: FetchQueue, names: ReadonlySet<string>): FetchQueue {
   const stays = ({ name }: { readonly name: string }): boolean => !names.has(name);
   return { ...queue, waiting: queue.waiting.filter(stays), running: queue.running.filter(stays) };
 }
 
-/** Starts as many fetches as there are slots. @returns the queue after that, and the names of those that start */
+/** Fills free slots. @returns the new queue, and the names of the started fetches */
 export function grantFetches(queue: FetchQueue): { readonly queue: FetchQueue; readonly granted: readonly string[] } {
   const granted: string[] = [];
   let current = queue;
@@ -64,14 +64,14 @@ export function grantFetches(queue: FetchQueue): { readonly queue: FetchQueue; r
       turns: [...current.turns.filter((one) => one !== namespace), namespace],
     };
   }
-  // A namespace that has nothing left is forgotten: names of namespaces come and go.
+  // Drops namespaces without fetches, since names of namespaces come and go.
   const { running, waiting } = current;
   const isPresent = (one: string): boolean =>
     running.some(({ namespace }) => namespace === one) || waiting.some(({ namespaces }) => namespaces.includes(one));
   return { queue: { ...current, turns: current.turns.filter(isPresent) }, granted };
 }
 
-/** The oldest fetch of the namespace that has waited longest for a turn, among those that have a slot left. */
+/** The oldest fetch of the namespace with the least recent turn, among those with a free slot. */
 function nextOf({ waiting, running, turns }: FetchQueue): RunningFetch | undefined {
   if (running.length >= maxFetches) return undefined;
   const lastTurn = new Map(turns.map((namespace, index) => [namespace, index]));

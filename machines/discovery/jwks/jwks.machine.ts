@@ -26,30 +26,29 @@ import { keySetMachine } from './key-set.machine.ts';
 import { selectStarts, startPauseMs } from './key-set-starts.ts';
 
 export interface JwksInput {
-  /** From an issuer's answer to the next question (PILOT_JWT_PUB_KEY_REFRESH_INTERVAL). */
+  /** From a success to the next fetch (PILOT_JWT_PUB_KEY_REFRESH_INTERVAL). */
   refreshMs: number;
-  /** Longest time that objects wait for the first answer of their issuers. */
+  /** How long objects wait for the first response of their issuers. */
   firstKeysTimeoutMs: number;
 }
 
-/** A key set that RequestAuthentications ask for. */
+/** A key set that RequestAuthentications use. */
 export interface KeySource {
   source: string;
-  /** Longest time for an answer. */
+  /** Limit of a request. */
   timeoutMs: number;
-  /** The objects that ask for it. */
+  /** The objects that use it. */
   users: ConfigKeyText[];
 }
 
 type KeySetName = `key-set-${number}`;
 
-/** One that is being kept up to date. */
 interface KnownSource extends KeySource {
-  /** Of its actor. */
+  /** Name of its actor. */
   name: KeySetName;
   /**
-   * What became of the first question. While it is `awaited` the objects that ask for it are held back; `late`: no longer,
-   * although the issuer has neither answered nor failed.
+   * State of the first fetch. `awaited`: objects that use the key set are held. `late`: they are no longer held, although the
+   * issuer has neither responded nor failed.
    */
   firstAnswer: 'awaited' | 'late' | 'settled';
   isStarted: boolean;
@@ -57,20 +56,20 @@ interface KnownSource extends KeySource {
 
 interface JwksContext extends JwksInput {
   sources: KnownSource[];
-  /** Objects that changed, and that nobody has looked at. */
+  /** Changed objects that were not listed yet. */
   changed: ConfigKeyText[];
-  /** Objects that proxies are to be brought up to date with, once no first answer is awaited for them. */
+  /** Objects to push when no first response is pending for them. */
   due: ConfigKeyText[];
-  /** Fetches that wait for a slot, and those that have one. */
+  /** Fetches that wait for a slot, and running ones. */
   queue: FetchQueue;
-  /** How many actors there were, for the name of the next. */
+  /** Number of actors started, for the name of the next. */
   started: number;
 }
 
 /**
- * Has the keys of issuers that RequestAuthentications name by an address (spec/discovery.md §8.10). An object that is new
- * or changed goes to the proxies when its own issuers have answered, so that tokens are not refused for want of keys that
- * are on their way. It does not wait for ever, nor for the issuers of other objects.
+ * Keys of the issuers that RequestAuthentications name by address (spec/discovery.md §8.10). A new or changed object is pushed
+ * when its issuers have responded or exceeded the limit, so that tokens are not rejected for lack of keys. It does not wait
+ * for issuers of other objects.
  */
 export const jwksMachine = setup({
   types: {
@@ -87,7 +86,7 @@ export const jwksMachine = setup({
     children: {} as { sources: 'findKeySources' } & Record<KeySetName, 'keySet'>,
   },
   actors: {
-    /** Says which key sets the objects in force ask for; those that nobody asks for are forgotten. */
+    /** Lists the key sets that the current objects use, and drops unused ones. */
     findKeySources: promiseEffect<KeySource[], undefined>('findKeySources'),
     keySet: keySetMachine,
   },
@@ -109,7 +108,7 @@ export const jwksMachine = setup({
           : context.changed,
     }),
     claimChanges: assign({ due: ({ context }) => union(context.due, context.changed), changed: [] }),
-    /** Replaces the known sources with those found. Stops the actors of sources that are gone. */
+    /** Replaces the list of key sets, and stops actors of removed ones. */
     reconcileKeySets: enqueueActions(({ context, enqueue }, { found }: { found: KeySource[] }) => {
       let { started } = context;
       const known = new Map(context.sources.map((one) => [idOf(one), one]));
@@ -124,7 +123,7 @@ export const jwksMachine = setup({
       const queue = removeFetches(context.queue, new Set(gone.map(({ name }) => name)));
       enqueue.assign({ sources, started, queue });
     }),
-    /** Starts actors of the next sources, and queues their fetches. */
+    /** Starts the actors of the next batch, and queues their fetches. */
     startBatch: enqueueActions(({ context, enqueue }) => {
       const starting = new Set(selectStarts(context.sources));
       const { refreshMs, firstKeysTimeoutMs } = context;
@@ -132,7 +131,7 @@ export const jwksMachine = setup({
         enqueue.spawnChild('keySet', { id: name, input: { source, timeoutMs, refreshMs, firstKeysTimeoutMs } });
       enqueue.assign({
         sources: context.sources.map((one) => (starting.has(one) ? { ...one, isStarted: true } : one)),
-        // A new actor is queued with its start: an event of each would be a step of its own.
+        // Queued together with the start: an event for each would be a separate step.
         queue: enqueueFetches(context.queue, [...starting].map(fetchOf)),
       });
     }),
@@ -150,7 +149,7 @@ export const jwksMachine = setup({
       enqueue.assign({ queue });
       for (const name of granted) enqueue.sendTo(name as KeySetName, { type: 'key-fetch.granted' });
     }),
-    /** Who has asked for it is brought up to date, if its keys are others than before. */
+    /** Pushes the objects that use the key set if its keys changed. */
     recordResponse: assign(({ context, event }) => {
       if (event.type !== 'key-set.fetched' && event.type !== 'key-set.failed') return {};
       const of = context.sources.find(({ source }) => source === event.source);
@@ -160,7 +159,7 @@ export const jwksMachine = setup({
         due: event.type === 'key-set.fetched' ? union(context.due, of.users) : context.due,
       };
     }),
-    /** Objects that change later do not wait for it either. */
+    /** Later objects do not wait for it either. */
     recordLate: assign(({ context, event }) => {
       if (event.type !== 'key-set.late') return {};
       const isLate = (one: KnownSource): boolean => one.source === event.source && isAwaited(one);
@@ -262,7 +261,7 @@ export const jwksMachine = setup({
   },
 });
 
-/** The state in which the actors of new sources start, a few at a time. */
+/** Starts the actors of new key sets in batches. */
 function startingTo<Target extends string>(target: Target) {
   return {
     description: 'Actors of new key sets start in batches, so that they do not block the program.',
@@ -273,7 +272,7 @@ function startingTo<Target extends string>(target: Target) {
   } as const;
 }
 
-/** Of those that are found each source is there once; with another time limit it is asked by another actor. */
+/** Each source is listed once; a changed limit requires another actor. */
 function idOf({ source, timeoutMs }: KeySource): string {
   return `${source} ${timeoutMs}`;
 }
@@ -287,9 +286,9 @@ function isAwaited({ firstAnswer }: KnownSource): boolean {
   return firstAnswer === 'awaited';
 }
 
-/** The objects that are due and whose issuers have answered, or are late. */
+/** Due objects whose issuers have all responded or are late. */
 function readyOf({ due, sources }: JwksContext): ConfigKeyText[] {
-  // Asked with each event, of which a thousand sources have many.
+  // Evaluated for each event, of which a thousand sources cause many.
   if (due.length === 0) return [];
   return difference(
     due,

@@ -1,10 +1,10 @@
 /**
- * Which actors of key sets start next. An actor costs up to 0.3 ms to start, so that a thousand at once would block the program.
+ * Decides which actors of key sets start next. Starting one takes up to 0.3 ms, so a thousand at once would block the program.
  */
 
-/** Actors that start at a time. */
+/** Size of a batch. */
 export const maxStartsAtATime = 12;
-/** Time between two starts: any is enough for other work of the program to run. */
+/** Pause between batches: any value lets other work run. */
 export const startPauseMs = 1;
 
 interface Startable {
@@ -12,7 +12,7 @@ interface Startable {
   readonly isStarted: boolean;
 }
 
-/** The next sources, which namespaces have in turns: a namespace with many does not delay another. */
+/** The next batch. Namespaces take turns, so that one with many key sets delays no other. */
 export function selectStarts<Source extends Startable>(sources: readonly Source[]): readonly Source[] {
   const counts = new Map<string, number>();
   const placed = sources.flatMap((source) => {

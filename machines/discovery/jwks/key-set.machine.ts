@@ -12,40 +12,39 @@ import type {
 import { noLane } from '../timeline.ts';
 
 export interface KeySetInput {
-  /** Which key set: its address, without what would be secret in it. */
+  /** Address without secrets. */
   source: string;
-  /** Longest time for an answer. */
+  /** Limit of a request. */
   timeoutMs: number;
-  /** From an answer to the next question (PILOT_JWT_PUB_KEY_REFRESH_INTERVAL). */
+  /** From a success to the next fetch (PILOT_JWT_PUB_KEY_REFRESH_INTERVAL). */
   refreshMs: number;
-  /** Longest time that objects wait for the first answer. */
+  /** How long objects wait for the first response. */
   firstKeysTimeoutMs: number;
 }
 
 interface KeySetContext extends KeySetInput {
-  /** Of the key set in force; empty while there is none. */
+  /** Version of the current key set; empty without one. */
   version: string;
-  /** The issuer has answered, or the last of several questions failed. */
+  /** The issuer has responded, or all attempts of the first fetch failed. */
   hasSettled: boolean;
-  /** Questions without an answer since the last rest. */
+  /** Consecutive failed attempts since the last long delay. */
   attempts: number;
-  /** Rests since the last answer. */
+  /** Long delays since the last success. */
   failures: number;
 }
 
-/** What an issuer answered: a key set, with a hash of it as its version, or nothing of use. */
+/** Response of an issuer. `version`: hash of the key set. */
 export type IssuerAnswer = { outcome: 'fetched'; version: string } | { outcome: 'failed'; reason: string };
 
 const retryMs = 1_000;
-/** Questions one after the other before a rest. */
+/** Attempts before a long delay. */
 const attemptsInARow = 3;
 const shortestRestMs = 60_000;
 const longestRestMs = 3_600_000;
 
 /**
- * Keeps the keys of one issuer of tokens up to date (spec/discovery.md §8.10: refreshed each 20 minutes, asked again after
- * a second, after failures with rests of one minute to an hour). What was fetched last stays in force however long the
- * issuer keeps silent.
+ * Keeps the keys of one issuer up to date (spec/discovery.md §8.10: refreshed every 20 minutes, retried after a second, then
+ * after one minute to an hour). The last keys apply however long the issuer fails.
  */
 export const keySetMachine = setup({
   types: {
@@ -55,7 +54,7 @@ export const keySetMachine = setup({
     children: {} as { fetching: 'fetchKeySet' },
   },
   actors: {
-    /** Asks the issuer, and puts the key set of a good answer in force under its source. */
+    /** Fetches the key set, and applies a valid one under its source. */
     fetchKeySet: promiseEffect<IssuerAnswer, { source: string; timeoutMs: number }>('fetchKeySet'),
   },
   delays: {

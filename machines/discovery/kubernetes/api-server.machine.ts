@@ -5,32 +5,31 @@ import { informerMachine } from './informer.machine.ts';
 import type { DefinitionChanged, InformerReport, ResourceName } from './kubernetes-protocol.ts';
 
 export interface ApiServerInput {
-  /** Its address, as people know it. */
+  /** Address, as in the log. */
   server: string;
-  /** Each is followed by an informer of its own, in this order. */
+  /** Each kind has an informer, in this order. */
   resources: ResourceName[];
-  /** The number of the first of them: those of two servers have other names. */
+  /** Number of the first informer: names differ between servers. */
   firstInformer: number;
 }
 
 type InformerName = `informer-${number}`;
 
 interface ApiServerContext extends ApiServerInput {
-  /** Kinds that are to be told that it answers, one after the other. */
+  /** Kinds to resume, in this order. */
   waiting: ResourceName[];
-  /** Kinds that were never handed over. */
+  /** Kinds that were never synced. */
   unsynced: ResourceName[];
-  /** It sends lists as streams, as far as is known. */
+  /** The server is believed to support streaming lists. */
   streams: boolean;
-  /** It was away for so long that it may have been restored, and since then have come as far as it was. */
+  /** The outage was so long that the server may have been restored and have reached its earlier versions again. */
   wasLongAway: boolean;
-  /** Probes in vain since it answered last. */
+  /** Consecutive failed probes. */
   failures: number;
-  /** At random, from 0 to 1: replicas do not probe at once. */
+  /** Random, from 0 to 1: spreads the probes of replicas. */
   draw: number;
 }
 
-/** Whether the other end of the connection lives. */
 export type PingAnswer = { outcome: 'answered' } | { outcome: 'failed'; reason: string; draw: number };
 
 const mostFailures = 8;
@@ -40,8 +39,8 @@ const ofServer = <Type extends string>(type: Type) =>
   ({ type, params: ({ context: { server } }: { context: ApiServerContext }) => ({ server }) }) as const;
 
 /**
- * One API server: does it answer? Kinds do not find out each for themselves, neither that it is gone (a connection that nobody ends
- * lives for minutes) nor that it is back (each would have a delay of its own).
+ * Availability of one API server, for all its kinds. Each kind alone could detect neither an outage (a dead connection stays
+ * open for minutes) nor its end (each has its own retry delay).
  */
 export const apiServerMachine = setup({
   types: {
@@ -52,21 +51,21 @@ export const apiServerMachine = setup({
   },
   actors: {
     informer: informerMachine,
-    /** Asks the other end of the connection of watches whether it lives; opens one where there is none. */
+    /** Pings over the connection of watches; opens one if there is none. */
     ping: promiseEffect<PingAnswer, { server: string }>('ping'),
-    /** Says, of kinds that are followed, that they were defined. */
+    /** Reports that watched kinds were defined or removed. */
     watchDefinitions: callbackEffect<{ type: never }, { resources: ResourceName[] }>('watchDefinitions'),
   },
   delays: {
-    /** Kinds come back one after the other. */
+    /** Kinds resume one after the other. */
     resumeInterval: 10,
     pingInterval: 2_000,
-    /** A pause of ours, as for garbage, is no miss. */
+    /** Long enough for a pause of this process, such as garbage collection. */
     pingLimit: 1_500,
-    /** A quarter of a second, half, one, and a quarter less or more: when it is back, all are back within seconds. */
+    /** 0.25 s, 0.5 s, then 1 s, ±25 %: all replicas reconnect within seconds. */
     probePause: ({ context: { failures, draw } }) =>
       Math.min(250 * 2 ** Math.max(0, failures - 1), longestProbePauseMs) * (0.75 + draw / 2),
-    /** Nobody restores a cluster sooner: its servers are stopped, its data are put in place, and they are started. */
+    /** Restoring a cluster takes longer: its servers are stopped, its data is replaced, and they are started. */
     longOutage: 5_000,
   },
   guards: {
@@ -100,7 +99,7 @@ export const apiServerMachine = setup({
         streams,
       });
     }),
-    /** What one kind has found out, the others need not. */
+    /** All kinds learn it from the first one. */
     disableStreamingLists: enqueueActions(({ context, enqueue }) => {
       enqueue.assign({ streams: false });
       for (const index of context.resources.keys())
@@ -118,19 +117,19 @@ export const apiServerMachine = setup({
     resetFailures: assign({ failures: 0 }),
     recordLongOutage: assign({ wasLongAway: true }),
     clearOutage: assign({ wasLongAway: false }),
-    /** It may be another version when it is back. */
+    /** The server may have a newer version after the outage. */
     enableStreamingLists: assign({ streams: true }),
     recordSynced: assign({
       unsynced: ({ context }, { resource }: { resource: ResourceName }) =>
         context.unsynced.filter((other) => other !== resource),
     }),
-    /** Effect: all kinds have been handed over once. */
+    /** Effect: all kinds are synced for the first time. */
     publishSynced: (_, _params: { server: string }) => {},
-    /** Effect: people are told that it is gone; what was handed over stays in force. */
+    /** Effect: reports the outage; the last objects still apply. */
     publishUnreachable: (_, _params: { server: string; reason: string }) => {},
-    /** Effect: people are told that it is back. */
+    /** Effect: reports the end of the outage. */
     publishReachable: (_, _params: { server: string }) => {},
-    /** Effect: the connection of watches is ended; the next request opens another one. */
+    /** Effect: closes the connection of watches; the next request opens another one. */
     reconnect: (_, _params: { server: string }) => {},
   },
 }).createMachine({

@@ -1,67 +1,67 @@
-/** What is known of a kind of object, and what follows from what a server answers: a plain record and pure rules. */
+/** State of a watched kind, and the consequences of a server's responses: a plain record and pure rules. */
 import type { RequestFailure, ResourceName, ResourceVersion } from './kubernetes-protocol.ts';
 
 /**
- * What the next whole set is asked for. `not older`: than the last version, so that nothing goes back in time. `newest`: what is
- * true now, whatever was seen before. `newest at once`: without pages, which the server forgets between two requests.
+ * Version requested for the next list. `not older`: at least the last version, so that no object goes back in time. `newest`:
+ * the current state. `newest at once`: without pages, whose version the server may forget between two requests.
  */
 export type Basis = 'not older' | 'newest' | 'newest at once';
 
 export interface InformerRecord {
   resource: ResourceName;
-  /** Up to which all is known; empty: nothing was taken yet. */
+  /** Last known version; empty before the first list. */
   version: ResourceVersion;
-  /** In the store. */
+  /** Number in the store. */
   objects: number;
-  /** What is in the store was taken as a whole and handled, and a watch can go on from its version. */
+  /** The store has a complete list that was processed, and a watch can continue from its version. */
   isWhole: boolean;
   basis: Basis;
-  /** What is in the store, which whoever reads it has handled, or is about to. */
+  /** Content of the store that its readers have processed or are processing. */
   handed: 'nothing' | 'objects' | 'absence';
-  /** The server sends lists as streams, as far as is known. */
+  /** The server is believed to support streaming lists. */
   streams: boolean;
-  /** Streams that the server had no room for, in a row. */
+  /** Consecutive streaming lists that the server throttled. */
   throttledStreams: number;
-  /** Requests that came to nothing since one that lasted. */
+  /** Failed requests since the last stable watch. */
   failures: number;
-  /** Answers in a row that there is no such kind. */
+  /** Consecutive responses that the kind does not exist. */
   absences: number;
   retryAfterMs: number;
-  /** At random, from 0 to 1: kinds of one server do not come back at once. */
+  /** Random, from 0 to 1: spreads the requests of kinds. */
   draw: number;
 }
 
-/** 0.25 s, 0.5 s, 1 s, and then 2 s, up to half as much again: a server that is well again has everybody within seconds. */
+/** 0.25 s, 0.5 s, 1 s, then 2 s, up to 50 % more: all kinds reconnect within seconds. */
 const shortestRetryMs = 250;
 const longestRetryMs = 2_000;
-/** Whoever asks for a year is not obeyed. */
+/** Upper bound of the delay that a server may request. */
 const longestRetryAfterMs = 60_000;
 const mostFailures = 8;
 const shortestAbsentMs = 500;
 const longestAbsentMs = 30_000;
-/** What another connection, or a good answer, leaves of them: the kind is asked for soon, and not without a pause. */
+/** Failures that remain after a new connection or a success: the next request comes soon, but not at once. */
 export const failuresKept = 2;
-/** A list, or its next part, is given up after so long, and later each time: a slow server is not to be asked for ever in vain. */
+/** Limit of a list or page, which grows with each failure so that a slow server can respond eventually. */
 const shortestLimitMs = 4_000;
 const longestLimitMs = 30_000;
-/** As often, a server that knows a kind may say that it does not while it starts, before what it had is believed to be gone. */
+/** A server may report a kind as unknown while it starts: number of such responses before its objects are removed. */
 const absencesBelieved = 3;
-/** The next one is believed. */
+/** One more such response removes the objects. */
 export const absencesBeforeBelief = absencesBelieved - 1;
-/** As often, a list is tried as a stream that there is no room for; a list in pages needs less. */
+/** Throttled streaming lists before pages are used, which need less memory in the server. */
 const throttledStreamsTried = 3;
 
 export const limitMs = ({ failures }: InformerRecord): number =>
   Math.min(shortestLimitMs * 2 ** failures, longestLimitMs);
 
 export function retryDelayMs({ failures, absences, draw, retryAfterMs }: InformerRecord): number {
-  // Whether a kind is gone is to be known soon: it is asked for some times, and then believed.
+  // Absence is decided quickly: a few requests in short succession.
   const pause = absences > 0 ? shortestAbsentMs : shortestRetryMs * 2 ** Math.max(0, failures - 1);
   const delay = Math.min(pause, longestRetryMs) * (1 + draw / 2);
   return Math.max(delay, Math.min(retryAfterMs, longestRetryAfterMs));
 }
 
-/** A kind that is not there is looked for soon, and then less and less. */
+/** An absent kind is requested soon, then at increasing intervals. */
 export function absentDelayMs({ absences, draw }: InformerRecord): number {
   return Math.min(shortestAbsentMs * 2 ** Math.max(0, absences - 1), longestAbsentMs) * (1 + draw / 2);
 }
@@ -70,45 +70,45 @@ export const fewFailures = ({ failures }: InformerRecord): number => Math.min(fa
 
 export const failedOnceMore = (failures: number): number => Math.min(failures + 1, mostFailures);
 
-/** What else could be asked for, when the server cannot answer this; undefined: nothing. */
+/** What to request instead; `undefined` if there is no alternative. */
 export function nextBasis(basis: Basis): Basis | undefined {
   if (basis === 'not older') return 'newest';
   return basis === 'newest' ? 'newest at once' : undefined;
 }
 
-/** Streams may be sent, and there was room for one lately. */
+/** Streaming lists are supported, and were not throttled lately. */
 export const mayStream = ({ streams, throttledStreams }: InformerRecord): boolean =>
   streams && throttledStreams < throttledStreamsTried;
 
-/** What there was is gone for certain; where there was nothing, at once. */
+/** The absence is certain; at once if there were no objects. */
 export const isAbsenceBelieved = ({ handed, absences }: InformerRecord): boolean =>
   handed !== 'objects' || absences + 1 >= absencesBelieved;
 
-/** Of one kind in one server's history, which count upwards. What a restored server has is told so. */
+/** Compares versions of one kind in one server's history. A restored server is detected by it. */
 export function isEarlier(one: ResourceVersion, other: ResourceVersion): boolean {
   return one.length === other.length ? one < other : one.length < other.length;
 }
 
-/** Nobody answered, or not to the end: whether the server is there at all is to be asked. */
+/** No response, or an incomplete one: the server may be down. */
 export const isMissed = ({ kind }: RequestFailure): boolean =>
   kind === 'unreachable' || kind === 'closed' || kind === 'timeout';
 
-/** The history that a watch or list begins in is gone. */
+/** The version of the watch or list has expired (410). */
 export const isGone = ({ code }: RequestFailure): boolean => code === 410;
 
-/** The server has not seen that version: it lags behind, or was restored. */
+/** The server has not reached the version: it lags behind or was restored. */
 export const isTooLarge = ({ causes }: RequestFailure): boolean => causes?.includes('ResourceVersionTooLarge') === true;
 
 export const isThrottled = ({ code }: RequestFailure): boolean => code === 429;
 
-/** The server does not know the options of a list that is streamed. */
+/** The server does not know the options of streaming lists. */
 export const isInvalid = ({ code }: RequestFailure): boolean => code === 422 || code === 400;
 
 export const isAbsent = ({ code }: RequestFailure): boolean => code === 404;
 
-/** The connection takes no more requests. Servers do that on purpose, now and then, so that others get their share. */
+/** GOAWAY: servers use it to distribute connections. */
 export const isGoingAway = ({ kind }: RequestFailure): boolean => kind === 'going away';
 
-/** It is about who asks, or over which connection, and not about what was asked for: the same is asked for again. */
+/** The failure concerns credentials or the connection, not the request, which can be repeated from the same version. */
 export const isAboutUs = ({ kind, code }: RequestFailure): boolean =>
   kind === 'credentials' || kind === 'going away' || kind === 'aborted' || code === 401 || code === 403;

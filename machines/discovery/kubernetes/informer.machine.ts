@@ -19,7 +19,7 @@ const faultOfOurs = (type: 'countFailure' | 'reportFailed') =>
     }),
   }) as const;
 
-/** What was held apart is put into the store. */
+/** Publishes what was collected to the store. */
 const handsOver = ({ absent }: { absent: boolean }) =>
   ({
     id: 'hand-over',
@@ -38,8 +38,8 @@ const tellWhole = [
 ] as const;
 
 /**
- * Follows one kind of object on one API server: takes all that there is, has it handed over as a whole, and watches what becomes of
- * it. What was handed over stays in force until another whole set is; nothing else is handed over.
+ * Watches one kind of object on one API server: lists it, publishes the complete list, then watches it. The published objects
+ * apply until the next complete list.
  */
 export const informerMachine = informerSetup.createMachine({
   id: 'informer',

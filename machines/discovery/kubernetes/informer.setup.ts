@@ -16,23 +16,21 @@ import type {
 } from './kubernetes-protocol.ts';
 
 export interface InformerInput {
-  /** Which kind. */
   resource: ResourceName;
 }
 
-/** What a watch or a list is asked for with. */
+/** Parameters of a watch or list. */
 export interface SetOrder {
   resource: ResourceName;
-  /** A watch: it begins with all that there is. A list is always that. */
+  /** Whether a watch begins with all objects, as a list always does. */
   initial: boolean;
   basis: rules.Basis;
   version: ResourceVersion;
 }
 
-/** A request that failed. `draw`: from 0 to 1, for how long to rest. */
+/** A failed request. `draw`: random, from 0 to 1, for the retry delay. */
 export type Failed = { failure: RequestFailure; draw: number };
 
-/** The words that an informer's chart is written in: its types, actors, delays, guards and actions. */
 export const informerSetup = setup({
   types: {
     context: {} as rules.InformerRecord,
@@ -41,24 +39,30 @@ export const informerSetup = setup({
     children: {} as { stream: 'watchKind'; list: 'listKind'; check: 'checkHistory'; 'hand-over': 'handOver' },
   },
   actors: {
-    /** Watches until it is stopped: objects of a first list are held apart until it has ended, what comes later is in the store. */
+    /**
+     * Watches until it is stopped. Objects of a streaming list are kept apart until it is complete; later changes go to the
+     * store.
+     */
     watchKind: callbackEffect<{ type: never }, SetOrder>('watchKind'),
-    /** Takes a list, in pages, and holds it apart. */
+    /** Reads a list in pages, and keeps it apart. */
     listKind: callbackEffect<{ type: never }, SetOrder>('listKind'),
-    /** Asks for the version of what is true now. */
+    /** Requests the current version. */
     checkHistory: callbackEffect<{ type: never }, { resource: ResourceName }>('checkHistory'),
     /**
-     * Puts what is held apart in the place of what is in the store, or nothing where there is no such kind. Answers when everybody who
-     * reads the store has handled the difference.
+     * Replaces the content of the store with the list, or removes it if the kind is absent. Resolves when all readers have
+     * processed the difference.
      */
     handOver: promiseEffect<{ objects: number }, { resource: ResourceName; absent: boolean }>('handOver'),
   },
   delays: {
-    /** Until the next part of a first list, or its end, which some servers never send. One that lags behind takes three seconds to say so. */
+    /**
+     * Limit for the next part or the end of a streaming list, which some servers never send. A server that lags behind takes
+     * three seconds to report it.
+     */
     initialListLimit: 3_500,
-    /** Until a list, or its next page, is answered. */
+    /** Limit of a list or page. */
     responseLimit: ({ context }) => rules.limitMs(context),
-    /** A watch that ends sooner, and without an event, is none (kubernetes#104171). */
+    /** A watch that ends sooner, without an event, has failed (kubernetes#104171). */
     shortWatch: 1_000,
     retryDelay: ({ context }) => rules.retryDelayMs(context),
     absentDelay: ({ context }) => rules.absentDelayMs(context),
@@ -89,7 +93,7 @@ export const informerSetup = setup({
     })),
     reduceFailures: assign({ failures: ({ context }) => rules.fewFailures(context), retryAfterMs: 0 }),
     recordVersion: assign((_, { version }: { version: ResourceVersion }) => ({ version })),
-    /** It is in the store from now on, whether or not everybody comes to handle it. */
+    /** The list is in the store, even if readers have not processed it yet. */
     recordSet: assign((_, { version }: { version: ResourceVersion }) => ({ version, handed: 'objects' as const })),
     recordObjects: assign((_, { objects }: { objects: number }) => ({ objects })),
     recordComplete: assign((_, { objects }: { objects: number }) => ({

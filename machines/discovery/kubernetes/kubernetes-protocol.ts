@@ -1,24 +1,24 @@
 /**
- * Every event between the charts that follow the API server of a cluster, and their effects. Events name kinds and versions and
- * count objects; the objects themselves are in a store on the side of the effects (src/discovery/kubernetes).
+ * Every event between the charts that watch the API server of a cluster, and their effects. Events contain kinds, versions and
+ * counts; the objects are in a store of the effects (src/discovery/kubernetes).
  */
 import type { CatalogueRow } from '../../catalogue-row.ts';
 
-/** How the API calls a kind, as in an address: `v1/pods`, `networking.istio.io/v1/virtualservices`. */
+/** Kind as in API paths: `v1/pods`, `networking.istio.io/v1/virtualservices`. */
 export type ResourceName = string;
 
-/** Of a list, a bookmark or an object, as the server writes it: a decimal number of any length. Empty: none is known. */
+/** Version of a list, bookmark or object: a decimal number of any length. Empty if unknown. */
 export type ResourceVersion = string;
 
-/** Why a request came to nothing. What the transport says (`ApiFailure` of src/discovery/kubernetes), as plain data. */
+/** Failure of a request: `ApiFailure` of src/discovery/kubernetes as plain data. */
 export type RequestFailure = {
   kind: 'status' | 'unreachable' | 'going away' | 'closed' | 'timeout' | 'invalid' | 'credentials' | 'aborted';
   message: string;
-  /** Of a `status`: as in HTTP. */
+  /** HTTP status of a `status` failure. */
   code?: number;
-  /** Of a `status`: what caused it, as `ResourceVersionTooLarge`. */
+  /** Causes of a `status` failure, such as `ResourceVersionTooLarge`. */
   causes?: readonly string[];
-  /** The least time until the next try. */
+  /** Minimum delay of the next attempt. */
   retryAfterMs?: number;
 };
 
@@ -30,9 +30,9 @@ export type RequestFailure = {
  */
 export type ServerAnswers = {
   type: 'server.reachable';
-  /** It was away for so long that its history may be another one: what it has is taken anew. */
+  /** The outage was so long that the history may differ: the kind is listed again. */
   anew: boolean;
-  /** It sends lists as streams, as far as is known. */
+  /** The server is believed to support streaming lists. */
   streams: boolean;
 };
 /** api-server-N → informer-N. The connection is closed, with all its requests. */
@@ -88,13 +88,13 @@ export type DefinitionChanged = { type: 'definition.changed'; resource: Resource
 
 // ---- remote-clusters/secrets → remote-clusters
 
-/** A cluster as a Secret has it. Of the Secret nothing is here but that it is another than before. */
+/** A cluster of a Secret, without its credentials. */
 export type ListedCluster = {
-  /** Its id: the key of the Secret. */
+  /** Cluster ID: the key in the Secret. */
   cluster: string;
-  /** Another one: another kubeconfig. */
+  /** Changes with the kubeconfig. */
   revision: string;
-  /** How the chart of its API server calls it: no other one has the name. */
+  /** Unique name of the server in its chart. */
   server: string;
   resources: ResourceName[];
 };
@@ -103,9 +103,7 @@ export type ClustersListed = { type: 'clusters.listed'; clusters: ListedCluster[
 /** remote-clusters/secrets → remote-clusters. All objects of the cluster were processed, with this revision of its kubeconfig. */
 export type ClusterSynced = { type: 'cluster.synced'; cluster: string; revision: string };
 
-/** What an informer is told by the chart of its server. */
 export type InformerOrder = ServerAnswers | ServerLost | StreamsRefused | KindDefined | KindRemoved;
-/** What informers tell the chart of their server. */
 export type InformerReport = ServerMissed | StreamsMissing | KindSynced | KindFailed;
 export type StreamReport =
   | InitialProgressed

@@ -1,4 +1,4 @@
-/** Events about the DNS server of the control plane: who sends them, who receives them. A query is no event. */
+/** Events of the DNS server of the control plane. Queries are no events. */
 import type { CatalogueRow } from '../../catalogue-row.ts';
 
 /** name-server → discovery. Names of the mesh are resolved at this address. */

@@ -1,66 +1,66 @@
 /**
- * The line in which proxies wait for their turn to be brought up to date, as one plain record, and the rules by which
- * pushes and proxies change it (spec/discovery.md §6.4). A record is never changed in place.
+ * The queue of proxies that wait for pushes: a plain record, never changed in place, and the rules by which pushes and proxies
+ * change it (spec/discovery.md §6.4).
  *
- * A proxy stands in it once: what changes while it waits is served together, when its turn comes. What changes while it is
- * being served sends it to the end of the line once more. An event costs a copy of a list of numbers at the most, however
- * many proxies there are: who waits for the same changes, one after the other, is one group.
+ * Each proxy is in the queue at most once: changes during its wait are served together. A change while it is being served puts
+ * it at the end of the queue again. Consecutive proxies that wait for the same changes form a group, so an event costs at most
+ * one copy of a list of numbers, however many proxies there are.
  */
 import type { ConfigKeyText, ProxiesServe } from '../protocol.ts';
 
-/** Changes that are kept apart for those who have had some of them; beyond, all who wait are served all of them. */
+/** Changes kept separately for proxies that have received some of them. With more, all waiting proxies get all of them. */
 export const maxChanges = 64;
 
-/** What a push is about. */
+/** The contents of a push. */
 export interface Change {
   version: string;
   forced: boolean;
   configs: ConfigKeyText[];
-  /** When the push began to wait, Unix time in milliseconds. */
+  /** When the push started to wait, Unix time in milliseconds. */
   startedAt: number;
 }
 
-/** Proxies that stand one after the other and wait for the same changes. */
+/** Consecutive proxies that wait for the same changes. */
 export interface Group {
   connections: number[];
-  /** Number of the first change that they have not had. */
+  /** Number of the first change that they have not received. */
   from: number;
 }
 
-/** A proxy that is being brought up to date. */
+/** A proxy that is being served. */
 export interface Served {
   connection: number;
-  /** Number of the first change that has come since; null when there is none. */
+  /** Number of the first change since it was started; null without one. */
   next: number | null;
 }
 
 export interface Line {
-  /** All that are connected, in the order in which they came. */
+  /** All connected proxies, in the order of their connection. */
   proxies: number[];
   waiting: Group[];
   serving: Served[];
-  /** What somebody has not had yet, oldest first. */
+  /** Changes that some proxy has not received, oldest first. */
   changes: Change[];
-  /** Changes are numbered as they come; this is the number of the first one that is kept. */
+  /** Number of the first change in `changes`. */
   first: number;
 }
 
-/** Proxies whose turn has come, and what they are to be brought up to date with. */
+/** Proxies to serve, and the changes for them. */
 export type Batch = Omit<ProxiesServe, 'type'>;
 
 export const emptyLine: Line = { proxies: [], waiting: [], serving: [], changes: [], first: 0 };
 
-/** Nobody waits, and nobody is being served. */
+/** No proxy waits or is being served. */
 export function isAtRest({ waiting, serving }: Line): boolean {
   return waiting.length === 0 && serving.length === 0;
 }
 
-/** Nothing is pushed to a newcomer that it missed: what it asks for, it gets as it is then. */
+/** A new proxy gets no earlier changes: it requests the current state. */
 export function withProxy(line: Line, connection: number): Line {
   return { ...line, proxies: [...line.proxies, connection] };
 }
 
-/** The proxy is gone, wherever it stood. */
+/** Removes a proxy from all lists. */
 export function withoutProxy(line: Line, connection: number): Line {
   const others = (list: number[]): number[] => list.filter((other) => other !== connection);
   return withoutOldChanges({
@@ -75,7 +75,7 @@ export function withoutProxy(line: Line, connection: number): Line {
   });
 }
 
-/** Everybody is to have this change, too: at the end of the line, unless the proxy has its place in it. */
+/** Adds a change for all proxies: at the end of the queue, unless a proxy is in it already. */
 export function withPush(line: Line, change: Change): Line {
   const { waiting, serving } = line;
   const number = line.first + line.changes.length;
@@ -89,7 +89,7 @@ export function withPush(line: Line, change: Change): Line {
   });
 }
 
-/** As many as may be served at a time have their turn; a batch for each group. */
+/** Fills free slots; one batch for each group. */
 export function withTurns(line: Line, throttle: number): { line: Line; batches: Batch[] } {
   const batches: Batch[] = [];
   let waiting = line.waiting;
@@ -105,7 +105,7 @@ export function withTurns(line: Line, throttle: number): { line: Line; batches: 
   return batches.length === 0 ? { line, batches } : { line: withoutOldChanges({ ...line, waiting, serving }), batches };
 }
 
-/** These have been brought up to date; who was concerned by a change meanwhile stands at the end of the line again. */
+/** Ends the slots of these proxies. Those with a change since then are appended to the queue. */
 export function withServed(line: Line, connections: readonly number[]): Line {
   const done = new Set(connections);
   let { waiting } = line;
@@ -119,7 +119,7 @@ export function withServed(line: Line, connections: readonly number[]): Line {
   });
 }
 
-/** Several changes as one: the newest version, all that changed, and the earliest beginning (§6.1). */
+/** Merges changes: the newest version, all changed objects, and the earliest start (§6.1). */
 export function merged(changes: readonly Change[]): Change {
   if (changes.length === 1) return changes[0]!;
   return {
@@ -130,7 +130,7 @@ export function merged(changes: readonly Change[]): Change {
   };
 }
 
-/** Who neither waits nor is being served. */
+/** Proxies that neither wait nor are being served. */
 function free({ proxies, waiting, serving }: Line): number[] {
   if (waiting.length === 0 && serving.length === 0) return proxies;
   const busy = new Set(serving.map(({ connection }) => connection));
@@ -149,7 +149,7 @@ function changesFrom({ changes, first }: Line, from: number): Change[] {
   return changes.slice(Math.max(0, from - first));
 }
 
-/** Forgets the changes that everybody has had. */
+/** Drops changes that all proxies have received. */
 function withoutOldChanges(line: Line): Line {
   const { waiting, serving, changes } = line;
   if (changes.length === 0) return line;

@@ -23,7 +23,7 @@ import {
 } from './push-line.ts';
 
 export interface PushQueueInput {
-  /** How many proxies are brought up to date at a time (PILOT_PUSH_THROTTLE). */
+  /** Maximum number of proxies that are served at a time (PILOT_PUSH_THROTTLE). */
   throttle: number;
 }
 
@@ -32,9 +32,9 @@ interface PushQueueContext extends PushQueueInput {
 }
 
 /**
- * Decides which proxies are brought up to date when (spec/discovery.md §6.4): each in its turn, so many at a time, and with
- * all that has changed since its last turn. A turn is over when the proxy has taken the push over: what it is to be sent is
- * on its way, or waits for that proxy alone. So a slow proxy keeps nobody waiting.
+ * Decides which proxies get a push and when (spec/discovery.md §6.4): in order, a limited number at a time, each with all
+ * changes since its last push. A slot is free when the responses are being sent or wait only for the proxy itself, so a slow
+ * proxy delays no other.
  */
 export const pushQueueMachine = setup({
   types: {
@@ -62,7 +62,7 @@ export const pushQueueMachine = setup({
       line: ({ context }, params: { connections: number[] }) => withServed(context.line, params.connections),
     }),
     reportServed: sendTo(peer('push'), { type: 'clients.served' } satisfies ClientsServed),
-    /** As many as may be served at a time. */
+    /** Up to `throttle` proxies at a time. */
     grantSlots: enqueueActions(({ context, enqueue }) => {
       const { line, batches } = withTurns(context.line, context.throttle);
       if (batches.length === 0) return;

@@ -14,59 +14,58 @@ import { failedOnceMore, retryDelayMs } from '../retry-delay.ts';
 import { pushTimeline } from '../timeline.ts';
 
 export interface PushInput {
-  /** Time without a request after which a push begins (PILOT_DEBOUNCE_AFTER). */
+  /** Pause after which a push starts (PILOT_DEBOUNCE_AFTER). */
   debounceAfterMs: number;
-  /** Longest time that a request waits (PILOT_DEBOUNCE_MAX). */
+  /** Maximum delay of a request (PILOT_DEBOUNCE_MAX). */
   debounceMaxMs: number;
-  /** False: requests that concern endpoints alone do not wait (PILOT_ENABLE_EDS_DEBOUNCE). */
+  /** False: requests for endpoints only are not delayed (PILOT_ENABLE_EDS_DEBOUNCE). */
   debounceEndpoints: boolean;
 }
 
-/** A context that was built and published. */
+/** A published context. */
 export interface PublishedContext {
   version: string;
-  /** When, Unix time in milliseconds. */
+  /** Unix time in milliseconds. */
   publishedAt: number;
 }
 
-/** Requests merged into one. */
 interface MergedRequest extends PushOrder {
-  /** How many requests it stands for. */
+  /** Number of merged requests. */
   updates: number;
 }
 
 interface PushContext extends PushInput {
-  /** What waits for quiet. */
+  /** Collected requests. */
   gathered: MergedRequest;
-  /** What the context under way is built for. */
+  /** Requests of the context that is being built. */
   underWay: MergedRequest;
-  /** Endpoint changes that did not wait, and have not been taken up yet. */
+  /** Urgent endpoint changes that are not being built yet. */
   urgent: MergedRequest;
-  /** The endpoint changes that are being taken up. */
+  /** Urgent endpoint changes that are being built. */
   urgentUnderWay: MergedRequest;
-  /** What contexts were built for that failed: the next one makes all of it good. */
+  /** Requests of failed contexts: the next context includes them. */
   unbuilt: MergedRequest;
-  /** Contexts that failed since the last one that was built. */
+  /** Consecutive failed contexts. */
   failures: number;
 }
 
 /**
- * Quiet times that requests of several namespaces wait for quiet: a namespace that changes without end delays the push of another one by no
- * more.
+ * Maximum delay of requests of several namespaces, in quiet times: a namespace that changes continuously delays the push of
+ * another by no more.
  */
 const maxSharedQuietTimes = 3;
 
-/** A round of turns is over long before: a proxy that is slow costs its turn no time. */
+/** Serving all proxies takes far less: a slow proxy occupies no slot. */
 const servingLimitMs = 10_000;
 
 const nothing: MergedRequest = { configs: [], forced: false, reasons: {}, updates: 0 };
 const everything: PushOrder = { configs: [], forced: true, reasons: { global: 1 } };
 
 /**
- * Turns requests for pushes into contexts: requests that come close together are answered by one context, one context is
- * built at a time, and what is asked for meanwhile becomes the next one (spec/discovery.md §6.2). Meanwhile lasts until the
- * proxies have been served: what is made for a context is shared by all of them only when all are served from that one, so a
- * server that cannot keep up makes fewer contexts, not lists for a few proxies each.
+ * Builds contexts from push requests: requests close together share one context, one context is built at a time, and requests
+ * during that time are collected for the next (spec/discovery.md §6.2). The next context also waits until the proxies are
+ * served: they share generated resources only if they use the same context, so an overloaded server builds fewer contexts
+ * instead of generating resources for a few proxies each.
  */
 export const pushMachine = setup({
   types: {
@@ -76,7 +75,7 @@ export const pushMachine = setup({
     children: {} as { context: 'buildContext'; endpoints: 'buildContext' },
   },
   actors: {
-    /** Builds a push context from the last one and from what changed, and publishes it. */
+    /** Builds a push context from the previous one and the changes, and publishes it. */
     buildContext: promiseEffect<PublishedContext, { forced: boolean; configs: string[] }>('buildContext'),
   },
   delays: {
@@ -94,7 +93,7 @@ export const pushMachine = setup({
       !event.forced &&
       event.configs.length > 0 &&
       event.configs.every((key) => key.startsWith('Endpoints/')),
-    /** Together with what is gathered it is about more than one namespace. */
+    /** With the collected requests, more than one namespace is affected. */
     spansNamespaces: ({ context, event }) => isOfSeveralNamespaces(merged(context.gathered, event)),
     hasCollected: ({ context }) => context.gathered.updates > 0,
     hasUrgent: ({ context }) => context.urgent.updates > 0,
@@ -117,7 +116,7 @@ export const pushMachine = setup({
       unbuilt: nothing,
     }),
     claimUrgent: assign({ urgentUnderWay: ({ context }) => context.urgent, urgent: nothing }),
-    /** What a failed context should have shown is made good by the next one, which leaves nothing out. */
+    /** The next context includes the failed one and is complete. */
     recordUnbuilt: assign({
       unbuilt: ({ context }) => ({ ...together(context.unbuilt, context.underWay), forced: true }),
       failures: ({ context }) => failedOnceMore(context.failures),
@@ -393,7 +392,7 @@ export const pushMachine = setup({
   },
 });
 
-/** What concerns the whole mesh counts as a namespace of its own. */
+/** Mesh-wide changes count as a namespace. */
 function isOfSeveralNamespaces({ configs, forced }: MergedRequest): boolean {
   const namespaces = new Set(configs.map((key) => key.split('/', 2)[1]));
   return namespaces.size + Number(forced) > 1;
@@ -403,7 +402,7 @@ function merged(sum: MergedRequest, event: PushStart | PushRequest | ClientsServ
   return event.type === 'push.request' ? together(sum, { ...event, updates: 1 }) : sum;
 }
 
-/** Both requests as one; neither is changed (§6.1). */
+/** Merges two requests without changing them (§6.1). */
 function together(one: MergedRequest, other: MergedRequest): MergedRequest {
   const reasons = { ...one.reasons };
   for (const [reason, count] of Object.entries(other.reasons) as [keyof PushOrder['reasons'], number][]) {

@@ -1,14 +1,14 @@
 /**
- * Events around workloads that register themselves (spec/discovery.md §5.5): who sends each to whom. The order in which they may pass
- * is in sequences/registrations.mmd and registration.mmd. Objects never travel in them: the effects have the nodes and the entries.
+ * Events of workloads that register themselves (spec/discovery.md §5.5). Their order is in sequences/registrations.mmd and
+ * registration.mmd. Nodes and entries stay in the effects.
  */
 import type { CatalogueRow } from '../../catalogue-row.ts';
 
 /** `namespace/name` of a WorkloadEntry. */
 export type EntryKey = string;
 
-/** What a workload says of itself. */
-export type WorkloadHealth = { healthy: boolean /** Why it is not; empty where it is. */; message: string };
+/** Health as reported by a workload. */
+export type WorkloadHealth = { healthy: boolean /** Reason; empty if healthy. */; message: string };
 
 // ---- registrations/workloads → registrations → registration-N
 
@@ -35,7 +35,6 @@ export type RegistrationRejected = { type: 'registration.rejected'; entry: Entry
 /** The registration is finished: its entry was deleted, or belongs to another replica. */
 export type RegistrationEnded = { type: 'registration.ended'; entry: EntryKey };
 
-/** What is told of one workload. */
 export type WorkloadReport =
   | WorkloadConnected
   | WorkloadDisconnected
@@ -43,12 +42,10 @@ export type WorkloadReport =
   | WorkloadHealthReported
   | EntryLost;
 
-/** What one registration tells. */
 export type RegistrationReport = RegistrationFailed | RegistrationRejected | RegistrationEnded;
 
 const [registrations, one] = ['registrations', 'registration-N'] as const;
 
-/** Rows of the catalogue of events. */
 export const registrationCatalogue = [
   { type: 'spawn', from: 'discovery', to: registrations, diagram: 'bootstrap-detailed', seeds: [] },
   { type: 'spawn', from: registrations, to: 'registrations/workloads', diagram: 'registrations', seeds: [] },

@@ -7,12 +7,12 @@ export type { EntryAnswer, EntryOrder, RegistrationInput } from './registration.
 type Done = { event: { output: EntryAnswer } };
 const answer = ({ event }: Done): EntryAnswer => event.output;
 
-/** Not taken: told, and tried again after a rest. */
+/** The write failed: report and retry. */
 const failed = {
   target: 'backing off',
   actions: ['countFailure', { type: 'reportFailed', params: ({ event }: Done) => reasonIn(event.output) }],
 } as const;
-/** The effect that writes is broken. */
+/** The write effect has an internal error. */
 const broken = {
   target: 'backing off',
   actions: [
@@ -22,8 +22,8 @@ const broken = {
 } as const;
 
 /**
- * One workload that registers itself, as long as this replica has to do with it. A write that was begun is awaited, whatever comes
- * meanwhile: two of them never run at a time, and none is left to take effect behind the next one's back.
+ * One workload that registers itself, while this replica is responsible for it. Each write is awaited whatever happens during
+ * it, so that no two writes overlap and none takes effect late.
  */
 export const registrationMachine = registrationSetup.createMachine({
   id: 'registration',
@@ -43,7 +43,7 @@ export const registrationMachine = registrationSetup.createMachine({
     rejection: '',
   }),
   on: {
-    // What is under way is ended first.
+    // A running write ends first.
     'workload.connected': { actions: 'recordConnected' },
     'workload.disconnected': { actions: 'recordDisconnected' },
     'workload.evicted': { actions: 'recordEvicted' },

@@ -12,59 +12,58 @@ import type {
 
 export interface RegistrationInput {
   entry: EntryKey;
-  /** Since the last connection is gone, until the entry is deleted. */
+  /** From the close of the last connection to the deletion of the entry. */
   graceMs: number;
 }
 
 interface RegistrationContext extends RegistrationInput {
-  /** There is a connection here. */
+  /** There is a connection to this replica. */
   isConnected: boolean;
-  /** Its slot was given to another namespace: its entry is deleted without a grace period. */
+  /** Its slot was given to another namespace: the entry is deleted without a grace period. */
   isDisplaced: boolean;
-  /** Its entry was written, and says that it is connected here. */
+  /** The entry is written and names this replica. */
   isRegistered: boolean;
-  /** It was, once. */
+  /** It was written at least once. */
   wasRegistered: boolean;
-  /** Somebody else has taken the entry away, since it was begun to be written. */
+  /** Another process changed the entry since the write started. */
   isLostMeanwhile: boolean;
-  /** What is to be done of a workload that is gone. */
+  /** Next write after a disconnect. */
   farewell: 'note' | 'delete';
-  /** What it said last; null: nothing. */
+  /** Last reported health; null without one. */
   health: WorkloadHealth | null;
-  /** What of that is in the entry's status, or on its way there. */
+  /** Health in the entry's status, or being written to it. */
   writtenHealth: WorkloadHealth | null;
-  /** In a row. */
+  /** Consecutive failures. */
   failures: number;
   /** Why it cannot be registered. */
   rejection: string;
 }
 
-/** One write. Whoever does it reads the entry first, and names the version that was read. */
+/** One write. The effect reads the entry first, and writes on the condition that its version is unchanged. */
 export type EntryOrder = { entry: EntryKey } & (
   | { deed: 'register' }
   | { deed: 'report health'; health: WorkloadHealth }
-  /** The entry says since when it is not connected. */
+  /** Sets the time of the disconnect. */
   | { deed: 'note disconnect' }
   | { deed: 'delete' }
 );
 
 export type EntryAnswer =
   | { outcome: 'written' }
-  /** There is none, or it is of another replica or somebody else: it was let be. */
+  /** There is no entry, or it belongs to another process: nothing was written. */
   | { outcome: 'foreign' }
-  /** The workload cannot have an entry: trying again leads nowhere. */
+  /** The workload cannot be registered; a retry would not help. */
   | { outcome: 'rejected'; reason: string }
-  /** Not taken, also because somebody else wrote in between; or nobody knows. */
+  /** Rejected, also because of a conflict, or the result is unknown. */
   | { outcome: 'failed'; reason: string };
 
-/** A workload that flaps costs no write: who is back within it was never away. */
+/** A workload that reconnects within this time causes no write. */
 const settleMs = 1_000;
-/** Between two writes of its health. */
+/** Minimum time between two writes of its health. */
 const paceMs = 1_000;
-/** Who was rejected is told the same for that long, without a question to the API server. */
+/** How long the rejection is repeated without a request to the API server. */
 const rejectionMs = 5_000;
 
-/** The words that the chart of one registration is written in: its types, actors, delays, guards and actions. */
 export const registrationSetup = setup({
   types: {
     context: {} as RegistrationContext,
@@ -73,7 +72,7 @@ export const registrationSetup = setup({
     children: {} as { writing: 'writeEntry' },
   },
   actors: {
-    /** Writes an entry, within a limit of time. */
+    /** Writes an entry, with a limit. */
     writeEntry: promiseEffect<EntryAnswer, EntryOrder>('writeEntry'),
   },
   delays: {
@@ -93,7 +92,7 @@ export const registrationSetup = setup({
     isWriteOverridden: ({ context }, params: EntryAnswer) => params.outcome === 'written' && context.isLostMeanwhile,
     isWritten: (_, params: EntryAnswer) => params.outcome === 'written',
     isForeign: (_, params: EntryAnswer) => params.outcome === 'foreign',
-    /** Who has had an entry keeps its connections, whatever became of its group since. */
+    /** A workload that had an entry keeps its connections, whatever happens to its group. */
     isRejected: ({ context }, params: EntryAnswer) => params.outcome === 'rejected' && !context.wasRegistered,
   },
   actions: {
@@ -104,7 +103,7 @@ export const registrationSetup = setup({
       health: (_, { healthy, message }: WorkloadHealth) => ({ healthy, message }),
     }),
     recordRegistered: assign({ isRegistered: true, wasRegistered: true, failures: 0, writtenHealth: null }),
-    /** What is there of its entry now, and of its status, is not known. */
+    /** The state of the entry and of its status is unknown. */
     recordLost: assign({ isRegistered: false, writtenHealth: null, isLostMeanwhile: true }),
     startRegistering: assign({ isLostMeanwhile: false }),
     recordHealthSent: assign({ writtenHealth: ({ context }) => context.health }),

@@ -5,23 +5,22 @@ import { registrationMachine } from './registration.machine.ts';
 import type { EntryKey, RegistrationReport, WorkloadReport } from './registration-protocol.ts';
 
 export interface RegistrationsInput {
-  /** Since the last connection of a workload is gone, until its entry is deleted (PILOT_WORKLOAD_ENTRY_GRACE_PERIOD). */
+  /** From the close of the last connection to the deletion of the entry (PILOT_WORKLOAD_ENTRY_GRACE_PERIOD). */
   graceMs: number;
 }
 
 interface RegistrationsContext extends RegistrationsInput {
   workloads: { entry: EntryKey; name: `registration-${number}` }[];
-  /** How many actors there were, for the name of the next. */
+  /** Number of actors started, for the name of the next. */
   started: number;
 }
 
-/** What a replica that died has left is noticed so much later. */
+/** Interval at which entries of failed replicas are searched. */
 const lookMs = 5_000;
 
 /**
- * Workloads of WorkloadGroups that are connected to this replica, or were a while ago (spec/discovery.md §5.5). What is written of them this
- * replica writes, whoever is elected. The effect bounds their number, with a fair share for each
- * namespace.
+ * Workloads of WorkloadGroups that are, or were recently, connected to this replica (spec/discovery.md §5.5). This replica
+ * writes their entries, whichever replica is elected. The effect bounds their number, with a fair share for each namespace.
  */
 export const registrationsMachine = setup({
   types: {
@@ -31,13 +30,16 @@ export const registrationsMachine = setup({
     children: {} as { workloads: 'watchWorkloads' } & Record<`registration-${number}`, 'registration'>,
   },
   actors: {
-    /** Tells which workloads come and go, how they are, and what others do to their entries; a bounded number. */
+    /**
+     * Reports connects, disconnects and health of workloads, and changes of their entries by other processes; a bounded
+     * number.
+     */
     watchWorkloads: callbackEffect<{ type: never }, undefined>('watchWorkloads'),
     registration: registrationMachine,
   },
   delays: { orphanInterval: lookMs },
   actions: {
-    /** The workload's own registration is told; one that comes for the first time gets one. */
+    /** Forwards the event to the registration of the workload, and starts one at its first connect. */
     forwardToRegistration: enqueueActions(({ context, enqueue }, report: WorkloadReport) => {
       const known = context.workloads.find(({ entry }) => entry === report.entry);
       if (known !== undefined) enqueue.sendTo(known.name, report);
@@ -51,11 +53,11 @@ export const registrationsMachine = setup({
     removeRegistration: enqueueActions(({ context, enqueue }, { entry }: { entry: EntryKey }) => {
       enqueue.assign({ workloads: context.workloads.filter((one) => one.entry !== entry) });
     }),
-    /** Effect: nothing is kept for the workload any more. */
+    /** Effect: releases everything kept for the workload. */
     releaseWorkload: (_, _params: { entry: EntryKey }) => {},
-    /** Effect: the connections of the workload are ended, with the reason. */
+    /** Effect: closes the connections of the workload with the reason. */
     closeConnections: (_, _params: { entry: EntryKey; reason: string }) => {},
-    /** Effect: if this replica is elected to it, it looks for entries of replicas that have died. */
+    /** Effect: if this replica is elected for it, finds entries of failed replicas. */
     findOrphans: (_, _params: undefined) => {},
   },
 }).createMachine({

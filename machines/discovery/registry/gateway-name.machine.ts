@@ -9,32 +9,35 @@ export interface GatewayNameInput {
 }
 
 interface GatewayNameContext extends GatewayNameInput {
-  /** In force, sorted; none until it has resolved once. */
+  /** Current addresses, sorted; empty before the first success. */
   addresses: string[];
-  /** What the last good answer may be kept for. */
+  /** Time to live of the last response. */
   timeToLiveMs: number;
-  /** Questions in vain since the last good answer. */
+  /** Consecutive failures. */
   failures: number;
 }
 
-/** What DNS says of a name: addresses of both families, sorted, or nothing of use. */
+/** Result of resolving a name: addresses of both families, sorted. */
 export type NameAnswer =
   | { outcome: 'resolved'; addresses: string[]; timeToLiveMs: number }
   | { outcome: 'failed'; reason: string };
 
-/** Servers that keep silent are each asked twice for two seconds; with many of them this is the end. */
+/** Two attempts of two seconds per server; this bounds configurations with many servers. */
 const resolveLimitMs = 15_000;
-/** A short time to live makes no push of everything each second (MinGatewayTTL); none is longer than an hour (MaxGatewayTTL). */
+/**
+ * Bounds of the time to live: at least 30 s, so that it does not cause a full push every second (MinGatewayTTL), and at most
+ * one hour (MaxGatewayTTL).
+ */
 const shortestRefreshMs = 30_000;
 const longestRefreshMs = 3_600_000;
 const shortestRestMs = 1_000;
-/** DNS is back: a network is not cut off for longer than this. */
+/** Maximum delay until a network is reachable again after a DNS outage. */
 const longestRestMs = 60_000;
 const mostFailures = 7;
 
 /**
- * Keeps one host name of networks' gateways resolved (spec/discovery.md §3.3). The last good addresses stay in force however long
- * it does not resolve: a broken DNS server must not cut networks off from each other.
+ * Keeps one host name of network gateways resolved (spec/discovery.md §3.3). The last addresses apply however long DNS fails,
+ * so that an outage of DNS does not separate networks.
  */
 export const gatewayNameMachine = setup({
   types: {
@@ -43,7 +46,7 @@ export const gatewayNameMachine = setup({
     children: {} as { resolving: 'resolveName' },
   },
   actors: {
-    /** Asks DNS for both families. */
+    /** Resolves both address families. */
     resolveName: promiseEffect<NameAnswer, GatewayNameInput>('resolveName'),
   },
   delays: {

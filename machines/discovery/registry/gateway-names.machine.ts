@@ -4,24 +4,23 @@ import type { GatewayNameFailed, GatewayNameResolved, GatewayNamesWanted } from 
 import { gatewayNamesTimeline } from '../timeline.ts';
 import { gatewayNameMachine } from './gateway-name.machine.ts';
 
-/** A name that is kept resolved. */
 interface FollowedName {
   hostname: string;
-  /** Of its actor. */
+  /** Name of its actor. */
   name: string;
 }
 
 interface GatewayNamesContext {
   names: FollowedName[];
-  /** How many actors there were, for the name of the next. */
+  /** Number of actors started, for the name of the next. */
   started: number;
-  /** Why nobody says any more which names gateways have; empty: somebody does. */
+  /** Why the list of names no longer changes; empty while it does. */
   trouble: string;
 }
 
 /**
- * Has the host names resolved that gateways of networks are known by (RESOLVE_HOSTNAME_GATEWAYS). Nobody waits for them: a gateway
- * without an address is no way into its network, and one that has a new address is another way.
+ * Resolves host names of network gateways (RESOLVE_HOSTNAME_GATEWAYS). The start does not wait for them: a gateway without an
+ * address is not used, and a changed address causes a push.
  */
 export const gatewayNamesMachine = setup({
   types: {
@@ -30,12 +29,12 @@ export const gatewayNamesMachine = setup({
     children: {} as { wanted: 'listNames' } & Record<`gateway-name-${number}`, 'gatewayName'>,
   },
   actors: {
-    /** Says which names gateways have, at once if there are any, and whenever they are others. */
+    /** Lists the names, at once if there are any, and after each change. */
     listNames: callbackEffect<{ type: never }, undefined>('listNames'),
     gatewayName: gatewayNameMachine,
   },
   actions: {
-    /** Names that came get an actor each; the actors of those that went are stopped. */
+    /** Starts an actor for each new name, and stops those of removed ones. */
     reconcileNames: enqueueActions(({ context, enqueue }, { hostnames }: GatewayNamesWanted) => {
       let { started } = context;
       const known = new Map(context.names.map((one) => [one.hostname, one]));

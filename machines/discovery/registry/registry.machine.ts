@@ -7,14 +7,11 @@ import { noLane } from '../timeline.ts';
 export type RegistryInput = ListedRegistry;
 
 interface RegistryContext extends RegistryInput {
-  /** Since its last whole list. */
+  /** Consecutive failures. */
   failures: number;
 }
 
-/**
- * The life of one registry: what it has is whole, or is not yet, or it is out of reach. Whatever it handed over stays in
- * force until it hands over something else, or is listed no more.
- */
+/** Lifecycle of one registry. Its services apply until it sends others or is removed from the list. */
 export const registryMachine = setup({
   types: {
     context: {} as RegistryContext,
@@ -23,10 +20,7 @@ export const registryMachine = setup({
     children: {} as { feed: 'runRegistry' },
   },
   actors: {
-    /**
-     * Runs the registry until it is stopped: says when all that it has was handed over, when it has changed since, and
-     * that it cannot go on.
-     */
+    /** Runs the registry until it is stopped; reports its complete list, later changes, and failures. */
     runRegistry: callbackEffect<{ type: never }, ListedRegistry>('runRegistry'),
   },
   delays: { retryDelay: ({ context }) => retryDelayMs(context.failures) },

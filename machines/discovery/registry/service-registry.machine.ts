@@ -24,8 +24,8 @@ const notLoaded = {
 } as const;
 
 /**
- * Turns changes of the objects that describe services into changes of services and endpoints (spec/discovery.md §5.5),
- * and says which of the two: endpoints alone concern far fewer proxies and resources.
+ * Computes services and endpoints after changes of their sources (spec/discovery.md §5.5), and requests the smallest push:
+ * endpoints alone concern far fewer proxies and resources.
  */
 export const serviceRegistryMachine = serviceRegistrySetup.createMachine({
   id: 'service-registry',

@@ -26,62 +26,60 @@ import { gatewayNamesMachine } from './gateway-names.machine.ts';
 import { registryMachine } from './registry.machine.ts';
 
 export interface ServiceRegistryInput {
-  /** How long the start waits for registries that have not handed over all that they have. */
+  /** How long the start waits for the first lists of registries. */
   firstListsMs: number;
 }
 
-/** One that there is. */
 interface KnownRegistry extends ListedRegistry {
-  /** Of its actor. */
+  /** Name of its actor. */
   name: string;
-  /** All that it has was handed over once. */
+  /** It has sent its complete list once. */
   synced: boolean;
 }
 
 interface ServiceRegistryContext extends ServiceRegistryInput {
-  /** Those that there are; null until that was said. */
+  /** Null before the first list. */
   registries: KnownRegistry[] | null;
-  /** How many actors there were, for the name of the next. */
+  /** Number of actors started, for the name of the next. */
   started: number;
-  /** Changes that services and endpoints do not reflect yet. */
+  /** Changes since the last computation. */
   pending: ConfigChange[];
-  /** Registries hold something that services and endpoints do not reflect yet. */
+  /** A registry changed since the last computation. */
   registriesMoved: boolean;
-  /** Those that are being computed. */
+  /** Changes in the running computation. */
   underWay: ConfigChange[];
-  /** Keys of other objects that changed with those that are pending: they are pushed with the services. */
+  /** Keys of other objects that changed together with `pending`; they are pushed with the services. */
   alongside: string[];
-  /** Likewise, of those that are being computed. */
+  /** The same, for the running computation. */
   alongsideUnderWay: string[];
-  /** Computations that failed since the last one that did not. */
+  /** Consecutive failed computations. */
   failures: number;
 }
 
-/** What became of services and endpoints. Keys are `ServiceEntry/namespace/host` and `Endpoints/namespace/host`. */
+/** Result of a computation. Keys are `ServiceEntry/namespace/host` and `Endpoints/namespace/host`. */
 export interface ServicesReading {
   services: number;
   endpoints: number;
-  /** Services that came, went or are not what they were. */
+  /** Added, removed and changed services. */
   changedServices: string[];
-  /** Services that are the same but for their endpoints. */
+  /** Services of which only endpoints changed. */
   changedEndpoints: string[];
-  /** `Proxy/cluster/address`: proxies whose workload has other labels, or another place. */
+  /** `Proxy/cluster/address`: proxies whose workload has changed labels or locality. */
   changedProxies?: string[];
-  /** A registry went, or the ways between networks are others: everything is made anew for everyone. */
+  /** A registry was removed, or network gateways changed: everything is generated again for all proxies. */
   forced?: boolean;
-  /** Why, as the registries count; absent: what changed, one by one. */
+  /** Reasons of the push; absent if they follow from the changes. */
   reasons?: Partial<Record<PushReason, number>>;
-  /** Of objects that only the registry reads, and of those beyond the limit of endpoints; absent: there are no new ones. */
+  /** New problems of objects that only the registry reads, and of those beyond the limit of endpoints. */
   problems?: ConfigProblem[];
-  /** Objects, for people, whose problems are resolved. */
+  /** Objects whose problems are resolved, for the log. */
   recovered?: string[];
 }
 
-/** What services are made of. */
 export interface ServicesOrder {
-  /** Objects that changed since the last time. */
+  /** Objects that changed since the last computation. */
   changes: ConfigChange[];
-  /** `Provider/cluster` of those that there are: of any other nothing is left. Null: that was not said yet. */
+  /** `Provider/cluster` of all registries: others are removed. Null before the first list. */
   registries: string[] | null;
 }
 
@@ -105,13 +103,13 @@ export const serviceRegistrySetup = setup({
   },
   actors: {
     /**
-     * Lists the registries, at once and whenever they are others; reports that the followed cluster has changed, and when names of gateways
-     * resolve otherwise.
+     * Lists the registries, at once and after each change; reports changes of the watched cluster and of resolved gateway
+     * names.
      */
     listRegistries: callbackEffect<{ type: never }, undefined>('listRegistries'),
     registry: registryMachine,
     gatewayNames: gatewayNamesMachine,
-    /** Makes services and endpoints of the objects in force and of what registries have, and compares them with the last ones. */
+    /** Computes services and endpoints from the current objects and registries, and compares them with the last result. */
     computeServices: promiseEffect<ServicesReading, ServicesOrder>('computeServices'),
   },
   delays: {
@@ -144,7 +142,7 @@ export const serviceRegistrySetup = setup({
     clearChanges: assign({ underWay: [], alongsideUnderWay: [] }),
     countFailure: assign({ failures: ({ context }) => failedOnceMore(context.failures) }),
     resetFailures: assign({ failures: 0 }),
-    /** Registries that came get an actor each; the actors of those that went, or were replaced, are stopped. */
+    /** Starts an actor for each new registry, and stops those of removed or replaced ones. */
     reconcileRegistries: enqueueActions(({ context, enqueue }, { listed }: { listed: ListedRegistry[] }) => {
       let { started } = context;
       const known = new Map(context.registries?.map((one) => [idOf(one), one]));
@@ -163,7 +161,7 @@ export const serviceRegistrySetup = setup({
       registries: ({ context }, { registry }: { registry: string }) =>
         context.registries?.map((one) => (one.registry === registry ? { ...one, synced: true } : one)) ?? null,
     }),
-    /** `/ready` says what is missing. */
+    /** `/ready` lists the missing registries. */
     reportPending: enqueueActions(({ context, enqueue }) => {
       const registries = unsyncedOf(context);
       if (registries.length === 0) return;
@@ -176,7 +174,7 @@ export const serviceRegistrySetup = setup({
         reason,
       }),
     ),
-    /** Nothing is lost by a failed computation: the next one brings these along. */
+    /** The next computation includes the changes of the failed one. */
     restoreChanges: assign({
       pending: ({ context }) => [...context.underWay, ...context.pending],
       underWay: [],
@@ -228,7 +226,7 @@ export const serviceRegistrySetup = setup({
           reasons: params.reasons ?? countsOf(params),
         }),
     ),
-    /** Of objects that changed with services which are as they were, or cannot be computed. */
+    /** Pushes related objects if no service changed or the computation failed. */
     requestRelatedPush: enqueueActions(({ context, enqueue }) => {
       if (context.alongsideUnderWay.length === 0) return;
       const none: PushRequest = { type: 'push.request', configs: [], forced: false, reasons: {} };
@@ -237,7 +235,7 @@ export const serviceRegistrySetup = setup({
   },
 });
 
-/** What a person is told when it is not known which registries there are. */
+/** Reported if the list of registries is unavailable. */
 export const theList = 'the list of registries';
 export const theNames = 'names of gateways';
 

@@ -4,32 +4,32 @@ import { apiServerMachine } from '../kubernetes/api-server.machine.ts';
 import type { ClusterSynced, ClustersListed, ListedCluster } from '../kubernetes/kubernetes-protocol.ts';
 import { remoteClustersTimeline } from '../timeline.ts';
 
-/** A cluster that is followed with one kubeconfig; for a while there may be two of the same id. */
+/** A cluster with one kubeconfig; there may be two with the same ID for a while. */
 export interface FollowedRemote {
   cluster: string;
   revision: string;
   /** N of its `api-server-N`. */
   number: number;
-  /** All that it has was handed over. */
+  /** All its objects were processed. */
   synced: boolean;
 }
 
 interface RemoteClustersContext {
-  /** Of one id the older one first. */
+  /** Of the same ID, the older one first. */
   clusters: FollowedRemote[];
-  /** How many actors there were, for the name of the next. */
+  /** Number of actors started, for the name of the next. */
   started: number;
-  /** Why nobody says any more which clusters there are; empty: somebody does. */
+  /** Why the list of clusters no longer changes; empty while it does. */
   trouble: string;
 }
 
-/** Names of informers: those of the own cluster's are far fewer. */
+/** Range of informer numbers of each server; the local cluster has far fewer. */
 const informersOfServer = 1_000;
 
 /**
- * Other clusters than the own one, as Secrets name them (spec/discovery.md §5.7). A kubeconfig that took the place of another serves
- * nobody until all that the cluster has was handed over through it: until then the one before goes on. Whatever a cluster handed over
- * stays in force while its API server is away; it goes with its Secret.
+ * Remote clusters, as defined by Secrets (spec/discovery.md §5.7). A new kubeconfig applies when all objects were read with
+ * it; until then the previous one is used. Objects of a cluster apply while its API server is unavailable, and are removed
+ * with its Secret.
  */
 export const remoteClustersMachine = setup({
   types: {
@@ -38,12 +38,15 @@ export const remoteClustersMachine = setup({
     children: {} as { secrets: 'listClusters' } & Record<`api-server-${number}`, 'apiServer'>,
   },
   actors: {
-    /** Says which clusters Secrets have, once all of them are known and whenever they are others; and which are synced. */
+    /** Lists the clusters when all Secrets are known and after each change, and reports which ones are synced. */
     listClusters: callbackEffect<{ type: never }, undefined>('listClusters'),
     apiServer: apiServerMachine,
   },
   actions: {
-    /** Clusters that came get an API server's chart each. Those that went lose theirs, and a kubeconfig that never served its own. */
+    /**
+     * Starts an `api-server` for each new cluster, and stops those of removed clusters and of kubeconfigs that were never
+     * used.
+     */
     reconcileClusters: enqueueActions(({ context, enqueue }, { clusters: listed }: ClustersListed) => {
       let { started } = context;
       const isWanted = ({ cluster, revision, synced }: FollowedRemote): boolean =>
@@ -62,7 +65,7 @@ export const remoteClustersMachine = setup({
         enqueue.stopChild(`api-server-${number}`);
       enqueue.assign({ clusters, started });
     }),
-    /** It is what counts of its cluster from now on: what was before it ends. */
+    /** The new kubeconfig applies: stops earlier ones of the cluster. */
     recordSynced: enqueueActions(({ context, enqueue }, { cluster, revision }: ClusterSynced) => {
       const now = context.clusters.find((one) => one.cluster === cluster && one.revision === revision);
       if (now === undefined) return;
@@ -74,7 +77,7 @@ export const remoteClustersMachine = setup({
           .map((one) => (one === now ? { ...one, synced: true } : one)),
       });
     }),
-    /** Effect: of each cluster the first one is offered as a registry; of any other that is not here nothing is left. */
+    /** Effect: offers the first entry of each cluster as a registry, and removes all others. */
     publishClusters: (_, _params: { clusters: FollowedRemote[] }) => {},
     recordFailure: enqueueActions(({ enqueue }, { error }: { error: unknown }) => {
       enqueue.assign({ trouble: reasonOf(error) });

@@ -5,28 +5,28 @@ import type { AccessReviewed, AccessUnanswered } from '../protocol.ts';
 import { noLane } from '../timeline.ts';
 
 export interface AccessReviewInput {
-  /** A service account: `namespace/name`. */
+  /** Service account: `namespace/name`. */
   account: string;
 }
 
 interface AccessReviewContext extends AccessReviewInput {
-  /** The last answer. */
+  /** Last result. */
   allowed: 'unknown' | 'yes' | 'no';
-  /** Questions without an answer since the last one. */
+  /** Consecutive failed reviews. */
   failures: number;
 }
 
-/** What the API server answered, or why it did not. */
+/** Result of a review. */
 export type AccessAnswer = { outcome: 'answered'; allowed: boolean } | { outcome: 'failed'; reason: string };
 
-/** As long as an answer is believed (spec/discovery.md §8.7: a minute, as in the reference). */
+/** How long a result applies (spec/discovery.md §8.7: one minute, as in Istio). */
 const refreshMs = 60_000;
 const shortestRestMs = 1_000;
 const longestRestMs = 60_000;
 
 /**
- * Whether one service account may read the Secrets of its namespace. As long as nobody has said so, it may not. What was answered last holds
- * while the API server is silent: what it allowed lies in Envoy by then.
+ * Whether one service account may read the Secrets of its namespace. Not before the first review. The last result applies
+ * while the API server does not respond: Envoy has the allowed Secrets already.
  */
 export const accessReviewMachine = setup({
   types: {
@@ -35,7 +35,7 @@ export const accessReviewMachine = setup({
     children: {} as { asking: 'reviewAccess' },
   },
   actors: {
-    /** Asks the API server (SubjectAccessReview: may it list Secrets in its namespace?), within a limit of time. */
+    /** SubjectAccessReview: may the account list Secrets in its namespace? With a limit. */
     reviewAccess: promiseEffect<AccessAnswer, AccessReviewInput>('reviewAccess'),
   },
   delays: {

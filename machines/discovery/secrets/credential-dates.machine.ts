@@ -4,9 +4,8 @@ import { peer } from '../peers.ts';
 import type { ConfigKeyText, PushRequest } from '../protocol.ts';
 import { noLane } from '../timeline.ts';
 
-/** Credentials compared with the clock. */
 export interface CredentialDates {
-  /** Secrets of which something became valid, or expired, since they were checked. */
+  /** Secrets with a part that became valid or expired since the last comparison. */
   due: ConfigKeyText[];
   /** Milliseconds until the next date; `null` if there is none. */
   nextInMs: number | null;
@@ -17,14 +16,14 @@ interface CredentialDatesContext {
   restMs: number;
 }
 
-/** A clock may be set, and a Secret may come: the dates are compared at least this often. */
+/** Minimum frequency of comparisons: the clock may be set, and Secrets may be added. */
 const maxRestMs = 60_000;
-/** A Secret is due until the context that was requested for it is built. */
+/** A Secret is due until the requested context is built. */
 const minRestMs = 1_000;
 
 /**
- * Requests a push of Secrets at the dates that are in them: a revocation list that becomes valid is used from then on, and one that expires is
- * reported, without a change of its Secret.
+ * Requests a push of Secrets when one of their dates passes: a revocation list is used from its start, and its expiry is
+ * reported, without a change of the Secret.
  */
 export const credentialDatesMachine = setup({
   types: { context: {} as CredentialDatesContext, children: {} as { comparing: 'compareDates' } },

@@ -12,13 +12,13 @@ interface ReviewedAccount {
 
 interface SecretAccessContext {
   accounts: ReviewedAccount[];
-  /** How many actors there were, for the name of the next. */
+  /** Number of actors started, for the name of the next. */
   started: number;
 }
 
 /**
- * Which service accounts may have the Secrets of their namespaces, by the word of the API server (spec/discovery.md §8.7): those of proxies
- * that are connected and ask for some. Nobody is given a Secret before the answer.
+ * Decides by SubjectAccessReviews which service accounts may read the Secrets of their namespaces (spec/discovery.md §8.7).
+ * Only accounts of connected proxies that use Secrets are reviewed. No Secret is served before the first result.
  */
 export const secretAccessMachine = setup({
   types: {
@@ -27,12 +27,12 @@ export const secretAccessMachine = setup({
     children: {} as { accounts: 'watchAccounts' } & Record<`access-review-${number}`, 'accessReview'>,
   },
   actors: {
-    /** Tells whose proxies ask for Secrets, each time that they are others; a bounded number. */
+    /** Lists the accounts after each change; a bounded number. */
     watchAccounts: callbackEffect<{ type: never }, undefined>('watchAccounts'),
     accessReview: accessReviewMachine,
   },
   actions: {
-    /** Accounts that came get an actor each; the actors of those that went are stopped. */
+    /** Starts an actor for each new account, and stops those of removed ones. */
     reconcileAccounts: enqueueActions(({ context, enqueue }, { wanted }: { wanted: string[] }) => {
       let { started } = context;
       const known = new Map(context.accounts.map((one) => [one.account, one]));
@@ -47,7 +47,7 @@ export const secretAccessMachine = setup({
       for (const { name } of context.accounts) if (!names.has(name)) enqueue.stopChild(name);
       enqueue.assign({ accounts, started });
     }),
-    /** Effect: its proxies get Secrets from now on, or no more. */
+    /** Effect: allows or denies Secrets to the proxies of the account. */
     applyReview: (_, _params: { account: string; allowed: boolean }) => {},
     requestPush: sendTo(peer('push'), (): PushRequest => {
       return { type: 'push.request', configs: [], forced: true, reasons: { secret: 1 } };

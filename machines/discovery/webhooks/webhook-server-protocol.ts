@@ -1,4 +1,4 @@
-/** Events about the webhooks of the control plane: who sends them, who receives them. A review is no event. */
+/** Events of the webhooks of the control plane. Reviews are no events. */
 import type { CatalogueRow } from '../../catalogue-row.ts';
 
 /** webhook-server → discovery. The API server can call the webhooks at this address. */

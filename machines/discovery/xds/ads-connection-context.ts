@@ -1,35 +1,39 @@
-/** What an ads-connection knows, and what becomes of it. */
+/** Context of an `ads-connection`, and the statuses with which it ends. */
 import type { EndCode } from './ads-protocol.ts';
 import type { Watches } from './ads-watch.ts';
 
 export interface AdsConnectionInput {
-  /** N of `ads-connection-N`; counts the streams of the process from 1. */
+  /** N of `ads-connection-N`: number of the stream in this process, from 1. */
   connection: number;
-  /** The only type that the stream serves (the separate services); null when the client says a type (ADS). */
+  /** The type of a single-type service (such as CDS); null on an aggregated stream (ADS). */
   onlyType: string | null;
-  /** How long a change waits for the client's word on the response before it. */
+  /** How long a change waits for the acknowledgement of the previous response. */
   ackTimeoutMs: number;
-  /** How long a response may wait until those before it have left: a client that reads nothing is then let go. */
+  /**
+   * How long a response may wait for earlier ones to be written; then the stream of a client that reads nothing is closed.
+   */
   congestionMs: number;
   /** How long listeners and routes wait for clusters that are new to the client. */
   makeBeforeBreakMs: number;
-  /** Since nothing names a cluster that is no longer configured, until it is removed. */
+  /** How long a cluster that is no longer configured is kept after the last resource that named it. */
   removalDelayMs: number;
 }
 
 export interface AdsConnectionContext extends AdsConnectionInput {
-  /** Who the client is, where it was asked: from its certificate or a token. */
+  /** Identities of the client from its certificate or token, if authentication is required. */
   identities: readonly string[];
-  /** The node's id; empty until it is known. */
+  /** Node ID; empty until it is known. */
   node: string;
-  /** What the client watches, for people: it is told at the trace level full, and nothing is decided by it. */
+  /** Subscriptions of the client, recorded only at trace level `full`. No decision depends on them. */
   watches: Watches;
-  /** The status with which the stream ends when we end it. */
+  /** Status with which the server ends the stream. */
   end: End;
   drainMs: number;
 }
 
-/** How a stream ends that we end. `cut`: at once, with what was not sent; the client does not hear why. */
+/**
+ * Status of a stream that the server ends. `cut`: at once, without pending data; the client does not receive the status.
+ */
 export type End = { code: EndCode; reason: string; cut?: true };
 
 export const unauthenticated: End = {

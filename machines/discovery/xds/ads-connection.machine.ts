@@ -24,27 +24,27 @@ import { isNonceOf } from './stream-nonce.ts';
 type AdsConnectionEvent = StreamReport | PushToClient | DrainOrder;
 
 const flushLimitMs = 5_000;
-/** Limit of authentication: as long as a token's issuer may take to be asked. */
+/** Includes the time for fetching the keys of a token's issuer. */
 const authenticationLimitMs = 10_000;
-/** A client says who it is as soon as it is connected. */
+/** Clients send their node right after connecting. */
 const introductionLimitMs = 10_000;
 
 /**
- * One xDS stream, from its first message to its end: in which part of its life it is, and how long it waits in it. What the
- * client watches, has been sent and has acknowledged is a plain record that the stream keeps, changed by the pure rules of
- * ads-exchange.ts; of it the chart hears when changes are held back, and when the client has had its say on everything.
+ * One xDS stream, from its first message to its end: its phase, and the limit of each wait. The stream keeps a plain record of
+ * subscriptions, responses and acknowledgements, changed by the rules of ads-exchange.ts; it notifies the chart when changes
+ * are held and when the client has acknowledged everything.
  */
 export const adsConnectionMachine = setup({
   types: {
     context: {} as AdsConnectionContext,
     input: {} as AdsConnectionInput,
     events: {} as AdsConnectionEvent,
-    /** `leaving`: it was told to end, or has ended; nobody tells it once more. */
+    /** The stream is ending or has ended. */
     tags: {} as 'leaving',
     children: {} as { stream: 'stream' },
   },
   actors: {
-    /** The gRPC stream and the node's resources: reads requests, makes and writes responses. */
+    /** The gRPC stream and the resources of the node: reads requests, generates and sends responses. */
     stream: callbackEffect<StreamOrder, { connection: number }>('stream'),
   },
   delays: {
@@ -78,7 +78,7 @@ export const adsConnectionMachine = setup({
     respondOnce: enqueueActions(({ context, enqueue }, params: { request: AdsRequest }) => {
       const { request } = params;
       const { typeUrl } = request;
-      // An acknowledgement requests nothing. A nonce of another stream, or of the client's clock, acknowledges nothing.
+      // An acknowledgement requests nothing. A nonce of another stream, or one that the client generated, acknowledges nothing.
       if (request.rejection !== null || isNonceOf(request.nonce, context.connection)) return;
       const names = request.protocol === 'sotw' ? request.names : request.subscribe;
       const orders = [{ typeUrl, names, all: true, asked: noNames, changed: false }];
@@ -105,10 +105,10 @@ export const adsConnectionMachine = setup({
   invoke: { id: 'stream', src: 'stream', input: ({ context }) => ({ connection: context.connection }) },
   on: {
     'stream.closed': { target: '.closed', description: 'The stream has closed.' },
-    // Of what is asked for once, which a stream may have done before it was told to end.
+    // Of one-time requests that were made before the end was ordered.
     'request.rejected': {},
     'workload.rejected': { description: 'The stream is ending already.' },
-    // A stream that is not yet served or is ended already has a limit of its own.
+    // Before and after `streaming`, other limits apply.
     'stream.congested': {},
     'stream.resumed': {},
     'changes.held': {},
@@ -123,7 +123,7 @@ export const adsConnectionMachine = setup({
     'clusters.abandoned': { description: 'Recorded in trace, log and metrics; no transition.' },
     'subscription-limit.exceeded': {},
     'request.classified': { description: 'Recorded only: the stream has handled it.' },
-    // What is told at the trace level full, and decides nothing here.
+    // Recorded only at trace level `full`.
     'responses.scheduled': {},
     'response.sent': {},
     'response.skipped': {},
@@ -211,7 +211,7 @@ export const adsConnectionMachine = setup({
       states: {
         delivery: {
           description: 'Whether the client receives and acknowledges responses.',
-          // Not a transition of `streaming`: it would enter the other regions anew, and their waits would be forgotten.
+          // Not a transition of `streaming`, which would re-enter the other regions and reset their limits.
           on: { 'stream.congested': '.congested' },
           initial: 'up to date',
           states: {
@@ -386,7 +386,7 @@ export const adsConnectionMachine = setup({
         'request.invalid': {},
         'peer.half-closed': {},
         'connection.drain': {},
-        // Found out while the time for it ran out, or the server began to stop. Anywhere else these come once, where they are awaited.
+        // These may arrive after the limit or after the shutdown began. Elsewhere they occur once, where they are expected.
         'peer.authenticated': {},
         'peer.unauthenticated': {},
         'node.accepted': {},

@@ -1,7 +1,7 @@
 /**
- * What a stream and its client have said to each other, as one plain record, and the rules by which each message changes it.
- * The stream applies them itself, for an event of its chart would cost more than the response that it is about; the chart
- * hears what matters to the stream's life. A record is never changed in place.
+ * The exchange between a stream and its client: a plain record, never changed in place, and the rules by which each message
+ * changes it. The stream applies the rules itself, because an event of its chart would cost more than the response; the chart
+ * is notified of what affects the lifecycle of the stream.
  */
 import type {
   AdsRequest,
@@ -45,24 +45,24 @@ import { charactersIn, noNames } from './name-lists.ts';
 
 export type Exchange = {
   watches: Watches;
-  /** What the chart was told of it last. */
+  /** Last report to the chart. */
   standing: 'caught up' | 'changes held' | 'draining' | 'settled';
 };
 
 export const newExchange: Exchange = { watches: {}, standing: 'caught up' };
 
-/** What differs between servers, and what a stream may cost. */
+/** Differences between servers, and limits of a stream. */
 export type ExchangeRules = Rules & {
-  /** Send endpoints again when their clusters were sent: Envoy needs it, a bare cache must not do it. */
+  /** Send endpoints again after their clusters: required by Envoy, forbidden for a plain cache. */
   resendsEndpoints: boolean;
-  /** Names that a stream may be subscribed to, of all types together, and the characters in them. */
+  /** Maximum number of subscribed names of all types, and of characters in them. */
   maxNames: number;
   maxNameChars: number;
-  /** The limits are those of gRPC programs without a proxy. */
+  /** Apply the limits for proxyless gRPC programs. */
   isGrpcProgram?: boolean;
 };
 
-/** What changes the record: what passes on the stream, and what the chart orders. */
+/** Messages of the stream and orders of the chart. */
 export type ExchangeEvent =
   | RequestReceived
   | PushToClient
@@ -78,22 +78,22 @@ export type ExchangeEvent =
   | ClustersUnrequested
   | StreamDrain;
 
-/** Resources that were held back can be sent. `changed`: later changes of their type were not looked at since. */
+/** Held resources can be sent. `changed`: later changes of their type have not been processed. */
 export type ResourcesReady = { type: 'resources.ready'; typeUrl: string; names: readonly string[]; changed: boolean };
-/** Which clusters resources of a type wait for, where that has changed. */
+/** The clusters that resources of a type wait for have changed. */
 export type ClustersAwaitedBy = { type: 'awaited.changed'; typeUrl: string; awaits: readonly string[] };
-/** Clusters were given up: their acknowledgement may never come. */
+/** Clusters were abandoned: their acknowledgement may never arrive. */
 export type AcknowledgementOverdue = { type: 'acknowledgement.overdue'; typeUrl: string };
-/** Clusters should be sent though their configuration has not changed: some can be removed, or were given up. */
+/** Clusters must be sent without a change of their configuration: some can be removed, or were abandoned. */
 export type ClustersDue = { type: 'clusters.due'; typeUrl: string };
 
-/** The client requests no clusters on this stream, because one of them warms without end: they are sent without a request. */
+/** The client requests no clusters on this stream because one warms without end: they are sent without a request. */
 export type ClustersUnrequested = { type: 'clusters.unrequested'; typeUrl: string };
 
-/** What passes for every push and proxy. */
+/** Occurs for every push and proxy. */
 export type RoutineEvent = RequestReceived | PushToClient | ResponseSent | ResponseSkipped;
 
-/** What the chart is told in any case. */
+/** Always reported to the chart. */
 export type ExchangeReport =
   | RequestJudged
   | NamesExceeded
@@ -105,27 +105,26 @@ export type ExchangeReport =
 
 export type ExchangeStep = {
   exchange: Exchange;
-  /** What is to be sent now. */
+  /** Responses to send now. */
   orders: readonly ResponseOrder[];
-  /** Reports for the chart, in this order, before anything is sent. */
+  /** Reports to the chart, in this order, before a response is sent. */
   reports: readonly ExchangeReport[];
 };
 
-/** The rules, as whoever applies them is given them. */
+/** The rules as a function, so that tests can replace it. */
 export type ExchangeStepper = (exchange: Exchange, event: ExchangeEvent, rules: ExchangeRules) => ExchangeStep;
 
 const noReports: readonly ExchangeReport[] = [];
 
 /**
- * Whether a request is one of those that the record is about. Of any other the chart hears: it asks for something once, tells
- * how the client is, or has no business on this stream.
+ * Whether the record handles a request. The chart handles all others: one-time requests, health reports, and types that the
+ * stream does not serve.
  */
 export function isOfExchange({ typeUrl }: AdsRequest, onlyType: string | null): boolean {
   if (onlyType !== null) return typeUrl === onlyType;
   return typeUrl !== '' && typeUrl !== healthType && !isAskedOnce(typeUrl);
 }
 
-/** Takes what has happened. */
 export const stepOf: ExchangeStepper = (exchange, event, rules) => {
   switch (event.type) {
     case 'request.received':
@@ -162,7 +161,7 @@ export const stepOf: ExchangeStepper = (exchange, event, rules) => {
   }
 };
 
-/** What the chart is told of the ordinary run before a step, where people want to see it. */
+/** Routine reports before a step, if they are recorded. */
 export function routineBefore(event: ExchangeEvent): RoutineEvent | undefined {
   switch (event.type) {
     case 'request.received':
@@ -175,7 +174,7 @@ export function routineBefore(event: ExchangeEvent): RoutineEvent | undefined {
   }
 }
 
-/** And what it is told after the step, before anything is sent. */
+/** Routine reports after a step, before a response is sent. */
 export function routineAfter(
   before: Exchange,
   { exchange, orders }: ExchangeStep,
@@ -190,14 +189,14 @@ function changedWatch(watches: Watches, typeUrl: string, change: (watch: Watches
   return watch === undefined ? watches : { ...watches, [typeUrl]: change(watch) };
 }
 
-/** A client that has requested the type by now is responded to anyway; a stream that drains takes no more. */
+/** A client that has requested the type gets a response anyway; a draining stream accepts nothing new. */
 function withUnrequested({ watches, standing }: Exchange, typeUrl: string): Watches {
   if (!isWatchable(typeUrl) || watches[typeUrl] !== undefined) return watches;
   const isDraining = standing === 'draining' || standing === 'settled';
   return isDraining ? watches : { ...watches, [typeUrl]: unrequestedWatch };
 }
 
-/** The record with these watches, and what follows. */
+/** The record with these subscriptions, and the resulting orders and reports. */
 export function stepTo(
   { standing: before }: Exchange,
   changed: Watches,
@@ -209,7 +208,7 @@ export function stepTo(
   return { exchange: { watches, standing }, orders, reports: told };
 }
 
-/** The chart begins anew with what it knows: it was told something by which it goes back to being caught up. */
+/** Repeats the current reports: the chart received an event after which it is up to date. */
 function toldAnew({ standing }: Exchange, changed: Watches, reports: readonly ExchangeReport[]): ExchangeStep {
   return stepTo({ watches: changed, standing: standing === 'changes held' ? 'caught up' : standing }, changed, reports);
 }
@@ -227,7 +226,7 @@ function reportOf(standing: Exchange['standing']): ExchangeReport {
 
 const isNotBehind = (watch: Watches[string]): boolean => !isBehind(watch);
 
-/** Without a list of them: it is asked for each message. */
+/** Evaluated for each message, so it creates no list. */
 function everyWatch(watches: Watches, holds: (watch: Watches[string]) => boolean): boolean {
   for (const typeUrl in watches) if (!holds(watches[typeUrl]!)) return false;
   return true;
@@ -244,7 +243,7 @@ const told: Partial<Record<Verdict, RequestJudged['verdict']>> = {
 function takeRequest(exchange: Exchange, request: AdsRequest, rules: ExchangeRules): ExchangeStep {
   const { watches } = exchange;
   const { typeUrl } = request;
-  // Nobody makes such resources: not answered (spec/discovery.md §7.6 row 12), and nothing of it is kept.
+  // No response for types that are not served (spec/discovery.md §7.6 row 12); nothing of them is stored.
   if (!isWatchable(typeUrl)) return { exchange, orders: [], reports: [judged(typeUrl, 'unserved', '')] };
   const { watch, verdict } = judge(watches[typeUrl], believed(request, watches, rules), rules);
   if (exceedsNames(watches, request, watch, rules)) {
@@ -256,9 +255,9 @@ function takeRequest(exchange: Exchange, request: AdsRequest, rules: ExchangeRul
 }
 
 /**
- * Envoy asks for clusters first, but for none while a cluster that has changed waits for its endpoints. Those that it has
- * then are of the cluster as it was, and the versions that it says of them are no reason not to send them: it would wait for
- * ever (test/e2e/reconnect.test.ts).
+ * Envoy requests clusters first, but not while a changed cluster waits for its endpoints. The endpoints that it reports then
+ * belong to the previous form of the cluster, so they must be sent although their versions match; otherwise it would wait
+ * without end (test/e2e/reconnect.test.ts).
  */
 function believed(request: AdsRequest, watches: Watches, { resendsEndpoints }: ExchangeRules): AdsRequest {
   if (request.protocol === 'sotw' || request.knownVersions.length === 0) return request;
@@ -270,13 +269,13 @@ function judged(typeUrl: string, verdict: RequestJudged['verdict'], reason: stri
   return { type: 'request.classified', typeUrl, verdict, reason };
 }
 
-/** Why a stream ends that asks for more. */
+/** Reason for ending a stream that exceeds the limit. */
 export function tooManyNames({ maxNames, maxNameChars, isGrpcProgram = false }: ExchangeRules): string {
   const stream = isGrpcProgram ? 'one stream of a gRPC program' : 'one stream';
   return `the limit of ${maxNames} resource names (${maxNameChars} characters in total) of ${stream} is exceeded [STREAM_NAMES_EXHAUSTED]`;
 }
 
-/** Whether the stream would be subscribed to more than it may be, if the request were taken. */
+/** Whether the subscriptions would exceed the limit after the request. */
 function exceedsNames(
   watches: Watches,
   request: AdsRequest,
@@ -284,25 +283,25 @@ function exceedsNames(
   { maxNames, maxNameChars }: ExchangeRules,
 ): boolean {
   const said = request.protocol === 'sotw' ? [request.names] : [request.subscribe, request.known];
-  // An acknowledgement says nothing new.
+  // An acknowledgement adds no names.
   if (said.every((list) => list.length === 0 || list === watches[request.typeUrl]?.names)) return false;
   const isWithin = (lists: readonly (readonly string[])[]): boolean =>
     lists.reduce((sum, { length }) => sum + length, 0) <= maxNames &&
     lists.reduce((sum, list) => sum + charactersIn(list), 0) <= maxNameChars;
   const before = Object.values(watches).map(({ names }) => names);
-  // Most say nothing new: only where old and new together would be too much it matters what is in both.
+  // Most requests add no names: overlaps matter only if the sum exceeds the limit.
   if (isWithin([...before, ...said])) return false;
   const others = Object.entries(watches).flatMap(([typeUrl, { names }]) =>
     typeUrl === request.typeUrl ? [] : [names],
   );
-  // A client that asks for all there is is subscribed to none of what it has, and is told all the same what of it is gone.
+  // A client with a wildcard subscription does not name what it has, but must be notified of removals.
   const has = request.protocol === 'delta' && watch?.wildcard === true ? request.known : noNames;
   return watch !== undefined && !isWithin([...others, watch.names, has]);
 }
 
 // ---- what the server has
 
-/** A stream that drains takes no more: the next server has it. */
+/** A draining stream accepts no pushes: the next server has them. */
 function takePush(exchange: Exchange, types: readonly string[]): ExchangeStep {
   const { watches, standing } = exchange;
   if (standing === 'draining' || standing === 'settled') return { exchange, orders: [], reports: noReports };
@@ -314,10 +313,10 @@ function takePush(exchange: Exchange, types: readonly string[]): ExchangeStep {
   return stepTo(exchange, changed);
 }
 
-/** The watches when it is known what became of an order. */
+/** The subscriptions after the outcome of an order. */
 function afterOutcome(watches: Watches, outcome: ResponseSent | ResponseSkipped, rules: ExchangeRules): Watches {
   const { typeUrl } = outcome;
-  // What is asked for once is told of as well, and is no watch.
+  // Outcomes of one-time requests change no subscription.
   const watch = isWatchable(typeUrl) ? watches[typeUrl] : undefined;
   if (watch === undefined) return watches;
   if (outcome.type === 'response.skipped') return { ...watches, [typeUrl]: withoutResponse(watch, outcome.awaits) };
@@ -327,7 +326,7 @@ function afterOutcome(watches: Watches, outcome: ResponseSent | ResponseSkipped,
   return { ...next, [endpointType]: withNewClusters(endpoints) };
 }
 
-/** Nobody waits any longer for what the client might say. */
+/** The acknowledgement is no longer awaited. */
 function afterSilence(watches: Watches): Watches {
   return Object.fromEntries(Object.entries(watches).map(([type, watch]) => [type, withoutAckTimeout(watch)]));
 }

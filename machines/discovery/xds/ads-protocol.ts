@@ -1,62 +1,61 @@
 /**
- * Every event that passes between two actors around an xDS stream, declared once: who sends it, who receives it. The
- * order in which they may pass is in sequences/ads.mmd.
+ * Every event of the actors of an xDS stream, with sender and receiver. Their order is in sequences/ads.mmd.
  *
- * Resources never travel in them: they go from the source's cache to the stream. What is known of each type that is watched
- * (names, nonces, versions) is the stream's record, changed by the rules of ads-exchange.ts.
+ * Events contain no resources, which go from the cache to the stream. The stream keeps the state of each watched type (names,
+ * nonces, versions), changed by the rules of ads-exchange.ts.
  */
 import type { KnownResources, Watch } from './watch-record.ts';
 
-/** A request of a state-of-the-world stream. */
+/** A state-of-the-world request. */
 export type SotwRequest = {
   protocol: 'sotw';
   typeUrl: string;
-  /** Nonce of the response that it answers; empty when it answers none. */
+  /** Nonce of the acknowledged response; empty without one. */
   nonce: string;
-  /** All that the client wants of the type. Lists of names that are equal are one list, wherever that costs little. */
+  /** All subscribed names of the type. Equal lists are usually the same object. */
   names: readonly string[];
-  /** Why the client rejects the response; null when it does not. */
+  /** Why the client rejects the response; null if it does not. */
   rejection: string | null;
-  /** It has a version and no nonce: the client has resources of another stream. Absent: it has none, or it answers a response. */
+  /** The request has a version but no nonce: the client has resources of another stream. */
   returning?: true;
-  /** Version that the client has, with a nonce; absent: it has none. */
+  /** The version that the client has, if the request has a nonce. */
   version?: string;
 };
 
-/** A request of an incremental stream. */
+/** A delta request. */
 export type DeltaRequest = {
   protocol: 'delta';
   typeUrl: string;
   nonce: string;
   subscribe: readonly string[];
   unsubscribe: readonly string[];
-  /** What a client that comes back has already: the names in `initial_resource_versions`. */
+  /** Names in `initial_resource_versions`: resources of an earlier stream. */
   known: readonly string[];
-  /** The versions of these, in turn. */
+  /** Their versions, in the same order. */
   knownVersions: readonly string[];
   rejection: string | null;
 };
 
 export type AdsRequest = SotwRequest | DeltaRequest;
 
-/** One response that the stream should make, of what the source has when its turn comes. */
+/** A response to generate from the current resources when it is sent. */
 export type ResponseOrder = {
   typeUrl: string;
-  /** What the client is subscribed to. */
+  /** Subscribed names. */
   names: readonly string[] | '*';
-  /** Send all of it, whatever was sent before. */
+  /** Send all subscribed resources, whatever was sent before. */
   all: boolean;
-  /** With `all`: not what the client has in the version that there is, by its own word. */
+  /** With `all`: except those that the client reports to have in their current version. */
   has?: KnownResources;
   /** Send these, whatever was sent before. */
   asked: readonly string[];
-  /** Send what is not as it was when it was last sent. */
+  /** Send resources that changed since they were sent. */
   changed: boolean;
-  /** Send these as they were when they were held back. Absent: none. */
+  /** Send these in the form in which they were held. */
   ready?: readonly string[];
-  /** With `all`: the client has resources of another stream, and does not say which, or not in which versions. */
+  /** With `all`: the client has resources of another stream, but does not report which, or not their versions. */
   returning?: true;
-  /** With `changed`: send what was sent with this version, where the client needs it again, and nothing newer. */
+  /** With `changed`: repeat what was sent with this version if the client needs it again, and nothing newer. */
   again?: string;
 };
 
@@ -111,7 +110,7 @@ export type RequestJudged = {
   type: 'request.classified';
   typeUrl: string;
   verdict: 'rejection' | 'stale' | 'misuse' | 'unserved';
-  /** Why the client rejects; empty when it does not. */
+  /** Reason of the rejection; empty without one. */
   reason: string;
 };
 /** The client exceeds the limit of subscriptions of a stream; `reason` is sent to the client. */
@@ -202,7 +201,6 @@ export type PushToClient = { type: 'connection.push'; version: string; types: st
 /** End the stream: at once if no response is pending, otherwise after that or after the limit. */
 export type DrainOrder = { type: 'connection.drain'; withinMs: number };
 
-/** What a stream tells its connection. */
 export type StreamReport =
   | PeerAuthenticated
   | PeerUnauthenticated
@@ -235,10 +233,9 @@ export type StreamReport =
   | ResponseSkipped
   | WatchChanged;
 
-/** What a connection orders its stream to do. */
 export type StreamOrder = ResponsesSend | ChangesRelease | WaitsExpire | RemovalsExpire | StreamDrain | StreamEnd;
 
-/** Rows of the catalogue of events, as in event-catalogue.ts; `N` is the connection's number. */
+/** `N` is the number of the connection. */
 export const adsCatalogue = [
   { type: 'spawn', from: 'ads-connection-N', to: 'ads-connection-N/stream', diagram: 'ads', seeds: ['6.8 #1'] },
   { type: 'peer.authenticated', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
@@ -380,9 +377,9 @@ export const adsCatalogue = [
 ] as const;
 
 /**
- * The ordinary run of an xDS stream: each passes once for every proxy and type of every push. They are told when all is asked
- * for (the trace level `full`), and else do not pass at all, but for requests that are not about what is watched; what is out
- * of the ordinary (`request.classified`, changes that are held back, an end, a change of state) is in every trace.
+ * Routine events of an xDS stream, which occur for every proxy and type of every push. They are sent only at trace level
+ * `full`, except requests for types that are not watched. Everything unusual (`request.classified`, held changes, ends,
+ * changes of state) is in every trace.
  */
 export const routineMessages = [
   'connection.push',

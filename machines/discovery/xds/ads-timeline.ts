@@ -1,4 +1,4 @@
-/** How connections are drawn over time: their number, and a lane for each proxy with the steps of make before break. */
+/** Timelines of connections: their number, and a lane for each proxy with the steps of make before break. */
 import type { Timeline } from '../../timeline.ts';
 import { endpointType, listenerType, routeType } from './ads-types.ts';
 
@@ -8,7 +8,7 @@ export const adsConnectionTimeline: Timeline = {
     title: { event: 'node.accepted', text: '{node}: make before break' },
     steps: [
       { event: 'clusters.pending', step: 'clusters', text: 'waiting for {clusters}' },
-      // At the trace level standard, requests are not recorded.
+      // Requests are not recorded at trace level `standard`.
       {
         event: 'request.received',
         when: { 'request.typeUrl': endpointType },

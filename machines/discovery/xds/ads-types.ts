@@ -1,4 +1,4 @@
-/** What the ADS protocol's rules depend on, for each type of resource. */
+/** Properties of resource types that the rules of ADS depend on. */
 
 const prefix = 'type.googleapis.com/';
 
@@ -10,26 +10,26 @@ export const secretType = `${prefix}envoy.extensions.transport_sockets.tls.v3.Se
 export const extensionType = `${prefix}envoy.config.core.v3.TypedExtensionConfig`;
 export const nameTableType = `${prefix}istio.networking.nds.v1.NameTable`;
 export const proxyConfigType = `${prefix}istio.mesh.v1alpha1.ProxyConfig`;
-/** What is patched in the bootstrap of the proxy's own start: its agent asks, once. */
+/** Patches of the bootstrap: requested once by the agent. */
 export const bootstrapType = `${prefix}envoy.config.bootstrap.v3.Bootstrap`;
-/** The one resource of that type. */
+/** The only resource of that type. */
 export const bootstrapPatchesName = 'patches';
-/** A client reports with it how it is; it is never answered (spec/discovery.md §7.1). */
+/** Health reports of clients; no response (spec/discovery.md §7.1). */
 export const healthType = `${prefix}istio.v1.HealthInformation`;
 
-/** Questions about the control plane, asked of it as if they were resources: answered once, not watched (§7.1). */
+/** Debug requests, sent as if they were resources: one response, no subscription (§7.1). */
 const debugType = 'istio.io/debug';
 
 export function isAskedOnce(typeUrl: string): boolean {
   return typeUrl === debugType || typeUrl.startsWith(`${debugType}/`);
 }
 
-/** Make before break: what others refer to goes first (§6.6). Types that are not in it come after, in any order. */
+/** Make before break: referenced types first (§6.6), then all other types in any order. */
 const pushOrder: readonly string[] = [clusterType, endpointType, listenerType, routeType, secretType];
 
 /**
- * Types of configuration, for clients that are control planes (docs/config-over-xds.md): `networking.istio.io/v1/VirtualService`. Those that
- * Istio's client requests are listed, and their older versions.
+ * Configuration types for clients that are control planes (docs/config-over-xds.md): `networking.istio.io/v1/VirtualService`.
+ * Those that Istio's client requests, with their older versions.
  */
 const configTypes: readonly string[] = [
   'core/v1alpha1/MeshConfig',
@@ -63,8 +63,8 @@ const watched: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Whether a client can watch the type at all. What it says of any other is not kept: a client's text never becomes the key
- * of a record, and there are no more watches than types here.
+ * Whether a type can be watched. Nothing is stored for other types, so a client can neither choose keys of a record nor exceed
+ * the number of types here.
  */
 export function isWatchable(typeUrl: string): boolean {
   return watched.has(typeUrl);
@@ -79,8 +79,8 @@ const subscribedByName: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Whether a client must name what it wants of this type, and a response may carry some of it. The other types can be
- * asked for as a whole, and a state-of-the-world response carries all that was asked for (§7.1).
+ * Whether subscriptions name resources, and a response may contain some of them. Other types can be requested as a whole, and
+ * a state-of-the-world response contains all of them (§7.1).
  */
 export function isByName(typeUrl: string): boolean {
   return subscribedByName.has(typeUrl);
@@ -89,8 +89,8 @@ export function isByName(typeUrl: string): boolean {
 const independent: ReadonlySet<string> = new Set([secretType, nameTableType, proxyConfigType, ...configTypes]);
 
 /**
- * Whether resources of the type refer to none that a push serves before them. Such a change never waits for another type: a client may
- * acknowledge clusters only when it has a secret that they fetch.
+ * Whether resources of the type refer to none that a push sends earlier. Their changes wait for no other type: a client may
+ * acknowledge clusters only after it has a secret that they fetch.
  */
 export function isIndependent(typeUrl: string): boolean {
   return independent.has(typeUrl);
@@ -98,7 +98,7 @@ export function isIndependent(typeUrl: string): boolean {
 
 const ranks: ReadonlyMap<string, number> = new Map(pushOrder.map((typeUrl, rank) => [typeUrl, rank]));
 
-/** Type URLs in the order in which a push serves them. */
+/** Type URLs in push order. */
 export function inPushOrder(typeUrls: readonly string[]): readonly string[] {
   if (typeUrls.length < 2) return typeUrls;
   const rank = (typeUrl: string): number => ranks.get(typeUrl) ?? pushOrder.length;

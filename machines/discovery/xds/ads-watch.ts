@@ -1,9 +1,9 @@
 /**
- * What a client watches of one type of resource, as one plain record, and the rules by which requests, responses and
- * pushes change it (spec/discovery.md §7.3 S1–S9, §7.4 D1–D5; where it differs, spec/xds-conformance.md).
+ * The subscription of a client to one type: a plain record, and the rules by which requests, responses and pushes change it
+ * (spec/discovery.md §7.3 S1–S9, §7.4 D1–D5; deviations: spec/xds-conformance.md).
  *
- * A record is never changed in place. One response of a type is on its way at a time: a push waits for the client's
- * word on the one before, within reason. A subscription does not wait: it is answered even so.
+ * A record is never changed in place. One response of a type is pending at a time: a push waits for its acknowledgement, with
+ * a limit. New subscriptions do not wait.
  */
 import type { AdsRequest, DeltaRequest, ResponseOrder, SotwRequest } from './ads-protocol.ts';
 import { inPushOrder, isByName, isIndependent } from './ads-types.ts';
@@ -12,15 +12,15 @@ import type { Due, Watch, Watches } from './watch-record.ts';
 
 export type { Due, Watch, Watches } from './watch-record.ts';
 
-/** What a request turned out to be. */
+/** Classification of a request. */
 export type Verdict =
   | 'subscription'
   | 'unsubscription'
   | 'acknowledgement'
   | 'rejection'
-  /** It answers a response that is no longer the last one: ignored. */
+  /** Acknowledges an old response: ignored. */
   | 'stale'
-  /** A delta request that neither answers a response nor changes the subscription (D5): ignored. */
+  /** A delta request that neither acknowledges a response nor changes the subscription (D5): ignored. */
   | 'misuse';
 
 export type Judgement = { watch: Watch | undefined; verdict: Verdict };
@@ -45,7 +45,7 @@ const freshWatch: Watch = {
   sentAt: 0,
 };
 
-/** A type that is sent to a client which has not requested it on this stream. */
+/** A type that is sent without a request on this stream. */
 export const unrequestedWatch: Watch = {
   ...freshWatch,
   wildcard: true,
@@ -53,36 +53,35 @@ export const unrequestedWatch: Watch = {
   unrequested: true,
 };
 
-/** Whether the client wants anything of the type. */
 export function isSubscribed(watch: Watch): boolean {
   return watch.wildcard || watch.names.length > 0;
 }
 
-/** Whether the client's word on the last response is waited for. */
+/** Whether the acknowledgement of the last response is pending. */
 export function isOutstanding({ nonceSent, nonceAcked, nonceRejected, nonceOverdue }: Watch): boolean {
   return nonceSent !== nonceAcked && nonceSent !== nonceRejected && nonceSent !== nonceOverdue;
 }
 
-/** Whether something is kept back until the client has acknowledged or rejected the last response. */
+/** Whether changes are held until the last response is acknowledged or rejected. */
 export function isBehind({ due }: Watch): boolean {
   return due.changed || due.ready !== undefined || due.warming !== undefined;
 }
 
-/** Whether nothing of the type is on its way or waits for the client's word. */
+/** Whether nothing of the type is pending. */
 export function isSettled(watch: Watch): boolean {
   return watch.ordered === 'nothing' && !isOutstanding(watch);
 }
 
-/** In what servers differ. */
+/** Differences between servers. */
 export type Rules = {
   /**
-   * Whether names count that a delta client says in answer to a response that is no longer the last one. They say what it
-   * wants, which it will not say again; only the answer is late. (A bare cache must ignore them: spec/xds-conformance.md.)
+   * Whether a delta client's names count in a late acknowledgement. They state its subscription, which it will not repeat. (A
+   * plain cache must ignore them: spec/xds-conformance.md.)
    */
   hearsLateNames: boolean;
 };
 
-/** Takes a request of either protocol. */
+/** Handles a request of either protocol. */
 export function judge(watch: Watch | undefined, request: AdsRequest, rules: Rules): Judgement {
   if (watch?.unrequested === true) return judgeFirst(watch, request, rules);
   if (request.rejection !== null) return reject(watch, request, request.rejection);
@@ -90,8 +89,8 @@ export function judge(watch: Watch | undefined, request: AdsRequest, rules: Rule
 }
 
 /**
- * The first request of a type that was sent without one. It may answer that response as well. In delta it reports which resources the
- * client has, and is responded to like any first request.
+ * The first request of a type that was sent without one. It may also acknowledge that response. In delta, it reports the
+ * resources of the client and gets a response like any first request.
  */
 function judgeFirst({ unrequested: _, ...watch }: Watch, request: AdsRequest, rules: Rules): Judgement {
   const judgement = judge(watch, request, rules);
@@ -102,8 +101,8 @@ function judgeFirst({ unrequested: _, ...watch }: Watch, request: AdsRequest, ru
 }
 
 /**
- * S1, D1: a rejection is not answered. It settles the response that it names, if that is the last one. Names count in
- * delta, where they are said once (Envoy says them with whatever it sends next); a list of all names is said again.
+ * S1, D1: a rejection gets no response. It settles the last response if it names it. Its names count in delta, where they are
+ * sent only once (Envoy sends them with its next request); a complete list is repeated.
  */
 function reject(watch: Watch | undefined, request: AdsRequest, reason: string): Judgement {
   if (watch === undefined) return { watch, verdict: 'rejection' };
@@ -122,8 +121,8 @@ function acknowledge(watch: Watch): Watch {
 type Subscription = Pick<Watch, 'wildcard' | 'names'>;
 
 /**
- * What a list of names means. An empty list is everything in a client's first request of a type that can be asked for
- * as a whole, and as long as it never named anything; the list of one empty name is nothing.
+ * Meaning of a list of names. An empty list means everything in the first request of a type that can be requested as a whole,
+ * and until a name is sent; a list with one empty name means nothing.
  */
 function subscriptionOf(request: SotwRequest, before: Watch | undefined): Subscription {
   const { names, hasStar } = readNames(request.names);
@@ -133,25 +132,28 @@ function subscriptionOf(request: SotwRequest, before: Watch | undefined): Subscr
 }
 
 function judgeSotw(watch: Watch | undefined, request: SotwRequest): Judgement {
-  // S3: a client without a nonce begins anew; one that brings another server's nonce begins here.
+  // S3: a client without a nonce, or with a nonce of another server, starts from the beginning.
   if (watch === undefined || request.nonce === '') {
     return subscribeAnew(watch, subscriptionOf(request, undefined), request.returning);
   }
-  // S4 goes before S2: a stale request is ignored altogether, and the answer to the last response says all again.
+  // S4 precedes S2: a stale request is ignored completely, because the next acknowledgement repeats its names.
   if (request.nonce !== watch.nonceSent) return { watch, verdict: 'stale' };
-  // What it has rejected it does not accept by asking for something else (Envoy names the last response whatever it says).
+  // A new subscription does not accept a rejected response (Envoy sends the last nonce with every request).
   const isRejected = request.nonce === watch.nonceRejected && !acceptsLater(watch, request);
   const heard = isRejected ? watch : acknowledge(watch);
   return change(heard, subscriptionOf(request, watch), isByName(request.typeUrl));
 }
 
-/** The client has the version that it rejected first: an agent forwarded a part of the response when it had fetched the Wasm module for it. */
+/**
+ * The client has a version that it first rejected: an agent forwarded part of the response after it had fetched the Wasm
+ * module.
+ */
 function acceptsLater({ versionSent, versionAcked }: Watch, { version = '' }: SotwRequest): boolean {
   return version !== '' && version === versionSent && version !== versionAcked;
 }
 
 function subscribeAnew(watch: Watch | undefined, wanted: Subscription, returning?: true): Judgement {
-  // S2, also as a very first request.
+  // S2, also as the very first request.
   if (!wanted.wildcard && wanted.names.length === 0) {
     return { watch: watch === undefined ? undefined : unsubscribed(watch), verdict: 'unsubscription' };
   }
@@ -163,7 +165,7 @@ function unsubscribed(watch: Watch): Watch {
   return { ...watch, wildcard: false, names: noNames, due: nothingDue };
 }
 
-/** S2, S5–S9: the request answers the last response, and may change the subscription. */
+/** S2, S5–S9: acknowledges the last response, and may change the subscription. */
 function change(watch: Watch, wanted: Subscription, byName: boolean): Judgement {
   if (!wanted.wildcard && wanted.names.length === 0) {
     return { watch: unsubscribed(watch), verdict: isSubscribed(watch) ? 'unsubscription' : 'acknowledgement' };
@@ -175,7 +177,7 @@ function change(watch: Watch, wanted: Subscription, byName: boolean): Judgement 
   const next: Watch = { ...watch, ...wanted, due: { ...watch.due, asked: within(watch.due.asked, wanted.names) } };
   if (wanted.wildcard !== watch.wildcard) return { watch: { ...next, due: everythingDue }, verdict: 'subscription' };
   if (added.length === 0) return { watch: next, verdict: 'unsubscription' };
-  // A response of a type that is sent as a whole must hold the whole subscription.
+  // A response of a type that is sent as a whole must contain the whole subscription.
   const due = byName ? { ...next.due, asked: union(next.due.asked, added) } : { ...next.due, all: true };
   return { watch: { ...next, due }, verdict: 'subscription' };
 }
@@ -190,14 +192,14 @@ function judgeDelta(watch: Watch | undefined, request: DeltaRequest, rules: Rule
   return changeDelta(request.nonce === '' ? watch : acknowledge(watch), request);
 }
 
-/** D2. Of what a client brings from another stream it is sent what is in another version by now, and told what is gone. */
+/** D2: the response contains resources whose version differs from the client's, and removals. */
 function firstDelta(request: DeltaRequest): Judgement {
   const subscribe = readNames(request.subscribe);
   const unsubscribe = readNames(request.unsubscribe);
   const known = readNames(request.known);
   const wildcard =
     !isByName(request.typeUrl) && (request.subscribe.length === 0 || subscribe.hasStar) && !unsubscribe.hasStar;
-  // Of what it has it wants to hear whether it is gone; a client that asks for everything does not name what it wants.
+  // Removals are reported for the resources that it has, which a wildcard subscription does not name.
   const has = without(known.names, unsubscribe.names);
   const named = without(subscribe.names, unsubscribe.names);
   const names = wildcard ? named : union(named, has);
@@ -214,7 +216,7 @@ function versionsOf({ known, knownVersions }: DeltaRequest): Pick<Due, 'has' | '
   return known.length === 0 ? {} : { returning: true };
 }
 
-/** D4. A name that is both subscribed to and unsubscribed from is not subscribed to. */
+/** D4: a name in both lists is unsubscribed. */
 function changeDelta(watch: Watch, request: DeltaRequest): Judgement {
   const nothingNew: Judgement = { watch, verdict: request.nonce === '' ? 'misuse' : 'acknowledgement' };
   if (request.subscribe.length === 0 && request.unsubscribe.length === 0) return nothingNew;
@@ -235,22 +237,22 @@ function changeDelta(watch: Watch, request: DeltaRequest): Judgement {
 
 // ---- what goes out
 
-/** A push concerns the type. Pushes that wait are one: what is sent is what the source has then. */
+/** A push concerns the type. Pending pushes are merged: the response has the state at the time when it is sent. */
 export function withChange(watch: Watch): Watch {
   if (!isSubscribed(watch) || watch.due.changed) return watch;
   return { ...watch, due: { ...watch.due, changed: true } };
 }
 
 /**
- * Clusters were sent. Envoy waits for the endpoints of a cluster that it makes anew, also when it has them already:
- * they are sent again (§7.4), unless an order that stands will do so.
+ * Clusters were sent. Envoy waits for the endpoints of a changed cluster even if it has them, so they are sent again (§7.4),
+ * unless a pending order includes them.
  */
 export function withNewClusters(watch: Watch): Watch {
   if (watch.ordered === 'changes' || !isSubscribed(watch)) return watch;
   return { ...watch, due: { ...watch.due, warming: true } };
 }
 
-/** Resources that were held back can be sent. @param changed later changes of the type should be sent as well */
+/** Held resources can be sent. @param changed also send later changes of the type */
 export function withReady(watch: Watch, names: readonly string[], changed: boolean): Watch {
   if (!isSubscribed(watch)) return watch;
   const ready = union(watch.due.ready ?? noNames, names);
@@ -258,17 +260,17 @@ export function withReady(watch: Watch, names: readonly string[], changed: boole
   return { ...watch, due };
 }
 
-/** The client does not acknowledge a response because clusters in it warm: nothing waits for its acknowledgement any more. */
+/** The client does not acknowledge a response because its clusters are warming: nothing waits for the acknowledgement. */
 export function withoutAcknowledgement(watch: Watch): Watch {
   return isOutstanding(watch) ? { ...watch, nonceOverdue: watch.nonceSent } : watch;
 }
 
-/** The client's word on the last response is no longer waited for. */
+/** The acknowledgement of the last response is no longer awaited. */
 export function withoutAckTimeout(watch: Watch): Watch {
   return isBehind(watch) && isOutstanding(watch) ? { ...watch, nonceOverdue: watch.nonceSent } : watch;
 }
 
-/** The stream has sent a response. @param sent with the clusters that other resources of the type wait for */
+/** A response was sent. @param sent includes the clusters that other resources of the type wait for */
 export function withResponse(
   watch: Watch,
   sent: { nonce: string; version: string; sentAt: number; awaits?: readonly string[] },
@@ -277,12 +279,12 @@ export function withResponse(
   return withAwaited({ ...watch, ordered: 'nothing', nonceSent, versionSent, sentAt }, sent.awaits);
 }
 
-/** The stream had nothing to send. @param awaits clusters that resources of the type wait for */
+/** There was nothing to send. @param awaits clusters that resources of the type wait for */
 export function withoutResponse(watch: Watch, awaits?: readonly string[]): Watch {
   return withAwaited({ ...watch, ordered: 'nothing' }, awaits);
 }
 
-/** Clusters that resources of the type wait for; none: they wait for none. */
+/** Clusters that resources of the type wait for; may be empty. */
 export function withAwaited(watch: Watch, awaits: readonly string[] = noNames): Watch {
   if (awaits.length > 0) return { ...watch, awaits };
   if (watch.awaits === undefined) return watch;
@@ -291,8 +293,8 @@ export function withAwaited(watch: Watch, awaits: readonly string[] = noNames): 
 }
 
 /**
- * What may be ordered now, in push order. A pushed type waits while one before it in that order has a change that
- * cannot go yet: a route must not arrive before the cluster that it leads to. Types that refer to no other one do not wait.
+ * Responses that may be sent now, in push order. A type waits while an earlier one has a change that cannot be sent yet: a
+ * route must not arrive before its cluster. Independent types do not wait.
  */
 export function nextOrders(watches: Watches): { watches: Watches; orders: readonly ResponseOrder[] } {
   const types = typesDue(watches);
@@ -306,9 +308,10 @@ export function nextOrders(watches: Watches): { watches: Watches; orders: readon
     const { all, asked, ready, warming } = watch.due;
     const mayGo = !isHeld || isIndependent(typeUrl);
     const changed = (watch.due.changed || warming !== undefined) && isFree && mayGo;
-    // The client may acknowledge clusters only after this: it must not wait for a change of clusters that waits for their acknowledgement.
+    // The client may acknowledge clusters only after this response, so it must not wait for a change of clusters that waits for their
+    // acknowledgement.
     const isAgain = warming !== undefined && isFree && isHeld && watch.versionSent !== '';
-    // What was held back refers to clusters that the client has: later changes of clusters do not delay it.
+    // Held resources refer to clusters that the client has: later changes of clusters do not delay them.
     const isAnswer = all || asked.length > 0;
     const isReady = ready !== undefined && isFree && !isAnswer;
     if (watch.ordered === 'nothing' && isAgain && !isAnswer) {
@@ -348,7 +351,7 @@ function moreOf({ has, returning }: Due): Pick<ResponseOrder, 'has' | 'returning
   return { ...(has !== undefined && { has }), ...(returning !== undefined && { returning }) };
 }
 
-/** The types of which something should be sent: none after most acknowledgements. */
+/** Types with something to send: none after most acknowledgements. */
 function typesDue(watches: Watches): readonly string[] {
   const types: string[] = [];
   for (const typeUrl in watches) {

@@ -1,14 +1,14 @@
 /**
- * The limit of a wait: what waits for a cluster is sent, and the cluster is given up, not the client. It is sent again with a time
- * limit for what it fetches: Envoy then uses it without that, and acknowledges clusters again (measured with Envoy 1.40 in both
- * protocols). A cluster that is sent without a time limit would keep all clusters of the client unacknowledged.
+ * Limit of a wait: resources that wait for a cluster are sent, and the cluster is abandoned, but the client is not
+ * disconnected. The cluster is sent again with a limit for what it fetches: Envoy then uses it and acknowledges clusters again
+ * (measured with Envoy 1.40 in both protocols). Without that limit, all clusters of the client would stay unacknowledged.
  */
 import { anyCluster, type GivenUpCluster, type NewCluster, type Rollout, settled } from './cluster-rollout.ts';
 
-/** Version of a cluster as it is configured; `undefined`: there is none. */
+/** Version of a configured cluster; `undefined` if there is none. */
 export type VersionOf = (name: string) => string | undefined;
 
-/** Clusters of a client that may never become usable, of which it does not say which one it warms. */
+/** Clusters of a client that may never become usable. The client does not report which cluster is warming. */
 export type Suspects = {
   /** They fetch a secret that the client requests and that does not exist. */
   certain: readonly string[];
@@ -18,17 +18,17 @@ export type Suspects = {
 
 export type NextSuspects = {
   names: readonly string[];
-  /** The client is likely to acknowledge clusters when it has waited for these: others are given up later. */
+  /** Probably the client acknowledges clusters after these are abandoned, so others wait. */
   areCertain: boolean;
 };
 
 /**
- * Of possible suspects, so many are given up at first, and then as many as before with each limit that passes: a client that is only
- * slow is not sent all of its clusters again.
+ * Number of possible suspects abandoned at first; it doubles with each further limit, so that a slow client does not get all
+ * its clusters again.
  */
 export const firstSuspects = 100;
 
-/** A step of the limit has passed. Clusters that have none left are given up: what waits for them is sent. */
+/** One step of the limit has passed. Clusters without a step left are abandoned: resources that wait for them are sent. */
 export function afterLimitStep(rollout: Rollout, versionOf: VersionOf): Rollout {
   const expired = rollout.newClusters.filter(isExpiring);
   const newClusters = rollout.newClusters.map((cluster): NewCluster => {
@@ -59,14 +59,14 @@ function withGivenUp(
   return added.length === 0 ? givenUp : [...givenUp, ...added];
 }
 
-/** Whether the next CDS response gives up clusters that may be the reason why the client acknowledges none. */
+/** Whether the next CDS response abandons clusters that may prevent the acknowledgement. */
 export function isSearching({ newClusters }: Rollout): boolean {
   return newClusters.some(({ name, state }) => name === anyCluster && state === 'abandoned');
 }
 
 /**
- * The suspects that the next CDS response gives up. While there are certain ones, others are not: Envoy replaces each cluster that is sent
- * again, and resets the calls of filters (authorization checks, mirrored requests) that use it.
+ * Suspects that the next CDS response abandons. Certain ones come first: Envoy replaces each cluster that is sent again, and
+ * resets running calls of filters (authorization checks, mirrored requests) that use it.
  */
 export function nextSuspects({ givenUp }: Rollout, { certain, possible }: Suspects): NextSuspects {
   const known = new Set(givenUp.map(({ name }) => name));
@@ -76,7 +76,7 @@ export function nextSuspects({ givenUp }: Rollout, { certain, possible }: Suspec
   return { names: possible.filter(isUnknown).slice(0, Math.max(firstSuspects, givenUp.length)), areCertain: false };
 }
 
-/** A CDS response is made while {@link isSearching}. If there are no suspects left, the search is over. */
+/** A CDS response is generated while {@link isSearching}. Without suspects left, the search ends. */
 export function withSuspects(rollout: Rollout, suspects: readonly string[], versionOf: VersionOf): Rollout {
   const clusters = suspects.map((name) => ({ name, isNew: false }));
   const givenUp = withGivenUp(rollout.givenUp, clusters, versionOf);
@@ -84,7 +84,7 @@ export function withSuspects(rollout: Rollout, suspects: readonly string[], vers
   return settled({ ...rollout, newClusters: rollout.newClusters.filter(({ name }) => name !== anyCluster) });
 }
 
-/** The clusters that the next step of the limit gives up. */
+/** Clusters that the next step of the limit abandons. */
 export function expiringClusters({ newClusters }: Rollout): readonly string[] {
   return newClusters.filter(isExpiring).map(({ name }) => name);
 }
@@ -93,13 +93,13 @@ function isExpiring({ stepsLeft }: NewCluster): boolean {
   return stepsLeft === 1;
 }
 
-/** A cluster whose configuration has changed is no longer given up. @param versionOf a cluster as it is configured now */
+/** A cluster whose configuration changed is no longer abandoned. @param versionOf current configuration of a cluster */
 export function withConfiguration(rollout: Rollout, versionOf: VersionOf): Rollout {
   const givenUp = rollout.givenUp.filter(({ name, version }) => versionOf(name) === version);
   return givenUp.length === rollout.givenUp.length ? rollout : { ...rollout, givenUp };
 }
 
-/** Names that are given up in the next record and not in the one before. */
+/** Names that are abandoned in the next record but not in the previous one. */
 export function givenUpBetween(before: Rollout, next: Rollout): readonly string[] {
   if (before.givenUp === next.givenUp) return [];
   const known = new Set(before.givenUp.map(({ name }) => name));

@@ -1,34 +1,34 @@
 /**
- * Removal last, and late: a cluster that is no longer configured stays at the client until no listener and no route of the client
- * names it, the client has acknowledged those, and the requests that chose a route before are over. A request chooses its route
- * before the filters and its cluster after them, and a retry chooses it again (spec/make-before-break.md §3).
+ * Clusters are removed last: one that is no longer configured stays at the client until no listener or route of the client
+ * names it, the client has acknowledged those, and requests that chose a route before have ended. A request chooses its route
+ * before the filters run and its cluster after them, and a retry chooses it again (spec/make-before-break.md §3).
  */
 import type { RetainedCluster, Rollout } from './cluster-rollout.ts';
 
-/** What is known of the use of clusters, as far as the client was sent it. */
+/** Use of clusters by the resources that were sent to the client. */
 export type ClusterUse = {
-  /** Whether a listener, route or extension configuration that the client was sent names the cluster. */
+  /** Whether a sent listener, route or extension configuration names the cluster. */
   isNamed: (cluster: string) => boolean;
-  /** Whether a listener that was replaced names it: its connections drain, with the routes that they had. */
+  /** Whether a replaced listener names it: its connections drain with their earlier routes. */
   drains: (cluster: string) => boolean;
-  /** Types that name clusters, and of which the client has not acknowledged what it was sent last. */
+  /** Types that name clusters and whose last response is not acknowledged. */
   unacknowledged: readonly string[];
-  /** Steps of the removal delay for which a listener drains. */
+  /** Steps of the removal delay while a listener drains. */
   drainSteps: number;
 };
 
-/** Clusters that a client keeps in this way: the oldest are removed before their time, which is reported. */
+/** Maximum number of kept clusters: the oldest are removed early, which is reported. */
 export const maxRetainedClusters = 1_000;
 
-/** Steps for which removals wait for a CDS response that is sent for something else. */
+/** Steps for which removals wait for a CDS response with another reason. */
 export const stepsToJoin = 1;
 
 const nothing: readonly string[] = [];
 
 /**
- * A CDS response is made.
+ * A CDS response is generated.
  *
- * @param removed names that the client has, and that the node should not have any more
+ * @param removed names that the client has and that are no longer configured
  * @param isConfigured whether the node should have a cluster
  */
 export function withRetained(
@@ -60,7 +60,7 @@ export function withRetained(
   };
 }
 
-/** The client has acknowledged what it was sent last of a type that names clusters. */
+/** The client has acknowledged the last response of a type that names clusters. */
 export function withUseAcknowledged(rollout: Rollout, typeUrl: string, use: () => ClusterUse): Rollout {
   if (!rollout.retained.some(isInUse)) return rollout;
   const found = use();
@@ -79,7 +79,7 @@ function isInUse({ state }: RetainedCluster): boolean {
   return state === 'named' || state === 'unacknowledged';
 }
 
-/** named → unacknowledged → lingering. @param isRunning a step has begun already: it is not a whole one */
+/** named → unacknowledged → lingering. @param isRunning the current step began earlier, so it is incomplete */
 function judged(cluster: RetainedCluster, use: ClusterUse, isRunning: boolean): RetainedCluster {
   const { name } = cluster;
   if (use.isNamed(name)) return { name, state: 'named', unacknowledged: nothing, stepsLeft: 0 };
@@ -90,14 +90,13 @@ function judged(cluster: RetainedCluster, use: ClusterUse, isRunning: boolean): 
   return { name, state: 'lingering', unacknowledged: nothing, stepsLeft, ...(drains && { drains }) };
 }
 
-/** Whether clusters will be removed after some time. */
 export function isRemovalPending({ retained }: Rollout): boolean {
   return retained.some((cluster) => !isInUse(cluster));
 }
 
 /**
- * A step of the removal delay has passed. Removable clusters are removed with the next CDS response: for one step, none is sent for
- * them alone (in state of the world, it would contain all other clusters).
+ * One step of the removal delay has passed. Removable clusters are removed with the next CDS response: for one step, none is
+ * sent for them alone (in state of the world, it would contain all other clusters).
  */
 export function afterRemovalStep(rollout: Rollout): Rollout {
   const retained = rollout.retained.map((cluster): RetainedCluster => {
@@ -110,24 +109,23 @@ export function afterRemovalStep(rollout: Rollout): Rollout {
   return { ...rollout, retained };
 }
 
-/** Whether a CDS response should be sent for the removals alone. */
+/** Whether to send a CDS response for removals alone. */
 export function areRemovalsDue({ retained }: Rollout): boolean {
   return retained.some(({ state, stepsLeft }) => state === 'removable' && stepsLeft === 0);
 }
 
-/** The names that were made removable before their time, because the client keeps too many. */
+/** Names that became removable early because the client keeps too many. */
 export function evictedBetween(before: Rollout, next: Rollout): readonly string[] {
   if (next.retained.length <= maxRetainedClusters) return nothing;
   const removable = new Set(removableClusters(before));
   return removableClusters(next).filter((name) => !removable.has(name));
 }
 
-/** The names that may be removed now. */
 export function removableClusters({ retained }: Rollout): readonly string[] {
   return retained.filter(({ state }) => state === 'removable').map(({ name }) => name);
 }
 
-/** A CDS response without the removable clusters is made. */
+/** A CDS response without the removable clusters is generated. */
 export function withoutRemovable(rollout: Rollout): Rollout {
   const retained = rollout.retained.filter(({ state }) => state !== 'removable');
   return retained.length === rollout.retained.length ? rollout : { ...rollout, retained };

@@ -1,52 +1,52 @@
 /**
- * Make before break: which clusters one client has and can use, as one plain record, and the rules by which it changes. Routes
- * and listeners that name a cluster which the client cannot use yet are held back until it can, or until a limit. At rest the
- * record is empty. A record is never changed in place.
+ * Make before break: the clusters that one client has and can use, as a plain record, and the rules by which it changes.
+ * Routes and listeners that name a cluster which the client cannot use yet are held until it can, or until a limit. When idle,
+ * the record is empty. A record is never changed in place.
  *
- * Facts: Envoy acknowledges CDS when no cluster warms any more, and reads one stream in order (spec/make-before-break.md §1).
+ * Envoy acknowledges CDS when no cluster is warming, and reads one stream in order (spec/make-before-break.md §1).
  */
 import type { AdsRequest, RetentionState } from './ads-protocol.ts';
 import { extensionType, listenerType, routeType } from './ads-types.ts';
 import type { Watch } from './watch-record.ts';
 
-/** A cluster that the client does not have yet as it was sent. */
+/** A cluster whose sent form the client does not use yet. */
 export type NewCluster = {
   /** Its name, or {@link anyCluster}. */
   name: string;
   /**
-   * `unsent`: a held resource names it, and no CDS response contains it yet. `sent`: the client may be warming it.
-   * `updating`: the client uses an earlier form of it, and may be warming this one; nothing waits for it.
-   * `rejected`: the client does not have it. `abandoned`: the limit has passed; no resource waits for it any more. Of
-   * {@link anyCluster}: the clusters that may be the reason are given up, more of them with each CDS response.
+   * `unsent`: a held resource names it, and no CDS response contains it yet. `sent`: the client may be warming it. `updating`:
+   * the client uses an earlier form and may be warming this one; no resource waits. `rejected`: the client does not have it.
+   * `abandoned`: the limit has passed; no resource waits. For {@link anyCluster}: the possible causes are abandoned, more with
+   * each CDS response.
    */
   state: 'unsent' | 'sent' | 'updating' | 'rejected' | 'abandoned';
-  /** What makes it usable: the EDS response that contains its assignment, or the acknowledgement of its CDS response. */
+  /** What makes it usable: an EDS response with its assignment, or the acknowledgement of its CDS response. */
   needs: 'assignment' | 'acknowledgement';
   /** Name of its ClusterLoadAssignment. */
   assignment: string;
-  /** Of the CDS response that contains it; empty while unsent. */
+  /** Nonce of its CDS response; empty while unsent. */
   nonce: string;
-  /** Steps of the limit that are left to it; 0: no resource waits for it, and Envoy's acknowledgement does not depend on it. */
+  /** Remaining steps of the limit. 0: no resource waits for it, and Envoy's acknowledgement does not depend on it. */
   stepsLeft: number;
 };
 
 /**
- * A cluster that the client did not acknowledge within the limit. While one cluster warms, Envoy acknowledges none, and after a
- * reconnect it requests none: it is sent again with a time limit for what it fetches, until its configuration changes.
+ * A cluster that the client did not acknowledge within the limit. While a cluster warms, Envoy acknowledges none, and after a
+ * reconnect it requests none. The cluster is sent again with a limit for what it fetches, until its configuration changes.
  */
 export type GivenUpCluster = {
   name: string;
-  /** Version of the cluster as it is configured. */
+  /** Version of its configuration. */
   version: string;
   /** The client uses no earlier form of it. */
   isNew: boolean;
 };
 
-/** A listener, route configuration or extension configuration that is held back. */
+/** A held listener, route configuration or extension configuration. */
 export type HeldResource = {
   typeUrl: string;
   name: string;
-  /** Names of the clusters that it waits for; none: it can be sent. */
+  /** Clusters that it waits for; if empty, it can be sent. */
   clusters: readonly string[];
 };
 
@@ -54,16 +54,15 @@ export type HeldResource = {
 export type RetainedCluster = {
   name: string;
   /**
-   * `named`: a listener or route that the client was sent names it. `unacknowledged`: none does, and the client has not
-   * acknowledged that. `lingering`: requests may still use it. `removable`: the next CDS response removes it, whatever it is
-   * sent for.
+   * `named`: a sent listener or route names it. `unacknowledged`: none does, but the client has not acknowledged that.
+   * `lingering`: requests may still use it. `removable`: the next CDS response removes it.
    */
   state: RetentionState;
-  /** Types whose acknowledgement is waited for. */
+  /** Types whose acknowledgement is pending. */
   unacknowledged: readonly string[];
-  /** Steps of the removal delay that are left: while it is lingering, and then for a response that is sent for something else. */
+  /** Remaining steps of the removal delay: while lingering, and then for a CDS response with another reason. */
   stepsLeft: number;
-  /** While it is lingering: a listener that was replaced names it, and drains its connections. Absent: none does. */
+  /** While lingering: a replaced listener that names it drains its connections. */
   drains?: true;
 };
 
@@ -75,44 +74,44 @@ export type Rollout = {
   givenUp: readonly GivenUpCluster[];
 };
 
-/** Stands for all clusters: which of them the client has is not known. */
+/** Represents all clusters if it is unknown which of them the client has. */
 export const anyCluster = '*';
 
-/** The limit of a wait passes in so many steps: a wait that begins during another one ends within the limit as well. */
+/** Number of steps of the limit, so that a wait that begins during another one also ends within the limit. */
 export const stepsOfLimit = 2;
 
 export const newRollout: Rollout = { newClusters: [], held: [], retained: [], givenUp: [] };
 
-/** Whether a record is as {@link newRollout}, which clients share. */
+/** Whether a record equals {@link newRollout}, which clients share. */
 export function isAtRest({ newClusters, held, retained, givenUp }: Rollout): boolean {
   return newClusters.length + held.length + retained.length + givenUp.length === 0;
 }
 
 const gatedTypes: ReadonlySet<string> = new Set([listenerType, routeType, extensionType]);
 
-/** Whether resources of the type name clusters, and are held back. */
+/** Whether resources of the type name clusters and can be held. */
 export function isGated(typeUrl: string): boolean {
   return gatedTypes.has(typeUrl);
 }
 
-/** A cluster that a CDS response has and that the client did not have before. */
+/** A cluster of a CDS response that is new to the client. */
 export type SentCluster = Pick<NewCluster, 'name' | 'assignment'> & { needs: NewCluster['needs'] | 'nothing' };
 
-/** What a CDS response says of new clusters. */
+/** New clusters of a CDS response. */
 export type ClustersSent = {
   nonce: string;
   added: readonly SentCluster[];
-  /** Names of clusters that the client has in an earlier form, and whose new form may not become usable. */
+  /** Clusters that the client has in an earlier form, and whose new form may not become usable. */
   updated: readonly string[];
-  /** Steps of the limit until more suspects are given up; 0: the limit. */
+  /** Steps of the limit until more suspects are abandoned; 0: the whole limit. */
   searchSteps: number;
-  /** Clusters that the response contains again, before the client could use them: in the form that it has them now. */
+  /** Clusters that are sent again before the client could use them, in their current form. */
   sentAgain: readonly SentCluster[];
-  /** Names that were unsent, and that neither this response nor an earlier one contains. */
+  /** Names that were unsent and are in neither this response nor an earlier one. */
   absent: readonly string[];
 };
 
-/** The names that hold back a resource which names them. */
+/** The names because of which a resource is held. */
 export function unusableClusters({ newClusters }: Rollout): readonly string[] {
   return newClusters.filter(isUnusable).map(({ name }) => name);
 }
@@ -121,22 +120,20 @@ function isUnusable({ state }: NewCluster): boolean {
   return state !== 'abandoned' && state !== 'updating';
 }
 
-/** Whether the limit runs for a cluster: a resource waits for it, or the client's acknowledgement of all clusters depends on it. */
+/** Whether the limit runs for a cluster: a resource waits for it, or the acknowledgement of all clusters depends on it. */
 export function isLimitRunning({ newClusters }: Rollout): boolean {
   return newClusters.some(({ stepsLeft }) => stepsLeft > 0);
 }
 
-/** The clusters for which the limit runs. */
 export function limitedClusters({ newClusters }: Rollout): readonly string[] {
   return newClusters.filter(({ stepsLeft }) => stepsLeft > 0).map(({ name }) => name);
 }
 
-/** Whether a resource waits for a cluster. */
 export function isWaiting({ held }: Rollout): boolean {
   return held.some(({ clusters }) => clusters.length > 0);
 }
 
-/** The resources of a type that are held back and can be sent. */
+/** The held resources of a type that can be sent. */
 export function readyResources({ held }: Rollout, typeUrl: string): readonly string[] {
   return held.filter((one) => one.typeUrl === typeUrl && one.clusters.length === 0).map(({ name }) => name);
 }
@@ -147,7 +144,7 @@ export function awaitedClusters({ held }: Rollout, typeUrl?: string): readonly s
   return ofType.length === 0 ? [] : [...new Set(ofType.flatMap(({ clusters }) => clusters))];
 }
 
-/** The client has clusters and requests none: an Envoy that connects again while a cluster warms. */
+/** The client has clusters but requests none: an Envoy that reconnects while a cluster warms. */
 export function withUnknownClusters(rollout: Rollout): Rollout {
   if (rollout.newClusters.some(({ name }) => name === anyCluster)) return rollout;
   return settled({ ...rollout, newClusters: [...rollout.newClusters, unsent(anyCluster)] });
@@ -186,11 +183,11 @@ export function withClustersSent(
   return settled({ ...rollout, newClusters: [...kept, ...sent] });
 }
 
-/** A cluster that the client does not use yet is sent in another form, which replaces the one that it warms or has rejected. */
+/** A cluster that the client does not use yet is sent in another form, which replaces the one that it warms or rejected. */
 function sentInForm(cluster: NewCluster, { needs, assignment }: SentCluster, nonce: string): NewCluster[] {
   if (cluster.state === 'rejected')
     return needs === 'nothing' ? [] : [{ ...cluster, state: 'sent', needs, assignment, nonce }];
-  // The acknowledgement of the response with the first form comes when one of both is usable.
+  // The acknowledgement of the response with the first form arrives when either form is usable.
   if (cluster.needs === 'acknowledgement' || needs === 'nothing') return [cluster];
   return [{ ...cluster, needs, assignment }];
 }
@@ -200,7 +197,7 @@ function isUpdatable(known: NewCluster | undefined): boolean {
   return known === undefined || known.state === 'abandoned' || known.state === 'updating';
 }
 
-/** An EDS response was sent. @param assignments that it contains */
+/** An EDS response was sent. @param assignments its contents */
 export function withAssignmentsSent(rollout: Rollout, assignments: (name: string) => boolean): Rollout {
   return without(
     rollout,
@@ -208,19 +205,19 @@ export function withAssignmentsSent(rollout: Rollout, assignments: (name: string
   );
 }
 
-/** The client has answered a CDS response. @param watch of clusters, before the request */
+/** The client has acknowledged or rejected a CDS response. @param watch subscription of clusters before the request */
 export function withClustersAnswered(rollout: Rollout, request: AdsRequest, watch: Watch | undefined): Rollout {
   const { nonce, rejection } = request;
   if (rollout.newClusters.length === 0 || nonce === '' || nonce === watch?.nonceRejected) return rollout;
   const answered = answeredBy(rollout, request, watch);
   if (answered === 0) return rollout;
   if (rejection === null) return without(rollout, ({ nonce }, index) => nonce !== '' && index < answered);
-  // Envoy takes all that its rejection does not name.
+  // Envoy applies everything that its rejection does not name.
   const rejected = rollout.newClusters.map((cluster, index): NewCluster => {
     const isRejected = index < answered && cluster.nonce !== '' && isNamedIn(rejection, cluster.name);
     return isRejected && isUnusable(cluster) ? { ...cluster, state: 'rejected' } : cluster;
   });
-  // The client keeps the earlier form of an update that it rejects.
+  // The client keeps the earlier form of a rejected update.
   return without(
     { ...rollout, newClusters: rejected },
     ({ name, state, nonce }, index) =>
@@ -229,10 +226,10 @@ export function withClustersAnswered(rollout: Rollout, request: AdsRequest, watc
 }
 
 /**
- * The client has rejected clusters of a response of which it is not known what is new to it ({@link anyCluster}): it does not have those
- * that its rejection names. What waits for all clusters is not sent, but prepared again.
+ * The client has rejected clusters of a response with {@link anyCluster}: it does not have those that its rejection names.
+ * Resources that wait for all clusters are generated again.
  *
- * @param sent names of all clusters that the response contained
+ * @param sent names of all clusters in the response
  */
 export function withUnknownRejected(
   rollout: Rollout,
@@ -250,10 +247,10 @@ export function withUnknownRejected(
   return { ...next, newClusters: [...next.newClusters, ...rejected] };
 }
 
-/** How many of the new clusters, from the first one, the request answers. */
+/** How many of the new clusters, from the first one, the request acknowledges. */
 function answeredBy({ newClusters }: Rollout, { protocol, nonce }: AdsRequest, watch: Watch | undefined): number {
   if (nonce === watch?.nonceSent) return newClusters.length;
-  // A state-of-the-world client answers the newest response for all before it; in delta it answers each, in order.
+  // A state-of-the-world client acknowledges the newest response for all earlier ones; a delta client acknowledges each, in order.
   return protocol === 'sotw' ? 0 : newClusters.findLastIndex((cluster) => cluster.nonce === nonce) + 1;
 }
 
@@ -267,11 +264,11 @@ function isNamedIn(rejection: string, name: string): boolean {
 }
 
 /**
- * Resources of a type were looked at.
+ * Resources of a type were generated.
  *
- * @param looked whether a resource was: what was held of it no longer counts
- * @param held those that wait, with the clusters for which they do
- * @param notSent of these clusters, those that no CDS response contains yet
+ * @param looked whether a resource was generated: its earlier held state is replaced
+ * @param held resources that wait, with their clusters
+ * @param notSent those of these clusters that no CDS response contains yet
  */
 export function withHeld(
   rollout: Rollout,
@@ -281,7 +278,7 @@ export function withHeld(
 ): Rollout {
   const kept = rollout.held.some(looked) ? rollout.held.filter((one) => !looked(one)) : rollout.held;
   if (held.length === 0 && kept === rollout.held) return rollout;
-  // The limit of a wait begins with the wait, however long the cluster has been warming.
+  // The limit begins with the wait, however long the cluster has been warming.
   const awaited = new Set(awaitedClusters(rollout));
   const begun = new Set(held.flatMap(({ clusters }) => clusters).filter((name) => !awaited.has(name)));
   const restarted = rollout.newClusters.map((cluster) =>
@@ -293,8 +290,7 @@ export function withHeld(
 }
 
 /**
- * Clusters that the client was sent are no longer configured, and their endpoints are not known any more: what waits for them is
- * not sent, but looked at again as it is now.
+ * Sent clusters are no longer configured, and their endpoints are unknown: resources that wait for them are generated again.
  */
 export function withClustersGone(rollout: Rollout, names: readonly string[]): Rollout {
   const gone = new Set(names);
@@ -305,8 +301,8 @@ export function withClustersGone(rollout: Rollout, names: readonly string[]): Ro
 }
 
 /**
- * A client that connected again requests endpoints of clusters that are no longer configured: what waits for all clusters may name them.
- * It is not sent, but looked at again as it is now.
+ * A reconnected client requests endpoints of clusters that are no longer configured. Resources that wait for all clusters may
+ * name them, so they are generated again.
  */
 export function withUnknownGone(rollout: Rollout): Rollout {
   const held = rollout.held.filter(({ clusters }) => !clusters.includes(anyCluster));
@@ -319,8 +315,8 @@ function without(rollout: Rollout, usable: (cluster: NewCluster, index: number) 
 }
 
 /**
- * Nothing waits for a cluster that is usable. A cluster that something waits for has a limit, as has one that may keep the client
- * from acknowledging all others.
+ * Removes waits for usable clusters, and sets the limit of clusters that resources wait for or that may prevent the
+ * acknowledgement of all others.
  */
 export function settled(rollout: Rollout): Rollout {
   const { newClusters, held } = rollout;
@@ -332,7 +328,7 @@ export function settled(rollout: Rollout): Rollout {
   const awaited = new Set(waiting.flatMap(({ clusters }) => clusters));
   const limited = newClusters.flatMap((cluster): NewCluster[] => {
     const isAwaited = awaited.has(cluster.name);
-    // Nothing is known of a cluster that was not sent but that something waits for it.
+    // A cluster that was not sent has no state other than the resources that wait for it.
     if (!isAwaited && cluster.state === 'unsent' && cluster.name !== anyCluster) return [];
     const stepsLeft = isAwaited || delaysAcknowledgement(cluster) ? cluster.stepsLeft || stepsOfLimit : 0;
     return [stepsLeft === cluster.stepsLeft ? cluster : { ...cluster, stepsLeft }];

@@ -1,28 +1,28 @@
 /**
- * Lists of names as values. Lists are never changed, and those that are equal are mostly one list: what follows from them
- * is worked out once for all clients that bring them, and comparing them costs nothing.
+ * Immutable lists of names. Equal lists are usually the same object, so that results are computed once for all clients and
+ * comparisons are cheap.
  */
 
 type Names = readonly string[];
 
 export const noNames: Names = [];
 
-/** What a list from the wire says. */
+/** A parsed list of names. */
 type Reading = {
-  /** The names in it, each once: neither the star nor the empty name is one. */
+  /** Without duplicates, the star and the empty name. */
   names: Names;
-  /** It asks for everything. */
+  /** Wildcard: requests everything. */
   hasStar: boolean;
 };
 
 const readings = new WeakMap<Names, Reading>();
-/** What followed, as long as somebody holds it: that its parts are held is no reason, or no list would ever go. */
+/** Cached results, kept as long as the lists are referenced. References from the cache itself do not count. */
 type Results = WeakMap<Names, WeakMap<Names, WeakRef<Names>>>;
 
 const unions: Results = new WeakMap();
 const remainders: Results = new WeakMap();
 
-/** Reads a list as a client sent it. */
+/** Parses a list from the wire. */
 export function readNames(list: Names): Reading {
   let reading = readings.get(list);
   if (reading === undefined) {
@@ -35,7 +35,7 @@ export function readNames(list: Names): Reading {
   return reading;
 }
 
-/** The names of the one, then those that only the other has; the very list when there are none. */
+/** The names of the first list, then those only in the second; the first list itself if there are none. */
 export function union(one: Names, other: Names): Names {
   if (one === other || other.length === 0) return one;
   if (one.length === 0) return other;
@@ -45,7 +45,7 @@ export function union(one: Names, other: Names): Names {
   });
 }
 
-/** The names of the one that the other has not; the very list when those are all. */
+/** The names of the first list that are not in the second; the first list itself if there are no others. */
 export function without(one: Names, other: Names): Names {
   if (one === other) return noNames;
   if (one.length === 0 || other.length === 0) return one;
@@ -57,19 +57,19 @@ export function without(one: Names, other: Names): Names {
   });
 }
 
-/** The names of the one that the other has as well; the very list when those are all. */
+/** The names of the first list that are also in the second; the first list itself if those are all. */
 export function within(one: Names, other: Names): Names {
   return without(one, without(one, other));
 }
 
-/** Whether they hold the same names, in whatever order. Neither holds one twice. */
+/** Whether two lists have the same names in any order. Neither has duplicates. */
 export function isSameNames(one: Names, other: Names): boolean {
   return one === other || (one.length === other.length && without(one, other).length === 0);
 }
 
 const lengths = new WeakMap<Names, number>();
 
-/** How long the names of a list are together. */
+/** Total length of the names. */
 export function charactersIn(list: Names): number {
   let length = lengths.get(list);
   if (length === undefined) {

@@ -1,4 +1,4 @@
-/** The rules of make before break that a stream applies, as one value: an exploration breaks one of them on purpose. */
+/** The rules of make before break that a stream applies, as one value, so that an exploration can break one of them. */
 import { afterLimitStep, withConfiguration, withSuspects } from './cluster-limit.ts';
 import { afterRemovalStep, withRetained, withUseAcknowledged } from './cluster-removal.ts';
 import {

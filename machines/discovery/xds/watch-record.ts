@@ -1,55 +1,55 @@
-/** What is known of a type that a client watches. ads-watch.ts has the rules by which it changes. */
+/** State of a watched type. ads-watch.ts has its rules. */
 
-/** What a client that comes back has from another stream. */
+/** Resources of an earlier stream that a client reports. */
 export type KnownResources = {
   names: readonly string[];
-  /** Of these, in turn. */
+  /** In the same order. */
   versions: readonly string[];
 };
 
-/** What should still be sent. */
+/** What must be sent. */
 export type Due = {
-  /** All that is subscribed to: a new subscription. */
+  /** Everything subscribed: a new subscription. */
   all: boolean;
-  /** With `all`: but for what the client has by its own word. Absent: it has said nothing of it. */
+  /** With `all`: except what the client reports to have. */
   has?: KnownResources;
-  /** These: names that were added to a subscription. */
+  /** Names that were added to a subscription. */
   asked: readonly string[];
-  /** What changed: a push. */
+  /** A push. */
   changed: boolean;
-  /** What clusters that were sent may wait for: the client may acknowledge them only after this. Absent: nothing. */
+  /** Sent clusters may wait for it: the client may acknowledge them only after this. */
   warming?: true;
-  /** These, which were held back until clusters were usable. Absent: none. */
+  /** Resources that were held until clusters were usable. */
   ready?: readonly string[];
-  /** With `all`: the client has resources of another stream, and does not say which, or not in which versions. */
+  /** With `all`: the client has resources of another stream, but does not report which, or not their versions. */
   returning?: true;
 };
 
 export type Watch = {
-  /** All there is of the type, not only `names`. */
+  /** Everything of the type, not only `names`. */
   wildcard: boolean;
-  /** Neither wildcard nor a name: the client has unsubscribed; the record remembers the last nonce. */
+  /** Without a wildcard and names, the client has unsubscribed; the record keeps the last nonce. */
   names: readonly string[];
   due: Due;
   /**
-   * What the stream was ordered to send and has not yet told about: names that were asked for, or whatever is not as
-   * the client has it (which includes what changes until the order's turn comes).
+   * Responses that were ordered and whose outcome is not reported yet: requested names, or everything that differs from the
+   * state of the client (including later changes).
    */
   ordered: 'nothing' | 'names' | 'changes';
   nonceSent: string;
   nonceAcked: string;
   nonceRejected: string;
-  /** Of a response on which the client has kept silent for too long: changes wait for its word no more. */
+  /** Response whose acknowledgement is overdue: changes no longer wait for it. */
   nonceOverdue: string;
   versionSent: string;
   versionAcked: string;
-  /** Why the client rejected the last response that it rejected; empty once it has accepted a later one. */
+  /** Reason of the last rejection; empty after a later response was accepted. */
   lastError: string;
   /** Unix time in milliseconds; 0 before the first response. */
   sentAt: number;
   /** The client has not requested the type on this stream: it is sent without a request (cluster-limit.ts). */
   unrequested?: true;
-  /** Clusters that resources of the type wait for, which are held back until then (cluster-rollout.ts). Absent: none. */
+  /** Clusters that held resources of the type wait for (cluster-rollout.ts). */
   awaits?: readonly string[];
 };
 
