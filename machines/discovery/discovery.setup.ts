@@ -7,10 +7,10 @@ import type {
   AuthorityFailed,
   AuthorityLoad,
   AuthorityLoaded,
-  BundleAwaited,
+  BundlePending,
   CertificateChanged,
   CertificateRejected,
-  SharedAuthorityAwaited,
+  SharedAuthorityPending,
 } from './ca/authority-protocol.ts';
 import { serverCertificateMachine } from './ca/server-certificate.machine.ts';
 import { sharedAuthorityMachine } from './ca/shared-authority.machine.ts';
@@ -19,7 +19,7 @@ import { meshConfigMachine } from './config/mesh-config.machine.ts';
 import { consulMachine } from './consul/consul.machine.ts';
 import { distributionMachine } from './distribution/distribution.machine.ts';
 import { electionsMachine } from './election/elections.machine.ts';
-import type { LeadersAnnounced, LeadersResigned } from './election/leader-protocol.ts';
+import type { ElectionsResigned, ReplicaAnnounced } from './election/leader-protocol.ts';
 import { jwksMachine } from './jwks/jwks.machine.ts';
 import { apiServerMachine } from './kubernetes/api-server.machine.ts';
 import { nameServerMachine } from './names/name-server.machine.ts';
@@ -31,26 +31,26 @@ import type {
   AdsListening,
   AdsOrder,
   ConfigRecovered,
-  ConfigsAwaited,
   ConfigsFailed,
+  ConfigsPending,
   ConfigsRejected,
   ConfigsSynced,
   ContextBuilt,
   ContextFailed,
+  FullPushRequested,
   HttpClosed,
   HttpFailed,
   HttpListening,
   HttpOrder,
   JwksSynced,
   PreparedStage,
-  PushWanted,
   RegistryFailed,
-  ServicesAwaited,
   ServicesFailed,
+  ServicesPending,
   ServicesSynced,
   SettingsReport,
   SignalReceived,
-  SourcesAwaited,
+  SourcesPending,
 } from './protocol.ts';
 import { pushMachine } from './push/push.machine.ts';
 import { pushQueueMachine } from './push/push-queue.machine.ts';
@@ -68,16 +68,16 @@ type StageReport =
   | HttpListening
   | HttpFailed
   | HttpClosed
-  | PushWanted
-  | ConfigsAwaited
-  | SourcesAwaited
+  | FullPushRequested
+  | ConfigsPending
+  | SourcesPending
   | ConfigsSynced
   | ConfigsFailed
   | ConfigsRejected
   | ConfigRecovered
   | JwksSynced
   | RegistryFailed
-  | ServicesAwaited
+  | ServicesPending
   | ServicesSynced
   | ServicesFailed
   | ContextBuilt
@@ -88,8 +88,8 @@ type StageReport =
   | AuthorityLoaded
   | AuthorityChanged
   | AuthorityFailed
-  | SharedAuthorityAwaited
-  | BundleAwaited
+  | SharedAuthorityPending
+  | BundlePending
   | CertificateChanged
   | CertificateRejected;
 
@@ -123,7 +123,7 @@ export const discoverySetup = setup({
     context: {} as DiscoveryContext,
     input: {} as DiscoveryInput,
     output: {} as DiscoveryOutput,
-    events: {} as SignalReceived | StageReport | LeadersAnnounced | LeadersResigned | NamesReport | WebhooksReport,
+    events: {} as SignalReceived | StageReport | ReplicaAnnounced | ElectionsResigned | NamesReport | WebhooksReport,
     children: {} as {
       signals: 'signals';
       environment: 'prepare';

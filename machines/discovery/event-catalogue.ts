@@ -189,7 +189,7 @@ const ownCatalogue = [
     seeds: [],
   },
   {
-    type: 'sources.rejected',
+    type: 'sources.invalid',
     from: 'config-controller/sources',
     to: 'config-controller',
     diagram: 'config-sources',
@@ -265,7 +265,7 @@ const ownCatalogue = [
   { type: 'spawn', from: 'secret-access', to: 'access-review-N', diagram: 'access-review', seeds: [] },
   { type: 'spawn', from: 'access-review-N', to: 'access-review-N/asking', diagram: 'access-review', seeds: [] },
   { type: 'access.reviewed', from: 'access-review-N', to: 'secret-access', diagram: 'access-review', seeds: [] },
-  { type: 'access.failed', from: 'access-review-N', to: 'secret-access', diagram: 'access-review', seeds: [] },
+  { type: 'access.unavailable', from: 'access-review-N', to: 'secret-access', diagram: 'access-review', seeds: [] },
   {
     type: 'timer refreshInterval',
     from: 'access-review-N',

@@ -4,15 +4,15 @@ import { reasonOf } from '../effect.ts';
  * Outcomes of failed requests to other systems: the failure is counted and reported, and the request is repeated after a
  * delay. A chart that uses them has the actions `countFailure` and `reportFailed`, and a state `backing off`.
  */
-const inVain = <Params>(params: Params) =>
+const backOff = <Params>(params: Params) =>
   ({ target: 'backing off', actions: ['countFailure', { type: 'reportFailed', params }] }) as const;
 
 /** The response is unusable; it contains the reason. */
-export const answeredInVain = inVain(({ event }: { event: { output: { outcome: string; reason?: string } } }) => ({
+export const onFailedResponse = backOff(({ event }: { event: { output: { outcome: string; reason?: string } } }) => ({
   reason: event.output.reason ?? '',
 }));
 
 /** The effect has an internal error. */
-export const brokenOff = inVain(({ event }: { event: { error: unknown } }) => ({ reason: reasonOf(event.error) }));
+export const onEffectError = backOff(({ event }: { event: { error: unknown } }) => ({ reason: reasonOf(event.error) }));
 
-export const unanswered = (reason: string) => inVain({ reason });
+export const onTimeout = (reason: string) => backOff({ reason });

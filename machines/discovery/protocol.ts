@@ -105,7 +105,7 @@ export type ReadinessBegan = { type: 'readiness.began' };
 /** discovery → discovery/http. `/ready` responds with 503 from now on. */
 export type ReadinessEnded = { type: 'readiness.ended' };
 /** discovery/http → discovery. An operator requests a push of everything to all proxies (`/debug/adsz?push=true`). */
-export type PushWanted = { type: 'full-push.requested' };
+export type FullPushRequested = { type: 'full-push.requested' };
 /** discovery → discovery/http. Close the ports after running requests. */
 export type HttpClose = { type: 'http.close' };
 /** discovery/http → discovery. All HTTP ports are closed. */
@@ -116,12 +116,12 @@ export type HttpClosed = { type: 'http.closed' };
 /** discovery → config-controller. List the sources of configuration, watch and read them. */
 export type ConfigsLoad = { type: 'configs.load' };
 /** config-controller → discovery. These sources have not been read, so the configuration is unknown. */
-export type ConfigsAwaited = { type: 'configs.pending'; sources: string[] };
+export type ConfigsPending = { type: 'configs.pending'; sources: string[] };
 /**
  * config-controller → discovery. These sources were added while the program runs and have not been read. The previous
  * configuration still applies.
  */
-export type SourcesAwaited = { type: 'sources.pending'; sources: string[] };
+export type SourcesPending = { type: 'sources.pending'; sources: string[] };
 /** config-controller → discovery. All sources were read once, with or without errors in them. */
 export type ConfigsSynced = { type: 'configs.synced'; version: string; objects: number; problems: number };
 /** config-controller → discovery. A source does not exist, so the configuration is unknown. */
@@ -141,7 +141,7 @@ export type SourcesList = { type: 'sources.list' };
  */
 export type SourcesListed = { type: 'sources.listed'; sources: string[] };
 /** config-controller/sources → config-controller. An address of a source is invalid. */
-export type SourcesRefused = { type: 'sources.rejected'; reason: string };
+export type SourcesInvalid = { type: 'sources.invalid'; reason: string };
 
 // ---- config-source-N → config-controller
 
@@ -158,7 +158,7 @@ export type SourceFailed = { type: 'source.failed'; source: string; reason: stri
 // ---- config-source-N/watch → config-source-N
 
 /** config-source-N/watch → config-source-N. A change of the source: in a directory, its path. `isBurst`: part of a burst. */
-export type SourceMoved = {
+export type SourceChanged = {
   type: 'source.changed';
   place: string;
   /** Part of a burst, such as `git checkout`: reads before its end return mixed states. */
@@ -213,11 +213,11 @@ export type TrustBundleFailed = { type: 'trust-bundle.failed'; endpoint: string;
 // ---- secret-access/accounts → secret-access, access-review-N → secret-access
 
 /** secret-access/accounts → secret-access. All service accounts whose proxies use Secrets: `namespace/name`. */
-export type AccountsWanted = { type: 'accounts.listed'; accounts: string[] };
+export type AccountsListed = { type: 'accounts.listed'; accounts: string[] };
 /** access-review-N → secret-access. Whether the account may read the Secrets of its namespace has changed. */
 export type AccessReviewed = { type: 'access.reviewed'; account: string; allowed: boolean };
 /** access-review-N → secret-access. The review failed; the last result still applies. Without one, no Secrets are served. */
-export type AccessUnanswered = { type: 'access.failed'; account: string; reason: string };
+export type AccessUnavailable = { type: 'access.unavailable'; account: string; reason: string };
 
 // ---- distribution/facts → distribution
 
@@ -225,7 +225,7 @@ export type AccessUnanswered = { type: 'access.failed'; account: string; reason:
  * distribution/facts → distribution. Objects of the cluster changed, a proxy rejects or accepts a resource, or an object is
  * rejected. Sent at most once before each computation.
  */
-export type DistributionStirred = { type: 'distribution.changed' };
+export type DistributionChanged = { type: 'distribution.changed' };
 
 // ---- service-registry/registries → service-registry
 
@@ -236,7 +236,7 @@ export type RegistriesListed = { type: 'registries.listed'; registries: ListedRe
 /** service-registry/registries → service-registry. Names of network gateways resolve to different addresses. */
 export type GatewaysResolved = { type: 'gateways.resolved' };
 /** gateway-names/wanted → gateway-names. All host names of gateways. */
-export type GatewayNamesWanted = { type: 'gateway-names.listed'; hostnames: string[] };
+export type GatewayNamesListed = { type: 'gateway-names.listed'; hostnames: string[] };
 /** gateway-name-N → gateway-names. The name resolves to different addresses, which apply now. */
 export type GatewayNameResolved = { type: 'gateway-name.resolved'; hostname: string; addresses: string[] };
 /** gateway-name-N → gateway-names. The name does not resolve. The last `addresses` still apply; the list may be empty. */
@@ -275,7 +275,7 @@ export type ServicesSynced = {
   missing: string[];
 };
 /** service-registry → discovery. These registries have not sent their first list: proxies are not served yet. */
-export type ServicesAwaited = { type: 'services.pending'; registries: string[] };
+export type ServicesPending = { type: 'services.pending'; registries: string[] };
 /** service-registry → discovery. An internal error in the computation; the last services still apply. */
 export type ServicesFailed = { type: 'services.failed'; reason: string };
 
@@ -338,9 +338,9 @@ export type ProxiesServe = {
  */
 export type ProxiesServed = { type: 'proxies.served'; connections: number[] };
 /** discovery/ads-server → push-queue. The client of a stream was accepted; it gets the current context. */
-export type ProxyJoined = { type: 'proxy.connected'; connection: number };
+export type ProxyConnected = { type: 'proxy.connected'; connection: number };
 /** discovery/ads-server → push-queue. The stream of an accepted client ended. */
-export type ProxyLeft = { type: 'proxy.disconnected'; connection: number };
+export type ProxyDisconnected = { type: 'proxy.disconnected'; connection: number };
 
 // ---- discovery ↔ discovery/ads-server
 
@@ -369,7 +369,7 @@ export type HttpOrder = HttpOpen | HttpClose | ReadinessBegan | ReadinessEnded;
 
 export type AdsOrder = AdsListen | AdsDrain | ProxiesServe;
 
-export type ProxyReport = ProxyJoined | ProxyLeft | ProxiesServed;
+export type ProxyReport = ProxyConnected | ProxyDisconnected | ProxiesServed;
 
 export type SettingsReport = SettingsLoaded | SettingsChanged | SettingsRejected;
 

@@ -1,11 +1,11 @@
 /** Upper bound of the failure counter: the delay no longer grows. */
-export const mostFailures = 6;
+export const maxCountedFailures = 6;
 
 /** Delay after `failures` consecutive failures: 1 s, 2 s, 4 s … at most 30 s. */
 export function retryDelayMs(failures: number): number {
   return Math.min(1_000 * 2 ** Math.max(0, failures - 1), 30_000);
 }
 
-export function failedOnceMore(failures: number): number {
-  return Math.min(failures + 1, mostFailures);
+export function incrementFailures(failures: number): number {
+  return Math.min(failures + 1, maxCountedFailures);
 }

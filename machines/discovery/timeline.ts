@@ -98,7 +98,7 @@ export const gatewayNamesTimeline = source({
 });
 
 export const secretAccessTimeline = source({
-  event: 'access.failed',
+  event: 'access.unavailable',
   kind: 'failure',
   text: 'Cannot check whether {account} may read Secrets: {reason}',
 });

@@ -538,7 +538,7 @@ describe('every state', () => {
   ];
 
   const ofPeer = ['peer.authenticated', 'peer.unauthenticated'];
-  const ofNode = ['node.accepted', 'node.rejected', 'node.forbidden', 'node.missing'];
+  const ofNode = ['node.accepted', 'node.invalid', 'node.forbidden', 'node.missing'];
   /** What cannot come in a state, so that it is a diagnostic of the trace where it does: each is told once, where it is awaited. */
   const impossible = (state: string): string[] => {
     if (state === 'authenticating') return ofNode;

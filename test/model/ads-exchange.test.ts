@@ -17,7 +17,7 @@ afterEach(() => {
   for (const world of AdsWorld.made.splice(0)) expect(world.failed).toBeUndefined();
 });
 
-const rules = { resendsEndpoints: true, hearsLateNames: true, maxNames: 10, maxNameChars: 100 };
+const rules = { resendsEndpoints: true, acceptsLateNames: true, maxNames: 10, maxNameChars: 100 };
 const request = (typeUrl: string, nonce = '', names: string[] = []): ExchangeEvent => ({
   type: 'request.received',
   request: { protocol: 'sotw', typeUrl, nonce, names, rejection: null },

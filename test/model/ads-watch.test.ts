@@ -14,12 +14,12 @@ import {
   routeType,
 } from '../../machines/discovery/xds/ads-types.ts';
 import {
+  classify,
   isOutstanding,
   isSubscribed,
-  judge,
   nextOrders,
+  type RequestClass,
   type Rules,
-  type Verdict,
   type Watch,
   type Watches,
   withChange,
@@ -31,14 +31,14 @@ import {
 /** A stream as its connection sees it, with the source answering every order. */
 class Stream {
   watches: Watches = {};
-  rules: Rules = { hearsLateNames: true };
+  rules: Rules = { acceptsLateNames: true };
   /** Nonces that were sent, newest last. */
   readonly nonces: string[] = [];
 
-  request(request: AdsRequest): { verdict: Verdict; orders: readonly ResponseOrder[] } {
-    const { watch, verdict } = judge(this.watches[request.typeUrl], request, this.rules);
+  request(request: AdsRequest): { requestClass: RequestClass; orders: readonly ResponseOrder[] } {
+    const { watch, requestClass } = classify(this.watches[request.typeUrl], request, this.rules);
     if (watch !== undefined) this.watches = { ...this.watches, [request.typeUrl]: watch };
-    return { verdict, orders: this.order() };
+    return { requestClass, orders: this.order() };
   }
 
   push(...types: string[]): readonly ResponseOrder[] {
@@ -126,7 +126,7 @@ function settledDelta(typeUrl: string, subscribe: string[]): Stream {
 describe('a state-of-the-world request', () => {
   test('row 1: a first CDS request without names is answered with everything (S3)', () => {
     expect(new Stream().request(sotw(clusterType, []))).toEqual({
-      verdict: 'subscription',
+      requestClass: 'subscription',
       orders: [all(clusterType, '*')],
     });
   });
@@ -135,7 +135,7 @@ describe('a state-of-the-world request', () => {
     const stream = new Stream();
     stream.request(sotw(clusterType, []));
     expect(isOutstanding(stream.watch(clusterType))).toBe(true);
-    expect(stream.request(sotw(clusterType, [], 'n1'))).toEqual({ verdict: 'acknowledgement', orders: [] });
+    expect(stream.request(sotw(clusterType, [], 'n1'))).toEqual({ requestClass: 'acknowledgement', orders: [] });
     expect(stream.watch(clusterType)).toMatchObject({ nonceAcked: 'n1', versionAcked: 'v1', lastError: '' });
     expect(isOutstanding(stream.watch(clusterType))).toBe(false);
   });
@@ -144,7 +144,10 @@ describe('a state-of-the-world request', () => {
     const stream = settled(clusterType, []);
     stream.push(clusterType);
     const names = ['another', 'list'];
-    expect(stream.request(sotw(clusterType, names, 'n2', 'bad cluster'))).toEqual({ verdict: 'rejection', orders: [] });
+    expect(stream.request(sotw(clusterType, names, 'n2', 'bad cluster'))).toEqual({
+      requestClass: 'rejection',
+      orders: [],
+    });
     expect(stream.watch(clusterType)).toMatchObject({
       wildcard: true,
       names: [],
@@ -179,8 +182,8 @@ describe('a state-of-the-world request', () => {
     const stream = settled(endpointType, ['a']);
     stream.push(endpointType);
     const before = stream.watch(endpointType);
-    expect(stream.request(sotw(endpointType, ['a', 'b'], 'n1'))).toEqual({ verdict: 'stale', orders: [] });
-    expect(stream.request(sotw(endpointType, [], 'n1'))).toEqual({ verdict: 'stale', orders: [] });
+    expect(stream.request(sotw(endpointType, ['a', 'b'], 'n1'))).toEqual({ requestClass: 'stale', orders: [] });
+    expect(stream.request(sotw(endpointType, [], 'n1'))).toEqual({ requestClass: 'stale', orders: [] });
     expect(stream.watch(endpointType)).toBe(before);
   });
 
@@ -188,7 +191,7 @@ describe('a state-of-the-world request', () => {
     const stream = new Stream();
     stream.request(sotw(endpointType, ['a', 'b']));
     expect(stream.request(sotw(endpointType, ['a', 'b', 'c'], 'n1'))).toEqual({
-      verdict: 'subscription',
+      requestClass: 'subscription',
       orders: [asked(endpointType, ['a', 'b', 'c'], ['c'])],
     });
     expect(stream.watch(endpointType).nonceAcked).toBe('n1');
@@ -202,20 +205,20 @@ describe('a state-of-the-world request', () => {
 
   test('row 7: names that go are not answered (S7)', () => {
     const stream = settled(endpointType, ['a', 'b', 'c']);
-    expect(stream.request(sotw(endpointType, ['a'], 'n1'))).toEqual({ verdict: 'unsubscription', orders: [] });
+    expect(stream.request(sotw(endpointType, ['a'], 'n1'))).toEqual({ requestClass: 'unsubscription', orders: [] });
     expect(stream.watch(endpointType).names).toEqual(['a']);
   });
 
   test('row 8: EDS without names ends the subscription, and no change is pushed (S2)', () => {
     const stream = settled(endpointType, ['a']);
-    expect(stream.request(sotw(endpointType, [], 'n1'))).toEqual({ verdict: 'unsubscription', orders: [] });
+    expect(stream.request(sotw(endpointType, [], 'n1'))).toEqual({ requestClass: 'unsubscription', orders: [] });
     expect(isSubscribed(stream.watch(endpointType))).toBe(false);
     expect(stream.push(endpointType)).toEqual([]);
   });
 
   test('EDS without names as a very first request leaves no watch (S2)', () => {
     const stream = new Stream();
-    expect(stream.request(sotw(endpointType, []))).toEqual({ verdict: 'unsubscription', orders: [] });
+    expect(stream.request(sotw(endpointType, []))).toEqual({ requestClass: 'unsubscription', orders: [] });
     expect(stream.watches).toEqual({});
   });
 
@@ -232,8 +235,8 @@ describe('a state-of-the-world request', () => {
       asked(routeType, ['80', '81'], ['81']),
     ]);
     // The acknowledgement of n1 has been overtaken by n2.
-    expect(stream.request(sotw(routeType, ['80', '81'], 'n1')).verdict).toBe('stale');
-    expect(stream.request(sotw(routeType, ['80', '81'], 'n2')).verdict).toBe('acknowledgement');
+    expect(stream.request(sotw(routeType, ['80', '81'], 'n1')).requestClass).toBe('stale');
+    expect(stream.request(sotw(routeType, ['80', '81'], 'n2')).requestClass).toBe('acknowledgement');
   });
 
   test('an empty nonce begins anew, and everything is sent again (S3)', () => {
@@ -245,7 +248,7 @@ describe('a state-of-the-world request', () => {
   test('the order of names, and a name said twice, do not matter', () => {
     const stream = settled(endpointType, ['a', 'b', 'c']);
     expect(stream.request(sotw(endpointType, ['c', 'b', 'b', 'a'], 'n1'))).toEqual({
-      verdict: 'acknowledgement',
+      requestClass: 'acknowledgement',
       orders: [],
     });
   });
@@ -280,7 +283,7 @@ describe('a state-of-the-world request', () => {
     'the list of one empty name ends a subscription and is no wildcard: %s',
     (typeUrl) => {
       const stream = settled(typeUrl, ['a']);
-      expect(stream.request(sotw(typeUrl, [''], 'n1'))).toEqual({ verdict: 'unsubscription', orders: [] });
+      expect(stream.request(sotw(typeUrl, [''], 'n1'))).toEqual({ requestClass: 'unsubscription', orders: [] });
       expect(stream.push(typeUrl)).toEqual([]);
       expect(new Stream().request(sotw(typeUrl, [''])).orders).toEqual([]);
     },
@@ -295,13 +298,13 @@ describe('a state-of-the-world request', () => {
   test('after an unsubscription the last nonce still counts', () => {
     const stream = settled(endpointType, ['a']);
     stream.request(sotw(endpointType, [''], 'n1'));
-    expect(stream.request(sotw(endpointType, ['a'], 'other')).verdict).toBe('stale');
+    expect(stream.request(sotw(endpointType, ['a'], 'other')).requestClass).toBe('stale');
     expect(stream.request(sotw(endpointType, ['a'], 'n1')).orders).toEqual([asked(endpointType, ['a'], ['a'])]);
   });
 
   test('a rejection of what was never sent leaves no watch', () => {
     const stream = new Stream();
-    expect(stream.request(sotw(clusterType, [], 'n1', 'no'))).toEqual({ verdict: 'rejection', orders: [] });
+    expect(stream.request(sotw(clusterType, [], 'n1', 'no'))).toEqual({ requestClass: 'rejection', orders: [] });
     expect(stream.watches).toEqual({});
   });
 
@@ -345,14 +348,17 @@ describe('a delta request', () => {
   test('row 21: the star subscribed to and unsubscribed from is nothing', () => {
     const stream = new Stream();
     const request = delta(clusterType, { subscribe: ['*'], unsubscribe: ['*'] });
-    expect(stream.request(request)).toEqual({ verdict: 'unsubscription', orders: [] });
+    expect(stream.request(request)).toEqual({ requestClass: 'unsubscription', orders: [] });
     expect(stream.push(clusterType)).toEqual([]);
   });
 
   test('row 2: an acknowledgement is not answered', () => {
     const stream = new Stream();
     stream.request(delta(endpointType, { subscribe: ['a'] }));
-    expect(stream.request(delta(endpointType, { nonce: 'n1' }))).toEqual({ verdict: 'acknowledgement', orders: [] });
+    expect(stream.request(delta(endpointType, { nonce: 'n1' }))).toEqual({
+      requestClass: 'acknowledgement',
+      orders: [],
+    });
     expect(stream.watch(endpointType)).toMatchObject({ nonceAcked: 'n1', versionAcked: 'v1' });
   });
 
@@ -360,7 +366,7 @@ describe('a delta request', () => {
     const stream = new Stream();
     stream.request(delta(endpointType, { subscribe: ['a'] }));
     const request = delta(endpointType, { nonce: 'n1', rejection: 'bad' });
-    expect(stream.request(request)).toEqual({ verdict: 'rejection', orders: [] });
+    expect(stream.request(request)).toEqual({ requestClass: 'rejection', orders: [] });
     expect(stream.watch(endpointType)).toMatchObject({ names: ['a'], nonceAcked: '', lastError: 'bad' });
   });
 
@@ -369,7 +375,7 @@ describe('a delta request', () => {
     stream.request(delta(endpointType, { subscribe: ['a'] }));
     const request = delta(endpointType, { nonce: 'n1', rejection: 'bad', subscribe: ['b'], unsubscribe: ['a'] });
     expect(stream.request(request)).toEqual({
-      verdict: 'rejection',
+      requestClass: 'rejection',
       orders: [asked(endpointType, ['b'], ['b'])],
     });
     expect(stream.watch(endpointType)).toMatchObject({ names: ['b'], nonceAcked: '', lastError: 'bad' });
@@ -385,7 +391,7 @@ describe('a delta request', () => {
   test('row 5, D3: an answer to an earlier response is none', () => {
     const stream = settledDelta(endpointType, ['a']);
     stream.push(endpointType);
-    expect(stream.request(delta(endpointType, { nonce: 'n1' }))).toEqual({ verdict: 'stale', orders: [] });
+    expect(stream.request(delta(endpointType, { nonce: 'n1' }))).toEqual({ requestClass: 'stale', orders: [] });
     expect(isOutstanding(stream.watch(endpointType))).toBe(true);
   });
 
@@ -394,19 +400,19 @@ describe('a delta request', () => {
     stream.push(endpointType);
     const request = delta(endpointType, { nonce: 'n1', subscribe: ['b'] });
     expect(stream.request(request)).toEqual({
-      verdict: 'stale',
+      requestClass: 'stale',
       orders: [asked(endpointType, ['a', 'b'], ['b'])],
     });
-    expect(stream.request(delta(endpointType, { nonce: 'n1', unsubscribe: ['a', 'b'] })).verdict).toBe('stale');
+    expect(stream.request(delta(endpointType, { nonce: 'n1', unsubscribe: ['a', 'b'] })).requestClass).toBe('stale');
     expect(isSubscribed(stream.watch(endpointType))).toBe(false);
   });
 
   test('row 5, D3: of a bare cache, an answer to an earlier response is ignored altogether', () => {
     const stream = settledDelta(endpointType, ['a']);
-    stream.rules = { hearsLateNames: false };
+    stream.rules = { acceptsLateNames: false };
     stream.push(endpointType);
     const request = delta(endpointType, { nonce: 'n1', subscribe: ['b'] });
-    expect(stream.request(request)).toEqual({ verdict: 'stale', orders: [] });
+    expect(stream.request(request)).toEqual({ requestClass: 'stale', orders: [] });
     expect(stream.watch(endpointType).names).toEqual(['a']);
   });
 
@@ -434,13 +440,13 @@ describe('a delta request', () => {
   test('row 7: an unsubscription is not answered', () => {
     const stream = settledDelta(endpointType, ['a', 'b']);
     const request = delta(endpointType, { unsubscribe: ['a'] });
-    expect(stream.request(request)).toEqual({ verdict: 'unsubscription', orders: [] });
+    expect(stream.request(request)).toEqual({ requestClass: 'unsubscription', orders: [] });
     expect(stream.watch(endpointType).names).toEqual(['b']);
   });
 
   test('row 8: nothing is pushed when all was unsubscribed from', () => {
     const stream = settledDelta(clusterType, []);
-    expect(stream.request(delta(clusterType, { unsubscribe: ['*'] })).verdict).toBe('unsubscription');
+    expect(stream.request(delta(clusterType, { unsubscribe: ['*'] })).requestClass).toBe('unsubscription');
     expect(stream.push(clusterType)).toEqual([]);
   });
 
@@ -452,8 +458,8 @@ describe('a delta request', () => {
 
   test('D5: a request that changes nothing and answers nothing is ignored', () => {
     const stream = settledDelta(endpointType, ['a']);
-    expect(stream.request(delta(endpointType, { subscribe: ['a'] }))).toEqual({ verdict: 'misuse', orders: [] });
-    expect(stream.request(delta(endpointType))).toEqual({ verdict: 'misuse', orders: [] });
+    expect(stream.request(delta(endpointType, { subscribe: ['a'] }))).toEqual({ requestClass: 'misuse', orders: [] });
+    expect(stream.request(delta(endpointType))).toEqual({ requestClass: 'misuse', orders: [] });
   });
 
   test('the star means nothing where names must be given', () => {
@@ -543,10 +549,10 @@ describe('a push', () => {
 });
 
 describe('an order that stands', () => {
-  const rules: Rules = { hearsLateNames: true };
+  const rules: Rules = { acceptsLateNames: true };
   const ordered = (watch: Partial<Watch> = {}): Watches => {
     const { watches } = nextOrders({
-      [endpointType]: { ...judge(undefined, sotw(endpointType, ['a']), rules).watch!, ...watch },
+      [endpointType]: { ...classify(undefined, sotw(endpointType, ['a']), rules).watch!, ...watch },
     });
     return watches;
   };
@@ -565,7 +571,7 @@ describe('an order that stands', () => {
   });
 
   test('of a client that begins anew and anew is one', () => {
-    const again = judge(ordered()[endpointType], sotw(endpointType, ['a']), rules).watch!;
+    const again = classify(ordered()[endpointType], sotw(endpointType, ['a']), rules).watch!;
     expect(nextOrders({ [endpointType]: again }).orders).toEqual([]);
   });
 });

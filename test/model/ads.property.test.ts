@@ -73,7 +73,7 @@ class ModelClient {
     this.#delta = delta;
     this.#saysLate = saysLate;
     // Without the extra endpoints after clusters: here every response must have a reason in its own type.
-    this.world = new AdsWorld({ delta, resendsEndpoints: false, hearsLateNames: saysLate });
+    this.world = new AdsWorld({ delta, resendsEndpoints: false, acceptsLateNames: saysLate });
     for (const type of types) for (const name of names) this.world.source.set(type, name);
   }
 

@@ -1,11 +1,11 @@
 /** When it is looked what has become of a cluster's objects in the proxies (machines/discovery/distribution/distribution.machine.ts). */
 import { expect, it } from 'vitest';
-import type { DistributionLook } from '../../machines/discovery/distribution/distribution.machine.ts';
+import type { DistributionSummary } from '../../machines/discovery/distribution/distribution.machine.ts';
 import { DiscoveryWorld } from '../simulation/discovery-world.ts';
 import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 
-const finished: DistributionLook = { unfinished: 0, tookMs: 1 };
-const unfinished: DistributionLook = { unfinished: 3, tookMs: 1 };
+const finished: DistributionSummary = { unfinished: 0, tookMs: 1 };
+const unfinished: DistributionSummary = { unfinished: 3, tookMs: 1 };
 
 eachWorldFollowsTheDiagrams(['distribution'], ['looking']);
 
@@ -57,7 +57,7 @@ it('a rejection is looked at within a second, however rarely it was looked befor
 });
 
 it('what happens while it is looked is looked at next', async () => {
-  const look = Promise.withResolvers<DistributionLook>();
+  const look = Promise.withResolvers<DistributionSummary>();
   const world = await given(look.promise);
   await stirred(world);
   await world.pass(100);

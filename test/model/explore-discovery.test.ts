@@ -13,7 +13,7 @@ import { adsConnectionMachine } from '../../machines/discovery/xds/ads-connectio
 import { stepOf, stepTo } from '../../machines/discovery/xds/ads-exchange.ts';
 import type { ResponseOrder } from '../../machines/discovery/xds/ads-protocol.ts';
 import { clusterType } from '../../machines/discovery/xds/ads-types.ts';
-import { isSettled, judge, type Watches, withChange } from '../../machines/discovery/xds/ads-watch.ts';
+import { classify, isSettled, type Watches, withChange } from '../../machines/discovery/xds/ads-watch.ts';
 import { type Exploration, explore, findShortest, whatIsWantedIsReached } from '../../src/debugger/explore/explorer.ts';
 import { exploreInTwo } from '../../src/debugger/explore/two-explorers.ts';
 import type { World } from '../../src/debugger/explore/world.ts';
@@ -330,7 +330,7 @@ const broken: Record<string, Broken> = {
       exchange(exchange, event, rules) {
         if (event.type !== 'request.received') return stepOf(exchange, event, rules);
         const { typeUrl, nonce } = event.request;
-        const watch = judge(exchange.watches[typeUrl], event.request, rules).watch!;
+        const watch = classify(exchange.watches[typeUrl], event.request, rules).watch!;
         return stepTo(exchange, { ...exchange.watches, [typeUrl]: { ...watch, nonceAcked: nonce } });
       },
     },

@@ -87,7 +87,8 @@ interface Broken {
 
 const replace: Bounds = { changes: 1, faults: 0, kinds: ['replace'] };
 const dns: Bounds = { changes: 1, faults: 0, kinds: ['dns'] };
-const { withClustersSent, withClustersAnswered, withRetained, withHeld, afterLimitStep, withSuspects } = rolloutRules;
+const { withClustersSent, withClustersAcknowledged, withRetained, withHeld, afterLimitStep, withSuspects } =
+  rolloutRules;
 
 const broken: Record<string, Broken> = {
   'routes that wait for nothing': {
@@ -104,14 +105,14 @@ const broken: Record<string, Broken> = {
     within: replace,
   },
   'an acknowledgement that ends no wait': {
-    rules: { withClustersAnswered: (rollout) => rollout },
+    rules: { withClustersAcknowledged: (rollout) => rollout },
     finds: 'nothing waits for a usable cluster',
     within: dns,
   },
   'a rejection that counts as an acknowledgement': {
     rules: {
-      withClustersAnswered: (rollout, request, watch) =>
-        withClustersAnswered(rollout, { ...request, rejection: null }, watch),
+      withClustersAcknowledged: (rollout, request, watch) =>
+        withClustersAcknowledged(rollout, { ...request, rejection: null }, watch),
     },
     finds: 'no active route leads to an unusable cluster',
     within: { changes: 1, faults: 1, kinds: ['dns'], faultKinds: ['reject'] },

@@ -1,6 +1,6 @@
 /** Host names of networks' gateways, as the statecharts keep them resolved (machines/discovery/registry/gateway-name{,s}.machine.ts). */
 import { expect, it } from 'vitest';
-import type { NameAnswer } from '../../machines/discovery/registry/gateway-name.machine.ts';
+import type { NameResolution } from '../../machines/discovery/registry/gateway-name.machine.ts';
 import { DiscoveryWorld } from '../simulation/discovery-world.ts';
 import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 
@@ -8,12 +8,12 @@ const secondMs = 1_000;
 const minuteMs = 60 * secondMs;
 const serving = 'active.operating.serving';
 
-const at = (timeToLiveMs: number, ...addresses: string[]): NameAnswer => ({
+const at = (timeToLiveMs: number, ...addresses: string[]): NameResolution => ({
   outcome: 'resolved',
   addresses,
   timeToLiveMs,
 });
-const failing: NameAnswer = { outcome: 'failed', reason: 'SERVFAIL' };
+const failing: NameResolution = { outcome: 'failed', reason: 'SERVFAIL' };
 
 eachWorldFollowsTheDiagrams(['gateway-names', 'gateway-name'], ['resolving', 'wanted']);
 

@@ -10,7 +10,7 @@ import {
   secretType,
 } from '../../machines/discovery/xds/ads-types.ts';
 
-const rules = { resendsEndpoints: true, hearsLateNames: true, maxNames: 10, maxNameChars: 100 };
+const rules = { resendsEndpoints: true, acceptsLateNames: true, maxNames: 10, maxNameChars: 100 };
 
 /** A client that has acknowledged neither its last response of clusters nor anything else that is pushed. */
 function withWarmingClusters(typeUrl: string) {

@@ -112,7 +112,7 @@ describe.skipIf(isQuick)('it is caught that an informer', () => {
     [
       'goes on with a connection that has missed a ping',
       withPort(() => ({ reconnect: () => {} })),
-      /waiting for the server/,
+      /waiting for server/,
     ],
     [
       'does not believe that a kind is gone',

@@ -2,8 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { type Actor, fromCallback, fromPromise } from 'xstate';
 import {
-  type EntryAnswer,
   type EntryOrder,
+  type EntryResult,
   registrationMachine,
 } from '../../machines/discovery/registration/registration.machine.ts';
 import type { WorkloadReport } from '../../machines/discovery/registration/registration-protocol.ts';
@@ -14,8 +14,8 @@ import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { VirtualClock } from '../simulation/virtual-clock.ts';
 import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 
-const written: EntryAnswer = { outcome: 'written' };
-const conflict: EntryAnswer = { outcome: 'failed', reason: 'the object has been modified' };
+const written: EntryResult = { outcome: 'written' };
+const conflict: EntryResult = { outcome: 'failed', reason: 'the object has been modified' };
 const entry = 'shop/vm-10.0.0.1';
 
 class RegistrationWorld {
@@ -25,7 +25,7 @@ class RegistrationWorld {
   /** `4000 register`: what was ordered when. */
   readonly orders: string[] = [];
   /** What the next order is answered: `held` not before {@link answer}; an error: the effect has a bug. Absent: it is written. */
-  readonly answers: (EntryAnswer | Error | 'held')[] = [];
+  readonly answers: (EntryResult | Error | 'held')[] = [];
   readonly turnedAway: string[] = [];
   readonly forgotten: string[] = [];
   failed: unknown;
@@ -33,7 +33,7 @@ class RegistrationWorld {
   mostAtATime = 0;
   readonly actor: Actor<typeof registrationsMachine>;
   #underWay = 0;
-  #answer: (answer: EntryAnswer) => void = () => {};
+  #answer: (answer: EntryResult) => void = () => {};
   #tell: (report: WorkloadReport) => void = () => {};
 
   constructor() {
@@ -46,7 +46,7 @@ class RegistrationWorld {
           this.#tell = sendBack;
         }),
         registration: registrationMachine.provide({
-          actors: { writeEntry: fromPromise<EntryAnswer, EntryOrder>(({ input }) => this.#write(input)) },
+          actors: { writeEntry: fromPromise<EntryResult, EntryOrder>(({ input }) => this.#write(input)) },
         }),
       },
       actions: {
@@ -62,16 +62,17 @@ class RegistrationWorld {
     });
   }
 
-  async #write(order: EntryOrder): Promise<EntryAnswer> {
-    const health = order.deed === 'report health' ? ` ${order.health.healthy ? 'healthy' : order.health.message}` : '';
-    this.orders.push(`${this.clock.now() - begin} ${order.deed}${health}`);
+  async #write(order: EntryOrder): Promise<EntryResult> {
+    const health =
+      order.operation === 'report health' ? ` ${order.health.healthy ? 'healthy' : order.health.message}` : '';
+    this.orders.push(`${this.clock.now() - begin} ${order.operation}${health}`);
     this.#underWay++;
     this.mostAtATime = Math.max(this.mostAtATime, this.#underWay);
     try {
       const answer = this.answers.shift() ?? written;
       if (answer instanceof Error) throw answer;
       if (answer !== 'held') return answer;
-      return await new Promise<EntryAnswer>((resolve) => {
+      return await new Promise<EntryResult>((resolve) => {
         this.#answer = resolve;
       });
     } finally {
@@ -79,7 +80,7 @@ class RegistrationWorld {
     }
   }
 
-  async answer(answer: EntryAnswer): Promise<void> {
+  async answer(answer: EntryResult): Promise<void> {
     this.#answer(answer);
     await this.settle();
   }
@@ -407,7 +408,7 @@ describe('health', () => {
 });
 
 describe('who cannot be registered', () => {
-  const rejected: EntryAnswer = { outcome: 'rejected', reason: 'the entry is of another group' };
+  const rejected: EntryResult = { outcome: 'rejected', reason: 'the entry is of another group' };
 
   it('is turned away, and so is whoever comes as it is for a while, without a question', async () => {
     const world = new RegistrationWorld();

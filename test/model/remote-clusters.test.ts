@@ -1,7 +1,7 @@
 /** Which remote clusters are followed, and which kubeconfig of each counts (machines/discovery/remote/remote-clusters.machine.ts). */
 import { afterEach, expect, it } from 'vitest';
 import { type Actor, fromCallback, fromPromise } from 'xstate';
-import { apiServerMachine, type PingAnswer } from '../../machines/discovery/kubernetes/api-server.machine.ts';
+import { apiServerMachine, type PingResult } from '../../machines/discovery/kubernetes/api-server.machine.ts';
 import type {
   ClusterSynced,
   ClustersListed,
@@ -32,7 +32,7 @@ class RemoteWorld {
     recorder.observe((record) => this.records.push(record));
     const apiServer = apiServerMachine.provide({
       actors: {
-        ping: fromPromise<PingAnswer, { server: string }>(async () => ({ outcome: 'answered' })),
+        ping: fromPromise<PingResult, { server: string }>(async () => ({ outcome: 'answered' })),
         watchDefinitions: fromCallback<{ type: never }, { resources: ResourceName[] }>(() => {}),
       },
     });

@@ -6,7 +6,7 @@ import {
   type NewCluster,
   newRollout,
   withAssignmentsSent,
-  withClustersAnswered,
+  withClustersAcknowledged,
 } from '../../machines/discovery/xds/cluster-rollout.ts';
 import type { Watch } from '../../machines/discovery/xds/watch-record.ts';
 
@@ -32,16 +32,16 @@ const namesOf = ({ newClusters }: { newClusters: readonly NewCluster[] }): strin
 
 describe('an acknowledgement of clusters', () => {
   test('of the newest response counts for all responses before it, as a state-of-the-world client sends no other', () => {
-    expect(namesOf(withClustersAnswered(rollout, sotw('2'), watch))).toEqual([]);
+    expect(namesOf(withClustersAcknowledged(rollout, sotw('2'), watch))).toEqual([]);
   });
 
   test('of an earlier response is stale in state of the world, and counts for that response in delta', () => {
-    expect(namesOf(withClustersAnswered(rollout, sotw('1'), watch))).toEqual(['a', 'b']);
-    expect(namesOf(withClustersAnswered(rollout, delta('1'), watch))).toEqual(['b']);
+    expect(namesOf(withClustersAcknowledged(rollout, sotw('1'), watch))).toEqual(['a', 'b']);
+    expect(namesOf(withClustersAcknowledged(rollout, delta('1'), watch))).toEqual(['b']);
   });
 
   test('of an unknown response counts for none', () => {
-    expect(namesOf(withClustersAnswered(rollout, delta('0'), watch))).toEqual(['a', 'b']);
+    expect(namesOf(withClustersAcknowledged(rollout, delta('0'), watch))).toEqual(['a', 'b']);
   });
 });
 

@@ -11,7 +11,11 @@ import {
   type Candidate,
   type Journal,
 } from '../../machines/discovery/ca/authority.machine.ts';
-import type { BundleAwait, LeavesAwait, OperatorOrder } from '../../machines/discovery/ca/authority-protocol.ts';
+import type {
+  BundleAwait,
+  LeafCertificatesAwait,
+  OperatorOrder,
+} from '../../machines/discovery/ca/authority-protocol.ts';
 import { type LedgerLine, WorkloadLedger } from '../../src/discovery/ca/ledger/workload-ledger.ts';
 
 const leafMs = 24 * 3_600_000;
@@ -68,8 +72,8 @@ class World {
     let roots: readonly string[] = [];
     const authority = authorityMachine.provide({
       actors: {
-        workloadLedger: fromCallback<BundleAwait | LeavesAwait, undefined>(({ receive, sendBack }) => {
-          let awaited: BundleAwait | LeavesAwait | undefined;
+        workloadLedger: fromCallback<BundleAwait | LeafCertificatesAwait, undefined>(({ receive, sendBack }) => {
+          let awaited: BundleAwait | LeafCertificatesAwait | undefined;
           let since = 0;
           this.#look = () => {
             if (awaited === undefined) return;

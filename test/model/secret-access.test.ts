@@ -1,13 +1,13 @@
 /** Which service accounts may have Secrets, as the statecharts ask about them (machines/discovery/kubernetes/{secret-access,access-review}.machine.ts). */
 import { expect, it } from 'vitest';
-import type { AccessAnswer } from '../../machines/discovery/secrets/access-review.machine.ts';
+import type { AccessResult } from '../../machines/discovery/secrets/access-review.machine.ts';
 import { DiscoveryWorld } from '../simulation/discovery-world.ts';
 import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 
 const minuteMs = 60_000;
-const yes: AccessAnswer = { outcome: 'answered', allowed: true };
-const no: AccessAnswer = { outcome: 'answered', allowed: false };
-const silent: AccessAnswer = { outcome: 'failed', reason: 'no answer in 5 s' };
+const yes: AccessResult = { outcome: 'answered', allowed: true };
+const no: AccessResult = { outcome: 'answered', allowed: false };
+const silent: AccessResult = { outcome: 'failed', reason: 'no answer in 5 s' };
 
 eachWorldFollowsTheDiagrams(['secret-access', 'access-review'], ['asking']);
 
@@ -76,7 +76,7 @@ it('an API server that does not answer allows nobody, is asked more and more rar
 it('an effect with a bug is an answer that did not come', async () => {
   const world = await given({ 'edge/front': new Error('bug') });
   await wanted(world, 'edge/front');
-  expect(world.events('access.failed')).toMatchObject([{ account: 'edge/front', reason: 'bug' }]);
+  expect(world.events('access.unavailable')).toMatchObject([{ account: 'edge/front', reason: 'bug' }]);
   world.access['edge/front'] = yes;
   await world.pass(2_000);
   expect(world.adoptedAccess).toEqual(['edge/front true']);

@@ -9,7 +9,7 @@ import { rootsIn } from '../../machines/discovery/ca/authority.setup.ts';
 import { type Creation, sharedAuthorityMachine } from '../../machines/discovery/ca/shared-authority.machine.ts';
 import type { SharedAuthorityReport, SharedStage } from '../../machines/discovery/ca/shared-authority-protocol.ts';
 import {
-  leastStageMs,
+  minStageMs,
   nextStep,
   type RotationFacts,
   rotationTo,
@@ -45,7 +45,7 @@ class Replica {
   readonly actor: Actor<typeof discovery>;
   failed: unknown;
   readonly adopted: number[] = [];
-  readonly creations: { anew: boolean; done: () => void; fail: (reason: string) => void }[] = [];
+  readonly creations: { withNewRoot: boolean; done: () => void; fail: (reason: string) => void }[] = [];
   looks = 0;
   #reading = 0;
   #tell: (report: SharedAuthorityReport) => void = () => {};
@@ -59,11 +59,11 @@ class Replica {
         followSecret: fromCallback<{ type: never }, undefined>(({ sendBack }) => {
           this.#tell = sendBack;
         }),
-        createSecret: fromPromise<Creation, { anew: boolean }>(
-          ({ input: { anew } }) =>
+        createSecret: fromPromise<Creation, { withNewRoot: boolean }>(
+          ({ input: { withNewRoot } }) =>
             new Promise((resolve) => {
               this.creations.push({
-                anew,
+                withNewRoot,
                 done: () => resolve({ outcome: 'there' }),
                 fail: (reason) => resolve({ outcome: 'failed', reason }),
               });
@@ -110,7 +110,7 @@ describe('one replica', () => {
     replica = new Replica();
     expect(replica.creations).toEqual([]);
     replica.absent();
-    expect(replica.creations.map(({ anew }) => anew)).toEqual([true]);
+    expect(replica.creations.map(({ withNewRoot }) => withNewRoot)).toEqual([true]);
     replica.creations[0]!.done();
     await replica.settle();
     expect(replica.adopted).toEqual([]);
@@ -155,11 +155,11 @@ describe('one replica', () => {
     replica = new Replica();
     replica.read(steady('a'));
     replica.absent();
-    expect(replica.creations.map(({ anew }) => anew)).toEqual([false]);
+    expect(replica.creations.map(({ withNewRoot }) => withNewRoot)).toEqual([false]);
     replica.creations[0]!.fail('away');
     await replica.settle();
     replica.clock.advance(1_000);
-    expect(replica.creations.map(({ anew }) => anew)).toEqual([false, false]);
+    expect(replica.creations.map(({ withNewRoot }) => withNewRoot)).toEqual([false, false]);
     replica.read(steady('a'), true);
     expect(replica.adopted).toEqual([1, 2]);
   });
@@ -193,7 +193,7 @@ describe('one replica', () => {
   it('looks each hour, and a minute after each reading, whether something is due', async () => {
     replica = new Replica();
     replica.read(steady('a'));
-    replica.clock.advance(leastStageMs);
+    replica.clock.advance(minStageMs);
     expect(replica.looks).toBe(2);
     replica.clock.advance(2 * hourMs);
     expect(replica.looks).toBe(4);
@@ -226,8 +226,8 @@ describe('the stages', () => {
     ['a tainted one, too', journalOf(), factsAt(5, { order: 'taint' }), { stage: 'trusting', tainted: 'a' }],
     ['nobody signs by the next one before all can have renewed', trusting, factsAt(2 * dayMs - 1), undefined],
     ['then it signs', trusting, factsAt(2 * dayMs), { stage: 'signing', signer: 'b', other: 'a', before: ['a'] }],
-    ['an order goes on', trusting, factsAt(leastStageMs, { order: 'proceed' }), { stage: 'signing' }],
-    ['but not before replicas have read it', trusting, factsAt(leastStageMs - 1, { order: 'proceed' }), undefined],
+    ['an order goes on', trusting, factsAt(minStageMs, { order: 'proceed' }), { stage: 'signing' }],
+    ['but not before replicas have read it', trusting, factsAt(minStageMs - 1, { order: 'proceed' }), undefined],
     ['it is given up', trusting, factsAt(5, { order: 'revert' }), { stage: 'steady', signer: 'a', other: null }],
     [
       'of a root that ends soon half of its time is for each',
@@ -301,7 +301,7 @@ function run(delaysInHours: readonly number[], ordersAt: readonly number[], muta
       (mutant === 'drops at once' && written.stage === 'signing');
     const step = nextStep(early ? { ...written, since: now - 9 * dayMs } : written, factsAt(now, { order }));
     if (step !== undefined) {
-      written = step.makesRoot ? { ...step.journal, other: `root-${++roots}` } : step.journal;
+      written = step.createsRoot ? { ...step.journal, other: `root-${++roots}` } : step.journal;
       history.push({ at: now, journal: written });
     }
     replicas.forEach((one, i) => {

@@ -1,6 +1,6 @@
 /** Roots that the mesh configuration names by an address, as the statecharts have them fetched (machines/discovery/bundles/trust-bundle{,s}.machine.ts). */
 import { describe, expect, it } from 'vitest';
-import type { BundleAnswer, TrustBundleInput } from '../../machines/discovery/bundles/trust-bundle.machine.ts';
+import type { BundleResponse, TrustBundleInput } from '../../machines/discovery/bundles/trust-bundle.machine.ts';
 import { DiscoveryWorld } from '../simulation/discovery-world.ts';
 import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 
@@ -10,13 +10,13 @@ const serving = 'active.operating.serving';
 const spire: TrustBundleInput = { endpoint: 'https://spire.test/', trustDomains: ['shop.test'] };
 const other: TrustBundleInput = { endpoint: 'https://other.test/', trustDomains: ['old.test'] };
 
-const bundle = (version: string, sequence: number | null = null, refreshMs: number | null = null): BundleAnswer => ({
+const bundle = (version: string, sequence: number | null = null, refreshMs: number | null = null): BundleResponse => ({
   outcome: 'fetched',
   version,
   sequence,
   refreshMs,
 });
-const failing = (reason = 'no'): BundleAnswer => ({ outcome: 'failed', reason });
+const failing = (reason = 'no'): BundleResponse => ({ outcome: 'failed', reason });
 
 eachWorldFollowsTheDiagrams(['trust-bundles', 'trust-bundle'], ['endpoints', 'fetching', 'recalling']);
 

@@ -125,7 +125,7 @@ test('a rule that is broken on purpose is found', () => {
   const begin = (): RolloutWorld =>
     new RolloutWorld({
       ...{ delta: true, changes: 2, faults: 1, kinds, faultKinds },
-      rules: { withClustersGone: (rollout) => rollout },
+      rules: { withClustersRemoved: (rollout) => rollout },
     });
   const { found } = walkAtRandom(begin, { seed: 7, walks: 20_000 });
   expect(found?.violations[0]?.invariant).toBe('no active route leads to a cluster without endpoints');

@@ -119,7 +119,7 @@ export interface AdsWorldOptions {
   delta?: boolean;
   onlyType?: string | null;
   resendsEndpoints?: boolean;
-  hearsLateNames?: boolean;
+  acceptsLateNames?: boolean;
   node?: string;
   /** The client is an Envoy; true unless said. */
   isEnvoy?: boolean;
@@ -170,7 +170,7 @@ export class AdsWorld {
 
   constructor(options: AdsWorldOptions = {}) {
     AdsWorld.made.push(this);
-    const { delta = false, onlyType = null, resendsEndpoints = true, hearsLateNames = true } = options;
+    const { delta = false, onlyType = null, resendsEndpoints = true, acceptsLateNames = true } = options;
     this.source = options.source ?? new ScriptedSource();
     this.clock = options.clock ?? new VirtualClock();
     const { node = 'sidecar~10.0.0.1~a.b~b.svc', tellsRoutine = true } = options;
@@ -199,7 +199,7 @@ export class AdsWorld {
         lists: options.lists ?? new RequestNameLists(),
         turns: atOnce,
         closingTurns: atOnce,
-        rules: { resendsEndpoints, hearsLateNames, ...nameLimits(options.limits ?? {}) },
+        rules: { resendsEndpoints, acceptsLateNames, ...nameLimits(options.limits ?? {}) },
         reportsRoutine: tellsRoutine,
         ...(options.makesBeforeBreak === true && {
           makeBeforeBreak: {

@@ -10,7 +10,7 @@
  */
 import { type AnyActorRef, setup, spawnChild, stopChild } from 'xstate';
 import {
-  type BundleAnswer,
+  type BundleResponse,
   type TrustBundleInput,
   trustBundleMachine,
 } from '../../machines/discovery/bundles/trust-bundle.machine.ts';
@@ -322,12 +322,12 @@ export class BundlesWorld implements World {
     this.#system.arm(`pause:${index}`, ms, 'mark');
   }
 
-  #offer(index: number, number: number): BundleAnswer {
+  #offer(index: number, number: number): BundleResponse {
     this.#set({ held: this.#state.held.offered(nameOf(index), { version: `${number}` }) });
     return { outcome: 'fetched', version: `${number}`, sequence: number, refreshMs: this.#bounds.hintMs ?? null };
   }
 
-  #settle(index: number, value: BundleAnswer): void {
+  #settle(index: number, value: BundleResponse): void {
     settle(this.#taken(index), { value });
   }
 
@@ -341,7 +341,7 @@ export class BundlesWorld implements World {
 
   #controlPlane() {
     const asked = (kind: Call['kind']) =>
-      scriptedPromise<BundleAnswer, TrustBundleInput>(
+      scriptedPromise<BundleResponse, TrustBundleInput>(
         ({ self, input }) => {
           const index = indexOf(input.endpoint);
           // The effect asks nobody who is not named any more.

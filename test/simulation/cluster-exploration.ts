@@ -8,7 +8,7 @@
  * for longer than it takes it to come as far again. Fewer faults than a kind's absence is believed after.
  */
 import type { AnyActorRef } from 'xstate';
-import { apiServerMachine, type PingAnswer } from '../../machines/discovery/kubernetes/api-server.machine.ts';
+import { apiServerMachine, type PingResult } from '../../machines/discovery/kubernetes/api-server.machine.ts';
 import { informerMachine, type SetOrder } from '../../machines/discovery/kubernetes/informer.machine.ts';
 import type { RequestFailure, ResourceName } from '../../machines/discovery/kubernetes/kubernetes-protocol.ts';
 import { report, scriptedCallback, scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
@@ -236,7 +236,7 @@ export class ClusterExploration implements World {
   #fail(name: RequestName): void {
     const { actor, way } = this.#take(name);
     const failure: RequestFailure = { kind: way === 'closed' ? 'closed' : 'unreachable', message: way };
-    if (name === 'ping') settle(actor, { value: { outcome: 'failed', reason: way, draw: 0.5 } satisfies PingAnswer });
+    if (name === 'ping') settle(actor, { value: { outcome: 'failed', reason: way, draw: 0.5 } satisfies PingResult });
     else report(actor, { type: 'request.failed', failure, draw: 0.5 });
   }
 
@@ -275,7 +275,7 @@ export class ClusterExploration implements World {
             }, handing.stop),
           },
         }),
-        ping: scriptedPromise<PingAnswer, { server: string }>(call.start, call.stop),
+        ping: scriptedPromise<PingResult, { server: string }>(call.start, call.stop),
         watchDefinitions: scriptedCallback<{ type: never }, { resources: ResourceName[] }>({ start: () => {} }),
       },
       actions: { reconnect: () => this.#set({ connection: 'none' }) },

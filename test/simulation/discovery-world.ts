@@ -4,7 +4,7 @@
  */
 import { type Actor, type AnyActorRef, type AnyEventObject, type EventObject, fromCallback, fromPromise } from 'xstate';
 import {
-  type BundleAnswer,
+  type BundleResponse,
   type TrustBundleInput,
   trustBundleMachine,
 } from '../../machines/discovery/bundles/trust-bundle.machine.ts';
@@ -21,7 +21,7 @@ import {
   type Preparation,
 } from '../../machines/discovery/discovery.machine.ts';
 import {
-  type DistributionLook,
+  type DistributionSummary,
   distributionMachine,
 } from '../../machines/discovery/distribution/distribution.machine.ts';
 import {
@@ -31,14 +31,14 @@ import {
 } from '../../machines/discovery/election/elected-writer.machine.ts';
 import { electionsMachine } from '../../machines/discovery/election/elections.machine.ts';
 import {
-  type LeaseAnswer,
   type LeaseOrder,
   type LeaseSighting,
+  type LeaseWriteResult,
   leaderMachine,
 } from '../../machines/discovery/election/leader.machine.ts';
 import { jwksMachine, type KeySource } from '../../machines/discovery/jwks/jwks.machine.ts';
-import { type IssuerAnswer, keySetMachine } from '../../machines/discovery/jwks/key-set.machine.ts';
-import { apiServerMachine, type PingAnswer } from '../../machines/discovery/kubernetes/api-server.machine.ts';
+import { type IssuerResponse, keySetMachine } from '../../machines/discovery/jwks/key-set.machine.ts';
+import { apiServerMachine, type PingResult } from '../../machines/discovery/kubernetes/api-server.machine.ts';
 import { nameServerMachine } from '../../machines/discovery/names/name-server.machine.ts';
 import type {
   AdsOrder,
@@ -56,7 +56,7 @@ import { registrationsMachine } from '../../machines/discovery/registration/regi
 import {
   type GatewayNameInput,
   gatewayNameMachine,
-  type NameAnswer,
+  type NameResolution,
 } from '../../machines/discovery/registry/gateway-name.machine.ts';
 import { gatewayNamesMachine } from '../../machines/discovery/registry/gateway-names.machine.ts';
 import { registryMachine } from '../../machines/discovery/registry/registry.machine.ts';
@@ -64,7 +64,7 @@ import { serviceRegistryMachine } from '../../machines/discovery/registry/servic
 import type { ServicesOrder, ServicesReading } from '../../machines/discovery/registry/service-registry.setup.ts';
 import { remoteClustersMachine } from '../../machines/discovery/remote/remote-clusters.machine.ts';
 import {
-  type AccessAnswer,
+  type AccessResult,
   type AccessReviewInput,
   accessReviewMachine,
 } from '../../machines/discovery/secrets/access-review.machine.ts';
@@ -186,8 +186,8 @@ export class DiscoveryWorld {
   /** Bundle endpoints that the mesh configuration names. An error: the effect has a bug. */
   endpoints: TrustBundleInput[] | Error = [];
   /** What they answer when they are asked next, and what was kept of them; absent: nothing, for ever, or nothing. */
-  bundles: Record<string, BundleAnswer | Error> = {};
-  keptBundles: Record<string, BundleAnswer> = {};
+  bundles: Record<string, BundleResponse | Error> = {};
+  keptBundles: Record<string, BundleResponse> = {};
   /** Dates of credentials, as a comparison at a time of the world's clock finds them. */
   dates: (at: number) => CredentialDates | Error = () => ({ due: [], nextInMs: null });
   readonly datesComparedAt: number[] = [];
@@ -198,10 +198,10 @@ export class DiscoveryWorld {
   published = 0;
   /** What the API server says of an account when it is asked next; absent: nothing, for ever. An error: the effect has a bug. */
   /** What looking how far proxies are finds. */
-  look: DistributionLook | Error | Promise<DistributionLook> = { unfinished: 0, tookMs: 0 };
+  look: DistributionSummary | Error | Promise<DistributionSummary> = { unfinished: 0, tookMs: 0 };
   /** When it was looked. */
   readonly looks: number[] = [];
-  access: Record<string, AccessAnswer | Error> = {};
+  access: Record<string, AccessResult | Error> = {};
   /** When it was asked, in virtual time. */
   readonly reviews: { account: string; at: number }[] = [];
   /** What came into force: `account true`. */
@@ -209,13 +209,13 @@ export class DiscoveryWorld {
   /** What was done with Leases. */
   readonly leases: string[] = [];
   /** Result of writes of Leases; `undefined`: the API server takes them. */
-  leaseAnswer: LeaseAnswer | Promise<never> | undefined;
+  leaseAnswer: LeaseWriteResult | Promise<never> | undefined;
   /** What an elected replica was writing at its end is never answered. */
   hangs = false;
   /** Host names of gateways. An error: the effect has a bug. */
   gatewayNames: string[] | Error = [];
   /** What DNS says of them when it is asked next; absent: nothing, for ever. An error: the effect has a bug. */
-  dns: Record<string, NameAnswer | Error> = {};
+  dns: Record<string, NameResolution | Error> = {};
   /** When they were asked for, in virtual time. */
   readonly askedForNames: { hostname: string; at: number }[] = [];
   /** `hostname address,address`, as they came into force. */
@@ -355,7 +355,7 @@ export class DiscoveryWorld {
     const apiServer = apiServerMachine.provide({
       actors: {
         // It never answers.
-        ping: fromPromise<PingAnswer, { server: string }>(() => new Promise(() => {})),
+        ping: fromPromise<PingResult, { server: string }>(() => new Promise(() => {})),
         watchDefinitions: this.#effect(),
       },
     });
@@ -398,7 +398,7 @@ export class DiscoveryWorld {
             }),
             gatewayName: gatewayNameMachine.provide({
               actors: {
-                resolveName: fromPromise<NameAnswer, GatewayNameInput>(async ({ input: { hostname } }) => {
+                resolveName: fromPromise<NameResolution, GatewayNameInput>(async ({ input: { hostname } }) => {
                   this.askedForNames.push({ hostname, at: this.clock.now() });
                   const answer = this.dns[hostname];
                   return answer === undefined ? new Promise(() => {}) : orThrow(answer);
@@ -424,7 +424,7 @@ export class DiscoveryWorld {
         findKeySources: fromPromise<KeySource[], undefined>(async () => orThrow(this.keySources)),
         keySet: keySetMachine.provide({
           actors: {
-            fetchKeySet: fromPromise<IssuerAnswer, { source: string; timeoutMs: number }>(async ({ input }) => {
+            fetchKeySet: fromPromise<IssuerResponse, { source: string; timeoutMs: number }>(async ({ input }) => {
               this.asked.push({ source: input.source, at: this.clock.now() });
               const answer = this.issuers[input.source];
               if (answer === undefined) return new Promise(() => {});
@@ -441,10 +441,10 @@ export class DiscoveryWorld {
         findEndpoints: fromPromise<TrustBundleInput[], undefined>(async () => orThrow(this.endpoints)),
         trustBundle: trustBundleMachine.provide({
           actors: {
-            recallBundle: fromPromise<BundleAnswer, TrustBundleInput>(
+            recallBundle: fromPromise<BundleResponse, TrustBundleInput>(
               async ({ input }) => this.keptBundles[input.endpoint] ?? { outcome: 'failed', reason: 'nothing is kept' },
             ),
-            fetchBundle: fromPromise<BundleAnswer, TrustBundleInput>(async ({ input }) => {
+            fetchBundle: fromPromise<BundleResponse, TrustBundleInput>(async ({ input }) => {
               this.askedForBundles.push({ ...input, at: this.clock.now() });
               const answer = this.bundles[input.endpoint];
               return answer === undefined ? new Promise(() => {}) : orThrow(answer);
@@ -463,7 +463,7 @@ export class DiscoveryWorld {
         watchAccounts: this.#effect(),
         accessReview: accessReviewMachine.provide({
           actors: {
-            reviewAccess: fromPromise<AccessAnswer, AccessReviewInput>(async ({ input: { account } }) => {
+            reviewAccess: fromPromise<AccessResult, AccessReviewInput>(async ({ input: { account } }) => {
               this.reviews.push({ account, at: this.clock.now() });
               const answer = this.access[account];
               return answer === undefined ? new Promise(() => {}) : orThrow(answer);
@@ -487,7 +487,7 @@ export class DiscoveryWorld {
         distribution: distributionMachine.provide({
           actors: {
             watchFacts: this.#effect(),
-            look: fromPromise<DistributionLook, undefined>(async () => {
+            look: fromPromise<DistributionSummary, undefined>(async () => {
               this.looks.push(this.clock.now());
               return orThrow(await this.look);
             }),
@@ -529,7 +529,7 @@ export class DiscoveryWorld {
 
   /** This replica has each Lease as soon as it stands; what becomes of elections is in test/model/leader.test.ts. */
   #elections() {
-    const taken: LeaseAnswer = {
+    const taken: LeaseWriteResult = {
       ...{ outcome: 'taken', version: '1', sent: { monotonicMs: 0, wallMs: 0 }, tookMs: 0, draw: 0 },
     };
     const writer = electedWriterMachine.provide({
@@ -541,8 +541,8 @@ export class DiscoveryWorld {
     const leader = leaderMachine.provide({
       actors: {
         readLease: fromPromise<LeaseSighting, { lease: string }>(async () => ({ outcome: 'absent', draw: 0 })),
-        writeLease: fromPromise<LeaseAnswer, LeaseOrder>(async ({ input: { deed, lease } }) => {
-          this.leases.push(`${deed} ${lease}`);
+        writeLease: fromPromise<LeaseWriteResult, LeaseOrder>(async ({ input: { operation, lease } }) => {
+          this.leases.push(`${operation} ${lease}`);
           return this.leaseAnswer ?? taken;
         }),
         finishWrites: fromPromise<undefined, { lease: string }>(async () => {
@@ -585,7 +585,7 @@ export class DiscoveryWorld {
       receive(() =>
         sendBack(
           typeof this.sources === 'string'
-            ? { type: 'sources.rejected', reason: this.sources }
+            ? { type: 'sources.invalid', reason: this.sources }
             : { type: 'sources.listed', sources: this.sources },
         ),
       );

@@ -26,7 +26,7 @@ import {
   type Candidate,
   type Journal,
 } from '../../machines/discovery/ca/authority.machine.ts';
-import type { BundleAwait, LeavesAwait } from '../../machines/discovery/ca/authority-protocol.ts';
+import type { BundleAwait, LeafCertificatesAwait } from '../../machines/discovery/ca/authority-protocol.ts';
 import { report, scriptedCallback, scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
 import type { Choice, Violation, World } from '../../src/debugger/explore/world.ts';
@@ -83,7 +83,7 @@ interface State {
   readonly roots: readonly string[];
   readonly tainted: string | null;
   readonly signer: string;
-  readonly awaited: BundleAwait | LeavesAwait | undefined;
+  readonly awaited: BundleAwait | LeafCertificatesAwait | undefined;
   readonly ledger: AnyActorRef | undefined;
   readonly isUp: boolean;
   readonly workloads: readonly Workload[];
@@ -301,7 +301,7 @@ export class IdentityWorld implements World {
   #controlPlane(authority: typeof authorityMachine) {
     const scripted = authority.provide({
       actors: {
-        workloadLedger: scriptedCallback<BundleAwait | LeavesAwait, undefined>({
+        workloadLedger: scriptedCallback<BundleAwait | LeafCertificatesAwait, undefined>({
           start: ({ self }) => this.#set({ ledger: self }),
           receive: (_, awaited) => this.#set({ awaited }),
         }),

@@ -14,10 +14,10 @@ import {
   type WriteRun,
 } from '../../machines/discovery/election/elected-writer.machine.ts';
 import {
-  type LeaseAnswer,
   type LeaseOrder,
   type LeaseSighting,
   type LeaseTimes,
+  type LeaseWriteResult,
   leaderMachine,
 } from '../../machines/discovery/election/leader.machine.ts';
 import { scriptedCallback, scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
@@ -36,7 +36,7 @@ interface Request {
   readonly actor: AnyActorRef;
   readonly order: LeaseOrder | undefined;
   /** Of the server, once it has taken it. */
-  readonly answer?: LeaseSighting | LeaseAnswer;
+  readonly answer?: LeaseSighting | LeaseWriteResult;
   /** Nobody takes or answers it. */
   readonly isLost?: boolean;
 }
@@ -216,7 +216,7 @@ export class LeaderExploration implements World {
 
   // ---- the server
 
-  #taken(order: LeaseOrder | undefined, by: Name): LeaseSighting | LeaseAnswer {
+  #taken(order: LeaseOrder | undefined, by: Name): LeaseSighting | LeaseWriteResult {
     const { version, record, holder } = this.#state;
     if (order === undefined) {
       if (version === 0) return { outcome: 'absent', draw };
@@ -228,7 +228,7 @@ export class LeaderExploration implements World {
     }
     if (order.version !== text(version) && this.#charts.takesAll !== true) return { outcome: 'conflict', draw };
     const next = version + 1;
-    this.#set({ version: next, record: next, holder: order.deed === 'release' ? '' : by });
+    this.#set({ version: next, record: next, holder: order.operation === 'release' ? '' : by });
     return { outcome: 'taken', version: text(next), sent: { monotonicMs: 0, wallMs: 0 }, tookMs: 0, draw };
   }
 
@@ -244,7 +244,7 @@ export class LeaderExploration implements World {
       delays,
       actors: {
         readLease: ask<LeaseSighting, { lease: string }>(() => undefined),
-        writeLease: ask<LeaseAnswer, LeaseOrder>((order) => order),
+        writeLease: ask<LeaseWriteResult, LeaseOrder>((order) => order),
         finishWrites: scriptedPromise<undefined, { lease: string }>(({ self }) => settle(self, { value: undefined })),
         electedWriter: electedWriterMachine.provide({
           actors: {
@@ -267,7 +267,7 @@ export class LeaderExploration implements World {
 
   #ask(name: Name, actor: AnyActorRef, order: LeaseOrder | undefined): void {
     this.#set({ requests: { ...this.#state.requests, [name]: { actor, order } } });
-    if (order === undefined || order.deed === 'release') return;
+    if (order === undefined || order.operation === 'release') return;
     this.#system.disarm(sentOf(name));
     this.#system.arm(sentOf(name), times.termMs, 'mark');
   }
@@ -299,7 +299,7 @@ export class LeaderExploration implements World {
     this.#leave(name);
   }
 
-  #tell(name: Name, answer: LeaseSighting | LeaseAnswer): void {
+  #tell(name: Name, answer: LeaseSighting | LeaseWriteResult): void {
     const { [name]: request, ...rest } = this.#state.requests;
     this.#set({ requests: rest });
     settle(request!.actor, { value: answer });

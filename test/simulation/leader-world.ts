@@ -6,7 +6,7 @@ import { type Actor, setup } from 'xstate';
 import { electedWriterMachine } from '../../machines/discovery/election/elected-writer.machine.ts';
 import { electionsMachine } from '../../machines/discovery/election/elections.machine.ts';
 import { leaderMachine } from '../../machines/discovery/election/leader.machine.ts';
-import type { LeadersResigned } from '../../machines/discovery/election/leader-protocol.ts';
+import type { ElectionsResigned } from '../../machines/discovery/election/leader-protocol.ts';
 import type { Duty, DutyReport, DutyRun } from '../../src/discovery/election/duty.ts';
 import { type ElectionCharts, Elections } from '../../src/discovery/election/elections.effects.ts';
 import type { ClockReading } from '../../src/discovery/election/leader-term.ts';
@@ -155,7 +155,7 @@ export interface ReplicaOptions {
 
 /** The control plane, as far as elections see it. */
 const rootOf = (elections: typeof electionsMachine) =>
-  setup({ types: { events: {} as LeadersResigned, input: {} as never }, actors: { elections } }).createMachine({
+  setup({ types: { events: {} as ElectionsResigned, input: {} as never }, actors: { elections } }).createMachine({
     id: 'discovery',
     invoke: {
       id: 'elections',

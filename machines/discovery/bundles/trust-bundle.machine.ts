@@ -1,6 +1,6 @@
 import { assign, sendParent, setup } from 'xstate';
 import { promiseEffect } from '../../effect.ts';
-import { answeredInVain, brokenOff } from '../in-vain.ts';
+import { onEffectError, onFailedResponse } from '../in-vain.ts';
 import type { TrustBundleFailed, TrustBundleFetched } from '../protocol.ts';
 import { noLane } from '../timeline.ts';
 
@@ -23,17 +23,17 @@ interface TrustBundleContext extends TrustBundleInput {
 }
 
 /** Response of an endpoint or stored bundle. `version`: hash of the roots. */
-export type BundleAnswer =
+export type BundleResponse =
   | { outcome: 'fetched'; version: string; sequence: number | null; refreshMs: number | null }
   | { outcome: 'failed'; reason: string };
 
 /** Default refresh interval (spiffe/spiffe standards/SPIFFE_Federation.md §4.1). */
-const usualRefreshMs = 300_000;
+const defaultRefreshMs = 300_000;
 /** Bounds of the interval: a revoked root is removed within an hour, and the endpoint is not polled continuously. */
-const shortestRefreshMs = 30_000;
-const longestRefreshMs = 3_600_000;
+const minRefreshMs = 30_000;
+const maxRefreshMs = 3_600_000;
 /** Until the first bundle. */
-const shortestRestMs = 5_000;
+const minRetryMs = 5_000;
 
 /**
  * Keeps the roots of one bundle endpoint up to date. The last valid bundle applies however long the endpoint fails: its roots
@@ -48,23 +48,23 @@ export const trustBundleMachine = setup({
   },
   actors: {
     /** Bundle stored by an earlier run, validated like a new one. */
-    recallBundle: promiseEffect<BundleAnswer, TrustBundleInput>('recallBundle'),
+    recallBundle: promiseEffect<BundleResponse, TrustBundleInput>('recallBundle'),
     /** Requests the endpoint, with limits of time and size. */
-    fetchBundle: promiseEffect<BundleAnswer, TrustBundleInput>('fetchBundle'),
+    fetchBundle: promiseEffect<BundleResponse, TrustBundleInput>('fetchBundle'),
   },
   delays: {
     refreshInterval: ({ context }) => refreshOf(context),
-    retryDelay: ({ context }) => restOf(context),
+    retryDelay: ({ context }) => retryOf(context),
   },
   guards: {
-    isFetched: (_, params: BundleAnswer) => params.outcome === 'fetched',
-    isOlder: ({ context: { sequence } }, params: BundleAnswer) =>
+    isFetched: (_, params: BundleResponse) => params.outcome === 'fetched',
+    isOlder: ({ context: { sequence } }, params: BundleResponse) =>
       params.outcome === 'fetched' && sequence !== null && params.sequence !== null && params.sequence < sequence,
-    isChanged: ({ context }, params: BundleAnswer) =>
+    isChanged: ({ context }, params: BundleResponse) =>
       params.outcome === 'fetched' && params.version !== context.version,
   },
   actions: {
-    recordBundle: assign((_, params: BundleAnswer) => {
+    recordBundle: assign((_, params: BundleResponse) => {
       if (params.outcome === 'failed') return {};
       const { version, sequence, refreshMs } = params;
       return { version, sequence, refreshMs, failures: 0 };
@@ -149,9 +149,9 @@ export const trustBundleMachine = setup({
             target: 'up to date',
             actions: { type: 'recordBundle', params: ({ event }) => event.output },
           },
-          answeredInVain,
+          onFailedResponse,
         ],
-        onError: brokenOff,
+        onError: onEffectError,
       },
     },
     'up to date': {
@@ -167,18 +167,18 @@ export const trustBundleMachine = setup({
 });
 
 function refreshOf({ refreshMs }: TrustBundleContext): number {
-  return Math.min(Math.max(refreshMs ?? usualRefreshMs, shortestRefreshMs), longestRefreshMs);
+  return Math.min(Math.max(refreshMs ?? defaultRefreshMs, minRefreshMs), maxRefreshMs);
 }
 
-function restOf(context: TrustBundleContext): number {
+function retryOf(context: TrustBundleContext): number {
   const usual = refreshOf(context);
-  return context.version === '' ? Math.min(shortestRestMs * 2 ** (context.failures - 1), usual) : usual;
+  return context.version === '' ? Math.min(minRetryMs * 2 ** (context.failures - 1), usual) : usual;
 }
 
-function versionOf(answer: BundleAnswer): string {
-  return answer.outcome === 'fetched' ? answer.version : '';
+function versionOf(response: BundleResponse): string {
+  return response.outcome === 'fetched' ? response.version : '';
 }
 
-function olderThan({ sequence }: TrustBundleContext, answer: BundleAnswer): string {
-  return `the bundle is older than the one in force: spiffe_sequence ${answer.outcome === 'fetched' ? answer.sequence : ''} after ${sequence}`;
+function olderThan({ sequence }: TrustBundleContext, response: BundleResponse): string {
+  return `the bundle is older than the one in force: spiffe_sequence ${response.outcome === 'fetched' ? response.sequence : ''} after ${sequence}`;
 }

@@ -4,13 +4,13 @@ import type { BundlesLoad, MeshChanged, TrustBundleFailed, TrustBundleFetched } 
 import { trustBundlesTimeline } from '../timeline.ts';
 import { type TrustBundleInput, trustBundleMachine } from './trust-bundle.machine.ts';
 
-interface FollowedEndpoint extends TrustBundleInput {
+interface KnownEndpoint extends TrustBundleInput {
   /** Name of its actor. */
   name: string;
 }
 
 interface TrustBundlesContext {
-  endpoints: FollowedEndpoint[];
+  endpoints: KnownEndpoint[];
   /** Number of actors started, for the name of the next. */
   started: number;
 }
@@ -35,9 +35,9 @@ export const trustBundlesMachine = setup({
     reconcileEndpoints: enqueueActions(({ context, enqueue }, { found }: { found: TrustBundleInput[] }) => {
       let { started } = context;
       const known = new Map(context.endpoints.map((one) => [idOf(one), one]));
-      const endpoints = found.map((one): FollowedEndpoint => {
-        const before = known.get(idOf(one));
-        if (before !== undefined) return before;
+      const endpoints = found.map((one): KnownEndpoint => {
+        const existing = known.get(idOf(one));
+        if (existing !== undefined) return existing;
         const name = `trust-bundle-${++started}` as const;
         enqueue.spawnChild('trustBundle', { id: name, input: one });
         return { ...one, name };

@@ -28,16 +28,16 @@ export type AuthorityChanged = {
 /** authority → discovery. The authority is unavailable, or an operation failed; the current signer continues. */
 export type AuthorityFailed = { type: 'authority.failed'; reason: string };
 /** shared-authority → discovery. There is no usable authority yet. */
-export type SharedAuthorityAwaited = { type: 'shared-authority.pending'; reason: string };
+export type SharedAuthorityPending = { type: 'shared-authority.pending'; reason: string };
 /** discovery/http → authority. An operator requests a rotation of the root. */
-export type RotationOrder = { type: 'rotation.start' };
+export type RotationStart = { type: 'rotation.start' };
 /** discovery/http → authority. An operator reverts the last step of the rotation. */
 export type RotationRevert = { type: 'rotation.revert' };
 /** discovery/http → authority. The key of the current root may be compromised: all certificates must be renewed at once. */
 export type RotationTaint = { type: 'rotation.taint' };
 /** discovery/http → authority. Proceed without the missing workloads. An operator accepts that they lose their connections. */
 export type RotationForce = { type: 'rotation.force' };
-export type OperatorOrder = RotationOrder | RotationRevert | RotationTaint | RotationForce;
+export type OperatorOrder = RotationStart | RotationRevert | RotationTaint | RotationForce;
 
 // ---- authority ↔ authority/ledger
 
@@ -48,11 +48,11 @@ export type BundleTrusted = { type: 'bundle.trusted'; roots: AuthorityId[] };
 /**
  * authority/ledger → authority → discovery. Workloads that have not acknowledged the roots: their number, and some of their names.
  */
-export type BundleAwaited = { type: 'bundle.pending'; missing: number; workloads: string[] };
+export type BundlePending = { type: 'bundle.pending'; missing: number; workloads: string[] };
 /** authority → authority/ledger. Report when no certificate of this authority is in use any more. */
-export type LeavesAwait = { type: 'leaf-certificates.await'; authority: AuthorityId };
+export type LeafCertificatesAwait = { type: 'leaf-certificates.await'; authority: AuthorityId };
 /** authority/ledger → authority. No certificate of the authority is in use. */
-export type LeavesEnded = { type: 'leaf-certificates.ended'; authority: AuthorityId };
+export type LeafCertificatesEnded = { type: 'leaf-certificates.ended'; authority: AuthorityId };
 
 // ---- discovery ↔ server-certificate
 

@@ -1,7 +1,7 @@
 import { assign, sendParent, sendTo, setup } from 'xstate';
 import { callbackEffect, promiseEffect } from '../../effect.ts';
 import type { FilesChanged } from '../protocol.ts';
-import { failedOnceMore, retryDelayMs } from '../retry-delay.ts';
+import { incrementFailures, retryDelayMs } from '../retry-delay.ts';
 import type {
   AuthorityChanged,
   AuthorityFailed,
@@ -9,14 +9,14 @@ import type {
   AuthorityLoad,
   AuthorityLoaded,
   BundleAwait,
-  BundleAwaited,
+  BundlePending,
   BundleTrusted,
-  LeavesAwait,
-  LeavesEnded,
+  LeafCertificatesAwait,
+  LeafCertificatesEnded,
   RotationForce,
-  RotationOrder,
   RotationRevert,
   RotationStage,
+  RotationStart,
   RotationTaint,
 } from './authority-protocol.ts';
 
@@ -64,13 +64,13 @@ export interface AuthorityContext extends AuthorityInput {
 type Event =
   | AuthorityLoad
   | FilesChanged
-  | RotationOrder
+  | RotationStart
   | RotationRevert
   | RotationTaint
   | RotationForce
   | BundleTrusted
-  | BundleAwaited
-  | LeavesEnded;
+  | BundlePending
+  | LeafCertificatesEnded;
 
 export const authoritySetup = setup({
   types: {
@@ -89,7 +89,7 @@ export const authoritySetup = setup({
   },
   actors: {
     /** Knows which workloads have certificates, and which roots each of them has acknowledged. */
-    workloadLedger: callbackEffect<BundleAwait | LeavesAwait, undefined>('workloadLedger'),
+    workloadLedger: callbackEffect<BundleAwait | LeafCertificatesAwait, undefined>('workloadLedger'),
     /** Watches the directory of a plugged-in authority, if there is one. */
     watchAuthority: callbackEffect<{ type: never }, undefined>('watchAuthority'),
     loadAuthority: promiseEffect<AuthorityReading, undefined>('loadAuthority'),
@@ -134,7 +134,7 @@ export const authoritySetup = setup({
     taintSigner: assign({ tainted: ({ context }) => context.signer }),
     taintOther: assign({ tainted: ({ context }) => context.other }),
     clearTaint: assign({ tainted: null }),
-    countFailure: assign({ failures: ({ context }) => failedOnceMore(context.failures) }),
+    countFailure: assign({ failures: ({ context }) => incrementFailures(context.failures) }),
     resetFailures: assign({ failures: 0 }),
     /** Effect: trusts and distributes these roots only. */
     publishRoots: (_, _params: { roots: AuthorityId[]; tainted: AuthorityId | null }) => {},
@@ -146,7 +146,7 @@ export const authoritySetup = setup({
     ),
     awaitLeafCertificates: sendTo(
       'ledger',
-      ({ context }): LeavesAwait => ({ type: 'leaf-certificates.await', authority: context.other ?? '' }),
+      ({ context }): LeafCertificatesAwait => ({ type: 'leaf-certificates.await', authority: context.other ?? '' }),
     ),
     reportLoaded: sendParent(
       ({ context }): AuthorityLoaded => ({ type: 'authority.loaded', signer: context.signer, roots: rootsOf(context) }),
@@ -163,7 +163,7 @@ export const authoritySetup = setup({
     reportFailed: sendParent(
       (_, params: { reason: string }): AuthorityFailed => ({ type: 'authority.failed', reason: params.reason }),
     ),
-    reportPending: sendParent((_, params: BundleAwaited) => params),
+    reportPending: sendParent((_, params: BundlePending) => params),
   },
 });
 

@@ -23,9 +23,9 @@ export type SharedAuthorityRead = { type: 'shared-authority.read'; reading: numb
 /** shared-authority/secret → shared-authority. All Secrets are known, and no Secret has an authority. */
 export type SharedAuthorityAbsent = { type: 'shared-authority.absent' };
 /** shared-authority/secret → shared-authority. The authority in the Secret cannot sign. */
-export type SharedAuthorityRefused = { type: 'shared-authority.unusable'; reason: string };
+export type SharedAuthorityUnusable = { type: 'shared-authority.unusable'; reason: string };
 
-export type SharedAuthorityReport = SharedAuthorityRead | SharedAuthorityAbsent | SharedAuthorityRefused;
+export type SharedAuthorityReport = SharedAuthorityRead | SharedAuthorityAbsent | SharedAuthorityUnusable;
 
 const diagram = 'shared-authority';
 type Diagram = typeof diagram;
@@ -36,12 +36,12 @@ const rows = (from: string, to: string, types: readonly string[]): CatalogueRow<
 const reports: readonly SharedAuthorityReport['type'][] = [
   ...(['shared-authority.read', 'shared-authority.absent', 'shared-authority.unusable'] as const),
 ];
-const told = ['authority.loaded', 'authority.changed', 'authority.failed', 'shared-authority.pending'];
+const authorityReports = ['authority.loaded', 'authority.changed', 'authority.failed', 'shared-authority.pending'];
 
 export const sharedAuthorityCatalogue: readonly CatalogueRow<Diagram>[] = [
   ...rows('discovery', 'shared-authority', ['spawn', 'authority.load']),
   ...rows('shared-authority', 'shared-authority/secret', ['spawn']),
   ...rows('shared-authority/secret', 'shared-authority', reports),
   ...rows('shared-authority', 'shared-authority/creation', ['spawn']),
-  ...rows('shared-authority', 'discovery', told),
+  ...rows('shared-authority', 'discovery', authorityReports),
 ];

@@ -1,6 +1,6 @@
 import { assign, sendParent, setup } from 'xstate';
 import { callbackEffect, promiseEffect, reasonOf } from '../../effect.ts';
-import { failedOnceMore, retryDelayMs } from '../retry-delay.ts';
+import { incrementFailures, retryDelayMs } from '../retry-delay.ts';
 import { authorityTimeline } from '../timeline.ts';
 import { rootsIn } from './authority.setup.ts';
 import type {
@@ -8,10 +8,10 @@ import type {
   AuthorityFailed,
   AuthorityLoad,
   AuthorityLoaded,
-  SharedAuthorityAwaited,
+  SharedAuthorityPending,
 } from './authority-protocol.ts';
 import type { SharedAuthorityRead, SharedAuthorityReport, SharedStage } from './shared-authority-protocol.ts';
-import { leastStageMs, mayFollow } from './shared-rotation.ts';
+import { mayFollow, minStageMs } from './shared-rotation.ts';
 
 export interface SharedAuthorityInput {
   /** How often the age of the root and of a stage are checked (CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL). */
@@ -29,7 +29,7 @@ interface SharedAuthorityContext extends SharedAuthorityInput {
 }
 
 /** How long to wait for a created Secret to arrive over the watch. */
-const answerMs = 10_000;
+const responseMs = 10_000;
 
 type Created = { event: { output: Creation } };
 const isFailed = { type: 'hasFailed' as const, params: ({ event }: Created) => event.output };
@@ -50,12 +50,12 @@ export const sharedAuthorityMachine = setup({
     /** Reports each change of the Secret, and keeps its keys. */
     followSecret: callbackEffect<{ type: never }, undefined>('followSecret'),
     /** Creates the Secret, with a new root or the current authority. An existing Secret is a success. */
-    createSecret: promiseEffect<Creation, { anew: boolean }>('createSecret'),
+    createSecret: promiseEffect<Creation, { withNewRoot: boolean }>('createSecret'),
   },
   delays: {
     checkInterval: ({ context }) => context.checkMs,
-    minStageTime: leastStageMs,
-    responseLimit: answerMs,
+    minStageTime: minStageMs,
+    responseLimit: responseMs,
     retryDelay: ({ context }) => retryDelayMs(context.failures),
   },
   guards: {
@@ -64,7 +64,7 @@ export const sharedAuthorityMachine = setup({
   },
   actions: {
     recordStage: assign({ known: (_, params: SharedAuthorityRead) => stageOf(params), failures: 0 }),
-    countFailure: assign({ failures: ({ context }) => failedOnceMore(context.failures) }),
+    countFailure: assign({ failures: ({ context }) => incrementFailures(context.failures) }),
     resetFailures: assign({ failures: 0 }),
     /** Effect: signs with what was read, and distributes its roots. */
     applyAuthority: (_, _params: { reading: number }) => {},
@@ -79,7 +79,7 @@ export const sharedAuthorityMachine = setup({
       (_, params: { reason: string }): AuthorityFailed => ({ type: 'authority.failed', reason: params.reason }),
     ),
     reportPending: sendParent(
-      (_, params: { reason: string }): SharedAuthorityAwaited => ({
+      (_, params: { reason: string }): SharedAuthorityPending => ({
         type: 'shared-authority.pending',
         reason: params.reason,
       }),
@@ -118,7 +118,7 @@ export const sharedAuthorityMachine = setup({
           invoke: {
             id: 'creation',
             src: 'createSecret',
-            input: { anew: true },
+            input: { withNewRoot: true },
             onDone: [
               { guard: isFailed, target: 'backing off', ...failedAgain() },
               { target: 'awaiting Secret', actions: 'resetFailures' },
@@ -204,7 +204,7 @@ export const sharedAuthorityMachine = setup({
               invoke: {
                 id: 'creation',
                 src: 'createSecret',
-                input: { anew: false },
+                input: { withNewRoot: false },
                 onDone: [
                   { guard: isFailed, target: 'restore backoff', ...failedAgain('reportFailed') },
                   { target: 'recently read', actions: 'resetFailures' },
@@ -254,15 +254,15 @@ function awaited() {
   return { actions: { type: 'reportPending' as const, params: ({ event: { reason } }: Refused) => ({ reason }) } };
 }
 
-type Told = 'reportPending' | 'reportFailed';
+type FailureReport = 'reportPending' | 'reportFailed';
 
-function failedAgain(type: Told = 'reportPending') {
+function failedAgain(type: FailureReport = 'reportPending') {
   const params = ({ event: { output } }: Created) => ({ reason: output.outcome === 'failed' ? output.reason : '' });
   return { actions: ['countFailure' as const, { type, params }] };
 }
 
 /** An internal error of the effect: handled as a rejection by the API server. */
-function brokenAgain(type: Told = 'reportPending') {
+function brokenAgain(type: FailureReport = 'reportPending') {
   const params = ({ event }: { event: { error: unknown } }) => ({ reason: reasonOf(event.error) });
   return { actions: ['countFailure' as const, { type, params }] };
 }

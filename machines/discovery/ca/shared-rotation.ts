@@ -40,13 +40,13 @@ export interface RotationFacts {
 export interface RotationStep {
   journal: SharedJournal;
   /** The other root must be generated. */
-  makesRoot: boolean;
+  createsRoot: boolean;
 }
 
 const dayMs = 24 * 3_600_000;
 /** Minimum length of a stage, even after an order: all replicas have applied it by then. */
-export const leastStageMs = 60_000;
-const mostBefore = 8;
+export const minStageMs = 60_000;
+const maxPrevious = 8;
 
 /** The next stage if it is due; `undefined` otherwise, also for an order without effect. */
 export function nextStep(journal: SharedJournal, facts: RotationFacts): RotationStep | undefined {
@@ -55,23 +55,23 @@ export function nextStep(journal: SharedJournal, facts: RotationFacts): Rotation
   if (step !== undefined) return { ...step, journal: { ...step.journal, longestLeafMs } };
   // Orders take precedence.
   if (longestLeafMs === journal.longestLeafMs || facts.order !== null) return undefined;
-  return { journal: { ...journal, longestLeafMs }, makesRoot: false };
+  return { journal: { ...journal, longestLeafMs }, createsRoot: false };
 }
 
 function stepOf(journal: SharedJournal, facts: RotationFacts): RotationStep | undefined {
   const { stage, other, signer, tainted } = journal;
   const { order, now } = facts;
-  const isOver = now >= stageEnd(journal, facts) || (order === 'proceed' && now >= journal.since + leastStageMs);
+  const isOver = now >= stageEnd(journal, facts) || (order === 'proceed' && now >= journal.since + minStageMs);
   const isOtherSound = tainted === null || other !== tainted;
   const at = (fields: Partial<SharedJournal>): RotationStep => ({
     journal: { ...journal, since: now, ...fields },
-    makesRoot: false,
+    createsRoot: false,
   });
   switch (stage) {
     case 'steady': {
       if (order !== 'rotate' && order !== 'taint' && !facts.isRootDue) return undefined;
       const next = at({ stage: 'trusting', tainted: order === 'taint' ? signer : null });
-      return { ...next, makesRoot: true };
+      return { ...next, createsRoot: true };
     }
     case 'trusting':
       if (order === 'revert') return at({ stage: 'steady', other: null, tainted: null });
@@ -95,7 +95,7 @@ function changedOver(journal: SharedJournal): Partial<SharedJournal> {
     stage: 'signing',
     signer: other ?? signer,
     other: signer,
-    before: [signer, ...before.filter((id) => id !== signer)].slice(0, mostBefore),
+    before: [signer, ...before.filter((id) => id !== signer)].slice(0, maxPrevious),
   };
 }
 
@@ -130,8 +130,8 @@ export function mayFollow(known: SharedStage | null, read: SharedStage & { fits:
  * A root that an operator puts into the Secret becomes the next one of a rotation. If another rotation is signing, the applied
  * stage is restored instead, because there can be only two roots.
  */
-export function rotationTo(stranger: AuthorityId, known: SharedJournal, now: number): SharedJournal {
+export function rotationTo(newRoot: AuthorityId, known: SharedJournal, now: number): SharedJournal {
   if (known.stage === 'signing') return known;
   const { signer, before, longestLeafMs } = known;
-  return { stage: 'trusting', signer, other: stranger, tainted: null, since: now, longestLeafMs, before };
+  return { stage: 'trusting', signer, other: newRoot, tainted: null, since: now, longestLeafMs, before };
 }

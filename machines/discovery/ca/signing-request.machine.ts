@@ -30,8 +30,8 @@ interface SigningRequestContext extends SigningRequestInput {
   readings: number;
 }
 
-const shortestPollMs = 200;
-const longestPollMs = 1_000;
+const minPollMs = 200;
+const maxPollMs = 1_000;
 const removalMs = 5_000;
 
 /**
@@ -59,7 +59,7 @@ export const signingRequestMachine = setup({
   },
   delays: {
     responseLimit: ({ context }) => context.limitMs,
-    pollInterval: ({ context }) => Math.min(shortestPollMs * context.readings, longestPollMs),
+    pollInterval: ({ context }) => Math.min(minPollMs * context.readings, maxPollMs),
     removalLimit: removalMs,
   },
   guards: {

@@ -5,10 +5,10 @@ import type {
   ConfigChange,
   ConfigProblem,
   ConfigRecovered,
-  ConfigsAwaited,
   ConfigsChanged,
   ConfigsFailed,
   ConfigsLoad,
+  ConfigsPending,
   ConfigsRejected,
   ConfigsSynced,
   MeshChanged,
@@ -16,12 +16,12 @@ import type {
   SourceFailed,
   SourceMissing,
   SourceRead,
-  SourcesAwaited,
+  SourcesInvalid,
   SourcesList,
   SourcesListed,
-  SourcesRefused,
+  SourcesPending,
 } from '../protocol.ts';
-import { failedOnceMore, retryDelayMs } from '../retry-delay.ts';
+import { incrementFailures, retryDelayMs } from '../retry-delay.ts';
 import { configControllerTimeline } from '../timeline.ts';
 import { configSourceMachine } from './config-source.machine.ts';
 
@@ -39,7 +39,7 @@ interface KnownSource {
   name: string;
   /** The whole source was read once. */
   read: boolean;
-  /** Still configured. A removed source applies, after the others, until all new ones have been read. */
+  /** Still configured. A removed source applies, after the kept, until all new ones have been read. */
   listed: boolean;
 }
 
@@ -100,7 +100,7 @@ export const configControllerMachine = setup({
       | ConfigsLoad
       | MeshChanged
       | SourcesListed
-      | SourcesRefused
+      | SourcesInvalid
       | SourceRead
       | SourceMissing
       | SourceFailed,
@@ -128,7 +128,7 @@ export const configControllerMachine = setup({
     /** Starts an actor for each new source, and stops those no longer needed. */
     reconcileSources: enqueueActions(({ context, enqueue }, params: { sources: string[] }) => {
       let { started } = context;
-      const asked = params.sources.map((source): KnownSource => {
+      const configured = params.sources.map((source): KnownSource => {
         const known = context.sources.find((one) => one.source === source);
         if (known !== undefined) return { ...known, listed: true };
         const name = `config-source-${++started}` as const;
@@ -136,8 +136,8 @@ export const configControllerMachine = setup({
         enqueue.spawnChild('configSource', { id: name, input: { source, quietMs, coalesceMs } });
         return { source, name, read: false, listed: true };
       });
-      const left = context.sources.filter(({ source, read }) => read && !params.sources.includes(source));
-      const sources = needed([...asked, ...left.map((one) => ({ ...one, listed: false }))]);
+      const removed = context.sources.filter(({ source, read }) => read && !params.sources.includes(source));
+      const sources = needed([...configured, ...removed.map((one) => ({ ...one, listed: false }))]);
       for (const { name } of without(context.sources, sources)) enqueue.stopChild(name);
       enqueue.assign({ sources, started, outdated: true });
     }),
@@ -153,14 +153,14 @@ export const configControllerMachine = setup({
     reportUnread: enqueueActions(({ context, enqueue }) => {
       const sources = unreadOf(context);
       if (sources.length > 0) {
-        enqueue.sendParent({ type: 'configs.pending', sources } satisfies ConfigsAwaited);
+        enqueue.sendParent({ type: 'configs.pending', sources } satisfies ConfigsPending);
       }
     }),
     /** The previous configuration still applies; operators must know why a new source does not. */
     reportPending: enqueueActions(({ context, enqueue }) => {
       const sources = unreadOf(context);
       if (sources.length > 0) {
-        enqueue.sendParent({ type: 'sources.pending', sources } satisfies SourcesAwaited);
+        enqueue.sendParent({ type: 'sources.pending', sources } satisfies SourcesPending);
       }
     }),
     recordVersion: assign({
@@ -237,7 +237,7 @@ export const configControllerMachine = setup({
         } satisfies PushRequest);
       }
     }),
-    countFailure: assign({ failures: ({ context }) => failedOnceMore(context.failures) }),
+    countFailure: assign({ failures: ({ context }) => incrementFailures(context.failures) }),
     resetFailures: assign({ failures: 0 }),
   },
 }).createMachine({
@@ -265,7 +265,7 @@ export const configControllerMachine = setup({
       },
       { actions: [{ type: 'reconcileSources', params: ({ event }) => event }, 'reportPending'] },
     ],
-    'sources.rejected': {
+    'sources.invalid': {
       description: 'An address is invalid: the sources are kept.',
       actions: { type: 'reportRejected', params: ({ event }) => event },
     },
@@ -297,7 +297,7 @@ export const configControllerMachine = setup({
           target: 'awaiting first lists',
           actions: { type: 'reconcileSources', params: ({ event }) => event },
         },
-        'sources.rejected': {
+        'sources.invalid': {
           target: 'no configuration',
           actions: { type: 'reportFailed', params: ({ event }) => event },
         },
@@ -400,8 +400,8 @@ function needed(sources: KnownSource[]): KnownSource[] {
   return sources.some(({ listed, read }) => listed && !read) ? sources : sources.filter(({ listed }) => listed);
 }
 
-function without(sources: readonly KnownSource[], others: readonly KnownSource[]): KnownSource[] {
-  return sources.filter(({ name }) => !others.some((one) => one.name === name));
+function without(sources: readonly KnownSource[], kept: readonly KnownSource[]): KnownSource[] {
+  return sources.filter(({ name }) => !kept.some((one) => one.name === name));
 }
 
 function joinedOf({ sources }: ConfigControllerContext): { sources: string[]; known: string[] } {

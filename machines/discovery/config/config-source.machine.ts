@@ -1,7 +1,7 @@
 import { assign, raise, sendParent, setup } from 'xstate';
 import { callbackEffect, promiseEffect, reasonOf } from '../../effect.ts';
-import type { SourceFailed, SourceMissing, SourceMoved, SourceRead } from '../protocol.ts';
-import { failedOnceMore, retryDelayMs } from '../retry-delay.ts';
+import type { SourceChanged, SourceFailed, SourceMissing, SourceRead } from '../protocol.ts';
+import { incrementFailures, retryDelayMs } from '../retry-delay.ts';
 import { noLane } from '../timeline.ts';
 
 export interface ConfigSourceInput {
@@ -29,7 +29,7 @@ interface ConfigSourceContext extends ConfigSourceInput {
 }
 
 /** With more places, everything is read. */
-const mostPlaces = 256;
+const maxPlaces = 256;
 
 /** Pause that ends a burst. `git checkout` of 3,000 files has shorter pauses. */
 const burstQuietMs = 200;
@@ -54,7 +54,7 @@ export type SourceSummary =
 
 const remembered = {
   type: 'recordPlace',
-  params: ({ event }: { event: SourceMoved }) => ({ place: event.place, isBurst: event.isBurst === true }),
+  params: ({ event }: { event: SourceChanged }) => ({ place: event.place, isBurst: event.isBurst === true }),
 } as const;
 
 /**
@@ -65,7 +65,7 @@ export const configSourceMachine = setup({
   types: {
     context: {} as ConfigSourceContext,
     input: {} as ConfigSourceInput,
-    events: {} as SourceMoved,
+    events: {} as SourceChanged,
     children: {} as { watch: 'watchSource'; reading: 'readSource' },
   },
   actors: {
@@ -98,9 +98,9 @@ export const configSourceMachine = setup({
     recordPlace: assign({
       isBurst: ({ context }, { isBurst }: { place: string; isBurst: boolean }) => context.isBurst || isBurst,
       places: ({ context: { places } }, { place }: { place: string; isBurst: boolean }) =>
-        places.includes(place) || places.length >= mostPlaces ? places : [...places, place],
+        places.includes(place) || places.length >= maxPlaces ? places : [...places, place],
       everywhere: ({ context: { places, everywhere } }, { place }: { place: string; isBurst: boolean }) =>
-        everywhere || (places.length >= mostPlaces && !places.includes(place)),
+        everywhere || (places.length >= maxPlaces && !places.includes(place)),
     }),
     clearPlaces: assign({ places: [], everywhere: false, isBurst: false }),
     /** The next read is compared with this one, and reported even without further changes. */
@@ -109,7 +109,7 @@ export const configSourceMachine = setup({
     markOverdue: assign({ isOverdue: true }),
     /** The failure may have affected more than the changed places. */
     markAllChanged: assign({ everywhere: true }),
-    countFailure: assign({ failures: ({ context }) => failedOnceMore(context.failures) }),
+    countFailure: assign({ failures: ({ context }) => incrementFailures(context.failures) }),
     resetFailures: assign({ failures: 0 }),
     /** Handles what changed during a read. */
     readAgain: raise(({ context }) => ({ type: 'source.changed', place: context.places.at(-1) ?? '' })),

@@ -12,7 +12,7 @@ import type {
   SettingsName,
   SettingsRejected,
 } from '../protocol.ts';
-import { failedOnceMore, retryDelayMs } from '../retry-delay.ts';
+import { incrementFailures, retryDelayMs } from '../retry-delay.ts';
 import { meshConfigTimeline } from '../timeline.ts';
 
 export interface MeshConfigInput {
@@ -104,7 +104,7 @@ export const meshConfigMachine = setup({
         reasons: context.what === 'mesh' ? { global: 1 } : { networks: 1 },
       }),
     ),
-    countFailure: assign({ failures: ({ context }) => failedOnceMore(context.failures) }),
+    countFailure: assign({ failures: ({ context }) => incrementFailures(context.failures) }),
     resetFailures: assign({ failures: 0 }),
     readAgain: raise({ type: 'files.changed', path: '' }),
   },

@@ -39,7 +39,7 @@ export function pausesDeletions(removal: Removal, paused: readonly PausedKind[],
 }
 
 export function pausedAfter(removal: Removal, paused: readonly PausedKind[], isYoung: boolean): PausedKind[] {
-  const others = paused.filter(({ kind }) => kind !== removal.kind);
-  if (!pausesDeletions(removal, paused, isYoung)) return others;
-  return [...others, { kind: removal.kind, objects: removal.removed, isConfirmed: true }];
+  const unaffected = paused.filter(({ kind }) => kind !== removal.kind);
+  if (!pausesDeletions(removal, paused, isYoung)) return unaffected;
+  return [...unaffected, { kind: removal.kind, objects: removal.removed, isConfirmed: true }];
 }

@@ -1,6 +1,6 @@
 import { assign, sendTo, setup } from 'xstate';
 import { callbackEffect, promiseEffect } from '../../effect.ts';
-import { failedOnceMore } from '../retry-delay.ts';
+import { incrementFailures } from '../retry-delay.ts';
 import { noLane } from '../timeline.ts';
 import { type PausedKind, pausedAfter, pausesDeletions } from './paused-deletions.ts';
 import type {
@@ -127,7 +127,7 @@ export const xdsSourceMachine = setup({
         received.includes(kind) ? received : [...received, kind],
     }),
     recordEnd: assign({
-      failures: ({ context }) => failedOnceMore(context.failures),
+      failures: ({ context }) => incrementFailures(context.failures),
       retryAfterMs: (_, params: SourceStreamEnded) => params.retryAfterMs,
       chance: (_, params: SourceStreamEnded) => params.chance,
       reason: (_, params: SourceStreamEnded) => params.reason,

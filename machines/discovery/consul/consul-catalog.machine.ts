@@ -60,7 +60,7 @@ const failed = {
   ...toWaiting((args: Actual & Ended) => failureOf(args)),
 } as const;
 const broken = { description: 'An internal error.', ...toWaiting((args: Actual & Broken) => faultOf(args)) } as const;
-const unanswered = toWaiting(() => late);
+const timedOut = toWaiting(() => late);
 
 /** The new catalog is served. */
 const toWatching = {
@@ -113,7 +113,7 @@ export const consulCatalogMachine = consulCatalogSetup.createMachine({
         ],
         onError: broken,
       },
-      after: { readLimit: unanswered },
+      after: { readLimit: timedOut },
     },
     reading: {
       description: 'The whole catalog is read from index 0. What was applied last is served.',
@@ -141,7 +141,7 @@ export const consulCatalogMachine = consulCatalogSetup.createMachine({
         ],
         onError: broken,
       },
-      after: { readLimit: unanswered },
+      after: { readLimit: timedOut },
     },
     watching: {
       description: 'Blocking queries run. A change is served at once, unless the whole catalog must be read first.',

@@ -4,14 +4,14 @@ import { consulTimeline } from '../timeline.ts';
 import { consulCatalogMachine } from './consul-catalog.machine.ts';
 import type { CatalogAccept, CatalogReport, DatacentersListed } from './consul-protocol.ts';
 
-interface FollowedDatacenter {
+interface KnownDatacenter {
   datacenter: string;
   /** Name of its actor. */
   name: `consul-catalog-${number}`;
 }
 
 interface ConsulContext {
-  datacenters: FollowedDatacenter[];
+  datacenters: KnownDatacenter[];
   /** Number of actors started, for the name of the next. */
   started: number;
   /** Why the list of datacenters no longer changes; empty while it does. */
@@ -35,9 +35,9 @@ export const consulMachine = setup({
     reconcileDatacenters: enqueueActions(({ context, enqueue }, { datacenters: listed }: DatacentersListed) => {
       let { started } = context;
       const known = new Map(context.datacenters.map((one) => [one.datacenter, one]));
-      const datacenters = [...new Set(listed)].map((datacenter): FollowedDatacenter => {
-        const before = known.get(datacenter);
-        if (before !== undefined) return before;
+      const datacenters = [...new Set(listed)].map((datacenter): KnownDatacenter => {
+        const existing = known.get(datacenter);
+        if (existing !== undefined) return existing;
         const name = `consul-catalog-${++started}` as const;
         enqueue.spawnChild('consulCatalog', { id: name, input: { datacenter } });
         return { datacenter, name };

@@ -1,10 +1,10 @@
 import { assign, setup } from 'xstate';
 import { callbackEffect, promiseEffect } from '../../effect.ts';
-import type { DistributionStirred } from '../protocol.ts';
+import type { DistributionChanged } from '../protocol.ts';
 import { noLane } from '../timeline.ts';
 
 /** Result of a computation. */
-export interface DistributionLook {
+export interface DistributionSummary {
   /** Objects that are not in all proxies that they concern, or that Envoy rejects partly. */
   unfinished: number;
   tookMs: number;
@@ -14,19 +14,19 @@ interface DistributionContext {
   /** A change happened during the computation. */
   again: boolean;
   /** Consecutive computations without a change before them. */
-  quietLooks: number;
+  unchangedComputations: number;
   tookMs: number;
 }
 
 /** Many proxies reject the same error at about the same time. */
-const gatherMs = 100;
-const shortestRestMs = 500;
-const longestRestMs = 5_000;
+const minDebounceMs = 100;
+const minRecheckMs = 500;
+const maxRecheckMs = 5_000;
 /** Maximum delay until a rejection is seen, however long a computation takes. */
-const longestGatherMs = 1_000;
+const maxDebounceMs = 1_000;
 /** A pause is this many times as long as the computation before it, which therefore uses at most 5 % of a processor. */
-const restsForLook = 20;
-const gathersForLook = 5;
+const recheckFactor = 20;
+const debounceFactor = 5;
 
 /**
  * Decides when to compute the delivery of a cluster's objects: soon after a change, and at increasing intervals while some
@@ -35,35 +35,35 @@ const gathersForLook = 5;
 export const distributionMachine = setup({
   types: {
     context: {} as DistributionContext,
-    events: {} as DistributionStirred,
+    events: {} as DistributionChanged,
     children: {} as { facts: 'watchFacts'; looking: 'look' },
   },
   actors: {
     /** Reports a change, at most once before each computation. */
     watchFacts: callbackEffect<{ type: never }, undefined>('watchFacts'),
     /** Computes the delivery of all objects, and the objects whose status must change. */
-    look: promiseEffect<DistributionLook, undefined>('look'),
+    look: promiseEffect<DistributionSummary, undefined>('look'),
   },
   delays: {
-    debounceTime: ({ context }) => Math.min(Math.max(gatherMs, gathersForLook * context.tookMs), longestGatherMs),
-    recheckDelay: ({ context: { quietLooks, tookMs } }) =>
-      Math.min(Math.max(shortestRestMs * 2 ** quietLooks, restsForLook * tookMs), longestRestMs),
+    debounceTime: ({ context }) => Math.min(Math.max(minDebounceMs, debounceFactor * context.tookMs), maxDebounceMs),
+    recheckDelay: ({ context: { unchangedComputations, tookMs } }) =>
+      Math.min(Math.max(minRecheckMs * 2 ** unchangedComputations, recheckFactor * tookMs), maxRecheckMs),
   },
   guards: {
-    isIncomplete: (_, params: DistributionLook) => params.unfinished > 0,
+    isIncomplete: (_, params: DistributionSummary) => params.unfinished > 0,
     hasChanged: ({ context }) => context.again,
   },
   actions: {
-    recordChanged: assign({ again: true, quietLooks: 0 }),
+    recordChanged: assign({ again: true, unchangedComputations: 0 }),
     clearChanged: assign({ again: false }),
-    recordDuration: assign({ tookMs: (_, params: DistributionLook) => params.tookMs }),
-    countUnchanged: assign({ quietLooks: ({ context }) => Math.min(context.quietLooks + 1, 10) }),
+    recordDuration: assign({ tookMs: (_, params: DistributionSummary) => params.tookMs }),
+    countUnchanged: assign({ unchangedComputations: ({ context }) => Math.min(context.unchangedComputations + 1, 10) }),
   },
 }).createMachine({
   id: 'distribution',
   description: "The delivery of a cluster's objects to the proxies.",
   meta: { timeline: noLane },
-  context: { again: false, quietLooks: 0, tookMs: 0 },
+  context: { again: false, unchangedComputations: 0, tookMs: 0 },
   invoke: { id: 'facts', src: 'watchFacts' },
   initial: 'idle',
   states: {

@@ -1,6 +1,6 @@
 import { assign, sendParent, setup } from 'xstate';
 import { callbackEffect, promiseEffect, reasonOf } from '../../effect.ts';
-import { failedOnceMore, retryDelayMs } from '../retry-delay.ts';
+import { incrementFailures, retryDelayMs } from '../retry-delay.ts';
 import { noLane } from '../timeline.ts';
 import type { DutyDue, DutyWritten, LeaseName } from './leader-protocol.ts';
 
@@ -60,7 +60,7 @@ export const electedWriterMachine = setup({
     startRun: assign({ isDue: false }),
     recordDue: assign({ isDue: true }),
     recordRetryDue: assign({ isRested: true }),
-    countFailure: assign({ failures: ({ context }) => failedOnceMore(context.failures), isRested: false }),
+    countFailure: assign({ failures: ({ context }) => incrementFailures(context.failures), isRested: false }),
     resetFailures: assign({ failures: 0 }),
     recordComplete: assign({ isNew: false }),
     reportWritten: sendParent(

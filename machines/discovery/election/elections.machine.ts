@@ -2,13 +2,13 @@ import { assign, enqueueActions, sendParent, setup } from 'xstate';
 import { electionsTimeline } from '../timeline.ts';
 import { type LeaderInput, leaderMachine } from './leader.machine.ts';
 import type {
+  ElectionsJoin,
+  ElectionsResign,
+  ElectionsResigned,
   LeaderReport,
-  LeadersAnnounce,
-  LeadersAnnounced,
-  LeadersResign,
-  LeadersResigned,
-  LeadersStand,
   LeaseName,
+  ReplicaAnnounce,
+  ReplicaAnnounced,
 } from './leader-protocol.ts';
 
 export type ElectionsInput = {
@@ -31,7 +31,7 @@ export const electionsMachine = setup({
   types: {
     context: {} as ElectionsContext,
     input: {} as ElectionsInput,
-    events: {} as LeadersAnnounce | LeadersStand | LeadersResign | LeaderReport,
+    events: {} as ReplicaAnnounce | ElectionsJoin | ElectionsResign | LeaderReport,
     children: {} as Record<`leader-${number}`, 'leader'>,
   },
   actors: { leader: leaderMachine },
@@ -63,8 +63,8 @@ export const electionsMachine = setup({
     recordResigned: assign({
       held: ({ context }, { lease }: { lease: string }) => context.held.filter((other) => other !== lease),
     }),
-    reportAnnounced: sendParent({ type: 'replica.announced' } satisfies LeadersAnnounced),
-    reportResigned: sendParent({ type: 'elections.resigned' } satisfies LeadersResigned),
+    reportAnnounced: sendParent({ type: 'replica.announced' } satisfies ReplicaAnnounced),
+    reportResigned: sendParent({ type: 'elections.resigned' } satisfies ElectionsResigned),
   },
 }).createMachine({
   id: 'elections',

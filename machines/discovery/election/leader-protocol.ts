@@ -10,15 +10,15 @@ export type LeaseName = string;
 // ---- discovery ↔ elections
 
 /** discovery → elections. Write the Lease of this replica's presence: proxies will connect soon. */
-export type LeadersAnnounce = { type: 'replica.announce' };
+export type ReplicaAnnounce = { type: 'replica.announce' };
 /** elections → discovery. Other replicas know that this one runs, or its Lease was not written within the limit. */
-export type LeadersAnnounced = { type: 'replica.announced' };
+export type ReplicaAnnounced = { type: 'replica.announced' };
 /** discovery → elections. The program serves: become a candidate for every duty. */
-export type LeadersStand = { type: 'elections.join' };
+export type ElectionsJoin = { type: 'elections.join' };
 /** discovery → elections. The program ends: give back all Leases. May be sent again; each is reported. */
-export type LeadersResign = { type: 'elections.resign' };
+export type ElectionsResign = { type: 'elections.resign' };
 /** elections → discovery. No Lease is held any more, or the remaining ones will expire. */
-export type LeadersResigned = { type: 'elections.resigned' };
+export type ElectionsResigned = { type: 'elections.resigned' };
 
 // ---- elections ↔ leader-N
 

@@ -1,17 +1,24 @@
 import { leaderTimeline } from '../timeline.ts';
 import {
-  answer,
   leaderSetup,
   lost,
   orRest,
   readLease,
   resigned,
+  result,
   sighting,
   termOf,
   writeLease,
 } from './leader.setup.ts';
 
-export type { LeaderInput, LeaseAnswer, LeaseOrder, LeaseSighting, LeaseTimes, ReadMoment } from './leader.setup.ts';
+export type {
+  LeaderInput,
+  LeaseOrder,
+  LeaseSighting,
+  LeaseTimes,
+  LeaseWriteResult,
+  ReadMoment,
+} from './leader.setup.ts';
 
 /**
  * Leader election for one duty by a Lease (spec/kubernetes.md §2). The API server names the holder. Expiry is measured by
@@ -113,29 +120,29 @@ export const leaderMachine = leaderSetup.createMachine({
         ...writeLease('claim'),
         onDone: [
           {
-            guard: { type: 'isAcceptedInTerm', params: answer },
+            guard: { type: 'isAcceptedInTerm', params: result },
             target: 'leading',
             actions: [
-              { type: 'recordAccepted', params: answer },
+              { type: 'recordAccepted', params: result },
               { type: 'startTerm', params: termOf },
               'reportElected',
             ],
           },
           {
             description: 'This process was suspended.',
-            guard: { type: 'isAccepted', params: answer },
+            guard: { type: 'isAccepted', params: result },
             target: 'checking holder',
           },
           {
             description: 'Usually another replica was faster.',
-            guard: { type: 'isConflict', params: answer },
+            guard: { type: 'isConflict', params: result },
             target: 'checking holder.waiting',
-            actions: { type: 'recordDraw', params: answer },
+            actions: { type: 'recordDraw', params: result },
           },
           {
-            guard: { type: 'isEarly', params: answer },
+            guard: { type: 'isEarly', params: result },
             target: 'standing by',
-            actions: { type: 'recordRemainingTime', params: answer },
+            actions: { type: 'recordRemainingTime', params: result },
           },
           orRest('checking holder.waiting').failed,
         ],
@@ -171,19 +178,19 @@ export const leaderMachine = leaderSetup.createMachine({
                 ...writeLease('renew'),
                 onDone: [
                   {
-                    guard: { type: 'isAcceptedInTerm', params: answer },
+                    guard: { type: 'isAcceptedInTerm', params: result },
                     target: '#leader.leading.in term',
                     reenter: true,
                     actions: [
-                      { type: 'recordAccepted', params: answer },
+                      { type: 'recordAccepted', params: result },
                       { type: 'extendTerm', params: termOf },
                     ],
                   },
                   {
-                    guard: { type: 'isAccepted', params: answer },
+                    guard: { type: 'isAccepted', params: result },
                     ...lost('this process was stopped for longer than a term'),
                   },
-                  { guard: { type: 'isConflict', params: answer }, target: 'reading' },
+                  { guard: { type: 'isConflict', params: result }, target: 'reading' },
                   orRest('retrying').failed,
                 ],
                 onError: orRest('retrying').broken,
@@ -240,8 +247,8 @@ export const leaderMachine = leaderSetup.createMachine({
           invoke: {
             ...writeLease('release'),
             onDone: [
-              { guard: { type: 'isAccepted', params: answer }, ...resigned(true) },
-              { guard: { type: 'isConflict', params: answer }, target: 'reading' },
+              { guard: { type: 'isAccepted', params: result }, ...resigned(true) },
+              { guard: { type: 'isConflict', params: result }, target: 'reading' },
               resigned(false),
             ],
             onError: resigned(false),

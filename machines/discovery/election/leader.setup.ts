@@ -55,12 +55,12 @@ export type LeaseSighting =
 
 export type LeaseOrder = {
   lease: LeaseName;
-  deed: 'claim' | 'renew' | 'release';
+  operation: 'claim' | 'renew' | 'release';
   /** Version of the Lease when it was read; empty if there was none. */
   version: ResourceVersion;
 };
 
-export type LeaseAnswer =
+export type LeaseWriteResult =
   /** `sent`: before the request was sent. `tookMs`: duration until now, by the clock with the larger value. */
   | { outcome: 'taken'; version: ResourceVersion; sent: ReadMoment; tookMs: number; draw: number }
   /** The Lease was changed since. */
@@ -113,7 +113,7 @@ export const leaderSetup = setup({
   actors: {
     readLease: promiseEffect<LeaseSighting, { lease: LeaseName }>('readLease'),
     /** Writes the Lease on the condition that its version is unchanged. */
-    writeLease: promiseEffect<LeaseAnswer, LeaseOrder>('writeLease'),
+    writeLease: promiseEffect<LeaseWriteResult, LeaseOrder>('writeLease'),
     /** Resolves when no write of the term is running. */
     finishWrites: promiseEffect<undefined, { lease: LeaseName }>('finishWrites'),
     electedWriter: electedWriterMachine,
@@ -131,12 +131,12 @@ export const leaderSetup = setup({
   },
   guards: {
     hasFailed: (_, { outcome }: Failure) => outcome === 'failed',
-    isConflict: (_, { answer }: { answer: LeaseAnswer }) => answer.outcome === 'conflict',
-    isEarly: (_, { answer }: { answer: LeaseAnswer }) => answer.outcome === 'early',
-    isAccepted: (_, { answer }: { answer: LeaseAnswer }) => answer.outcome === 'taken',
+    isConflict: (_, { result }: { result: LeaseWriteResult }) => result.outcome === 'conflict',
+    isEarly: (_, { result }: { result: LeaseWriteResult }) => result.outcome === 'early',
+    isAccepted: (_, { result }: { result: LeaseWriteResult }) => result.outcome === 'taken',
     /** A late response proves nothing: another replica may lead by now. */
-    isAcceptedInTerm: ({ context: { times } }, { answer }: { answer: LeaseAnswer }) =>
-      answer.outcome === 'taken' && answer.tookMs < times.termMs,
+    isAcceptedInTerm: ({ context: { times } }, { result }: { result: LeaseWriteResult }) =>
+      result.outcome === 'taken' && result.tookMs < times.termMs,
     isHeldHere: (_, { sighting }: { sighting: LeaseSighting }) =>
       sighting.outcome === 'seen' && sighting.holder === 'this one',
     /** No replica or this process holds it: it was released, or the response to a claim was lost. */
@@ -162,22 +162,22 @@ export const leaderSetup = setup({
         : { version: '', record: '', holder: '', draw: sighting.draw },
     ),
     recordExpired: assign({ isExpired: true }),
-    recordRemainingTime: assign((_, { answer }: { answer: LeaseAnswer }) =>
-      answer.outcome === 'early' ? { holdsMs: answer.leftMs, draw: answer.draw } : {},
+    recordRemainingTime: assign((_, { result }: { result: LeaseWriteResult }) =>
+      result.outcome === 'early' ? { holdsMs: result.leftMs, draw: result.draw } : {},
     ),
-    recordAccepted: assign((_, { answer }: { answer: LeaseAnswer }) =>
-      answer.outcome === 'taken'
+    recordAccepted: assign((_, { result }: { result: LeaseWriteResult }) =>
+      result.outcome === 'taken'
         ? {
-            version: answer.version,
-            tookMs: answer.tookMs,
-            draw: answer.draw,
+            version: result.version,
+            tookMs: result.tookMs,
+            draw: result.draw,
             record: '',
             holder: '',
             isExpired: false,
           }
         : {},
     ),
-    recordDraw: assign((_, { answer }: { answer: LeaseAnswer }) => ({ draw: answer.draw, retryAfterMs: 0 })),
+    recordDraw: assign((_, { result }: { result: LeaseWriteResult }) => ({ draw: result.draw, retryAfterMs: 0 })),
     recordFailure: assign((_, { retryAfterMs = 0, draw = 0.5 }: Failure) => ({ retryAfterMs, draw })),
     startWriter: enqueueActions(({ context: { lease, number }, enqueue }) => {
       enqueue.spawnChild('electedWriter', { id: `elected-writer-${number}`, input: { lease } });
@@ -212,12 +212,12 @@ function spread(ms: number, draw: number): number {
 }
 
 type Sighted = { event: { output: LeaseSighting } };
-type Answered = { event: { output: LeaseAnswer } };
+type Written = { event: { output: LeaseWriteResult } };
 
 export const sighting = ({ event }: Sighted) => ({ sighting: event.output });
-export const answer = ({ event }: Answered) => ({ answer: event.output });
+export const result = ({ event }: Written) => ({ result: event.output });
 
-export function termOf({ context, event }: Answered & { context: LeaderInput }) {
+export function termOf({ context, event }: Written & { context: LeaderInput }) {
   const { lease, times } = context;
   const sent = event.output.outcome === 'taken' ? event.output.sent : { monotonicMs: 0, wallMs: 0 };
   return { lease, termMs: times.termMs, sent };
@@ -257,12 +257,12 @@ export const readLease = {
   input: ({ context: { lease } }: { context: { lease: LeaseName } }) => ({ lease }),
 } as const;
 
-export function writeLease<const Deed extends LeaseOrder['deed']>(deed: Deed) {
+export function writeLease<const Operation extends LeaseOrder['operation']>(operation: Operation) {
   type Seen = { context: { lease: LeaseName; version: ResourceVersion } };
   return {
     id: 'writing',
     src: 'writeLease',
-    input: ({ context: { lease, version } }: Seen) => ({ lease, deed, version }),
+    input: ({ context: { lease, version } }: Seen) => ({ lease, operation, version }),
   } as const;
 }
 

@@ -39,10 +39,11 @@ export function enqueueFetches(queue: FetchQueue, fetches: readonly WaitingFetch
 /** For a few names a linear search is cheaper than a set: a thousand fetches may wait and be added one by one. */
 function knownIn({ waiting, running }: FetchQueue, count: number): (name: string) => boolean {
   if (count <= 4) {
-    return (wanted) => waiting.some(({ name }) => name === wanted) || running.some(({ name }) => name === wanted);
+    return (candidate) =>
+      waiting.some(({ name }) => name === candidate) || running.some(({ name }) => name === candidate);
   }
   const known = new Set([...waiting, ...running].map(({ name }) => name));
-  return (wanted) => known.has(wanted);
+  return (candidate) => known.has(candidate);
 }
 
 /** Removes fetches that ended or whose actors were stopped. */

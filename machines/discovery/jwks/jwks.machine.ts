@@ -50,7 +50,7 @@ interface KnownSource extends KeySource {
    * State of the first fetch. `awaited`: objects that use the key set are held. `late`: they are no longer held, although the
    * issuer has neither responded nor failed.
    */
-  firstAnswer: 'awaited' | 'late' | 'settled';
+  firstFetch: 'awaited' | 'late' | 'settled';
   isStarted: boolean;
 }
 
@@ -113,14 +113,14 @@ export const jwksMachine = setup({
       let { started } = context;
       const known = new Map(context.sources.map((one) => [idOf(one), one]));
       const sources = found.map((one): KnownSource => {
-        const before = known.get(idOf(one));
-        if (before !== undefined) return { ...before, ...one };
-        return { ...one, name: `key-set-${++started}`, firstAnswer: 'awaited', isStarted: false };
+        const existing = known.get(idOf(one));
+        if (existing !== undefined) return { ...existing, ...one };
+        return { ...one, name: `key-set-${++started}`, firstFetch: 'awaited', isStarted: false };
       });
       const names = new Set<string>(sources.map(({ name }) => name));
-      const gone = context.sources.filter(({ name }) => !names.has(name));
-      for (const { name, isStarted } of gone) if (isStarted) enqueue.stopChild(name);
-      const queue = removeFetches(context.queue, new Set(gone.map(({ name }) => name)));
+      const removed = context.sources.filter(({ name }) => !names.has(name));
+      for (const { name, isStarted } of removed) if (isStarted) enqueue.stopChild(name);
+      const queue = removeFetches(context.queue, new Set(removed.map(({ name }) => name)));
       enqueue.assign({ sources, started, queue });
     }),
     /** Starts the actors of the next batch, and queues their fetches. */
@@ -155,7 +155,7 @@ export const jwksMachine = setup({
       const of = context.sources.find(({ source }) => source === event.source);
       if (of === undefined) return {};
       return {
-        sources: context.sources.map((one): KnownSource => (one === of ? { ...one, firstAnswer: 'settled' } : one)),
+        sources: context.sources.map((one): KnownSource => (one === of ? { ...one, firstFetch: 'settled' } : one)),
         due: event.type === 'key-set.fetched' ? union(context.due, of.users) : context.due,
       };
     }),
@@ -164,7 +164,7 @@ export const jwksMachine = setup({
       if (event.type !== 'key-set.late') return {};
       const isLate = (one: KnownSource): boolean => one.source === event.source && isAwaited(one);
       return {
-        sources: context.sources.map((one): KnownSource => (isLate(one) ? { ...one, firstAnswer: 'late' } : one)),
+        sources: context.sources.map((one): KnownSource => (isLate(one) ? { ...one, firstFetch: 'late' } : one)),
       };
     }),
     clearReady: assign({ due: ({ context }) => difference(context.due, readyOf(context)) }),
@@ -172,7 +172,7 @@ export const jwksMachine = setup({
       ({ context }): JwksSynced => ({
         type: 'jwks.synced',
         sources: context.sources.length,
-        unanswered: context.sources.filter(({ firstAnswer }) => firstAnswer === 'late').length,
+        unanswered: context.sources.filter(({ firstFetch }) => firstFetch === 'late').length,
       }),
     ),
     requestPush: sendTo(peer('push'), ({ context }): PushRequest => {
@@ -282,8 +282,8 @@ function fetchOf({ name, users }: KnownSource): WaitingFetch {
   return { name, namespaces: [...new Set(users.map((user) => user.split('/')[1] ?? ''))] };
 }
 
-function isAwaited({ firstAnswer }: KnownSource): boolean {
-  return firstAnswer === 'awaited';
+function isAwaited({ firstFetch }: KnownSource): boolean {
+  return firstFetch === 'awaited';
 }
 
 /** Due objects whose issuers have all responded or are late. */
@@ -297,8 +297,8 @@ function readyOf({ due, sources }: JwksContext): ConfigKeyText[] {
 }
 
 function difference(of: readonly ConfigKeyText[], without: readonly ConfigKeyText[]): ConfigKeyText[] {
-  const gone = new Set(without);
-  return of.filter((key) => !gone.has(key));
+  const excluded = new Set(without);
+  return of.filter((key) => !excluded.has(key));
 }
 
 function union(a: readonly ConfigKeyText[], b: readonly ConfigKeyText[]): ConfigKeyText[] {

@@ -1,6 +1,6 @@
 import { assign, sendParent, setup } from 'xstate';
 import { promiseEffect } from '../../effect.ts';
-import { answeredInVain, brokenOff } from '../in-vain.ts';
+import { onEffectError, onFailedResponse } from '../in-vain.ts';
 import type {
   KeyFetchFinished,
   KeyFetchGranted,
@@ -34,13 +34,13 @@ interface KeySetContext extends KeySetInput {
 }
 
 /** Response of an issuer. `version`: hash of the key set. */
-export type IssuerAnswer = { outcome: 'fetched'; version: string } | { outcome: 'failed'; reason: string };
+export type IssuerResponse = { outcome: 'fetched'; version: string } | { outcome: 'failed'; reason: string };
 
 const retryMs = 1_000;
 /** Attempts before a long delay. */
 const attemptsInARow = 3;
-const shortestRestMs = 60_000;
-const longestRestMs = 3_600_000;
+const minBackoffMs = 60_000;
+const maxBackoffMs = 3_600_000;
 
 /**
  * Keeps the keys of one issuer up to date (spec/discovery.md §8.10: refreshed every 20 minutes, retried after a second, then
@@ -55,24 +55,25 @@ export const keySetMachine = setup({
   },
   actors: {
     /** Fetches the key set, and applies a valid one under its source. */
-    fetchKeySet: promiseEffect<IssuerAnswer, { source: string; timeoutMs: number }>('fetchKeySet'),
+    fetchKeySet: promiseEffect<IssuerResponse, { source: string; timeoutMs: number }>('fetchKeySet'),
   },
   delays: {
     firstKeysTimeout: ({ context }) => context.firstKeysTimeoutMs,
     retryDelay: retryMs,
     refreshInterval: ({ context }) => context.refreshMs,
-    backoffDelay: ({ context }) => Math.min(shortestRestMs * 2 ** (context.failures - 1), longestRestMs),
+    backoffDelay: ({ context }) => Math.min(minBackoffMs * 2 ** (context.failures - 1), maxBackoffMs),
   },
   guards: {
     isPending: ({ context }) => !context.hasSettled,
-    isChanged: ({ context }, params: IssuerAnswer) =>
+    isChanged: ({ context }, params: IssuerResponse) =>
       params.outcome === 'fetched' && params.version !== context.version,
-    isFetched: (_, params: IssuerAnswer) => params.outcome === 'fetched',
+    isFetched: (_, params: IssuerResponse) => params.outcome === 'fetched',
     canRetry: ({ context }) => context.attempts + 1 < attemptsInARow,
   },
   actions: {
     recordFetched: assign({
-      version: ({ context }, params: IssuerAnswer) => (params.outcome === 'fetched' ? params.version : context.version),
+      version: ({ context }, params: IssuerResponse) =>
+        params.outcome === 'fetched' ? params.version : context.version,
       attempts: 0,
       failures: 0,
       hasSettled: true,
@@ -134,9 +135,9 @@ export const keySetMachine = setup({
             actions: { type: 'recordFetched', params: ({ event }) => event.output },
           },
           { guard: 'canRetry', target: 'retrying', actions: 'countAttempt' },
-          answeredInVain,
+          onFailedResponse,
         ],
-        onError: [{ guard: 'canRetry', target: 'retrying', actions: 'countAttempt' }, brokenOff],
+        onError: [{ guard: 'canRetry', target: 'retrying', actions: 'countAttempt' }, onEffectError],
       },
     },
     'up to date': {

@@ -30,10 +30,10 @@ interface ApiServerContext extends ApiServerInput {
   draw: number;
 }
 
-export type PingAnswer = { outcome: 'answered' } | { outcome: 'failed'; reason: string; draw: number };
+export type PingResult = { outcome: 'answered' } | { outcome: 'failed'; reason: string; draw: number };
 
-const mostFailures = 8;
-const longestProbePauseMs = 1_000;
+const maxFailures = 8;
+const maxProbePauseMs = 1_000;
 
 const ofServer = <Type extends string>(type: Type) =>
   ({ type, params: ({ context: { server } }: { context: ApiServerContext }) => ({ server }) }) as const;
@@ -52,7 +52,7 @@ export const apiServerMachine = setup({
   actors: {
     informer: informerMachine,
     /** Pings over the connection of watches; opens one if there is none. */
-    ping: promiseEffect<PingAnswer, { server: string }>('ping'),
+    ping: promiseEffect<PingResult, { server: string }>('ping'),
     /** Reports that watched kinds were defined or removed. */
     watchDefinitions: callbackEffect<{ type: never }, { resources: ResourceName[] }>('watchDefinitions'),
   },
@@ -64,12 +64,12 @@ export const apiServerMachine = setup({
     pingLimit: 1_500,
     /** 0.25 s, 0.5 s, then 1 s, ±25 %: all replicas reconnect within seconds. */
     probePause: ({ context: { failures, draw } }) =>
-      Math.min(250 * 2 ** Math.max(0, failures - 1), longestProbePauseMs) * (0.75 + draw / 2),
+      Math.min(250 * 2 ** Math.max(0, failures - 1), maxProbePauseMs) * (0.75 + draw / 2),
     /** Restoring a cluster takes longer: its servers are stopped, its data is replaced, and they are started. */
     longOutage: 5_000,
   },
   guards: {
-    isAlive: (_, { answer }: { answer: PingAnswer }) => answer.outcome === 'answered',
+    isAlive: (_, { result }: { result: PingResult }) => result.outcome === 'answered',
     hasWaiting: ({ context }) => context.waiting.length > 0,
     isLastUnsynced: ({ context }, { resource }: { resource: ResourceName }) =>
       context.unsynced.length === 1 && context.unsynced[0] === resource,
@@ -111,7 +111,7 @@ export const apiServerMachine = setup({
       });
     }),
     countFailure: assign(({ context }, { draw }: { draw: number }) => ({
-      failures: Math.min(context.failures + 1, mostFailures),
+      failures: Math.min(context.failures + 1, maxFailures),
       draw,
     })),
     resetFailures: assign({ failures: 0 }),
@@ -171,7 +171,7 @@ export const apiServerMachine = setup({
         input: ({ context: { server } }) => ({ server }),
         onDone: [
           {
-            guard: { type: 'isAlive', params: ({ event }) => ({ answer: event.output }) },
+            guard: { type: 'isAlive', params: ({ event }) => ({ result: event.output }) },
             target: 'reachable',
           },
           {
@@ -243,7 +243,7 @@ export const apiServerMachine = setup({
             src: 'ping',
             input: ({ context: { server } }) => ({ server }),
             onDone: [
-              { guard: { type: 'isAlive', params: ({ event }) => ({ answer: event.output }) }, target: 'responded' },
+              { guard: { type: 'isAlive', params: ({ event }) => ({ result: event.output }) }, target: 'responded' },
               {
                 target: '#api-server.checking',
                 actions: [
@@ -291,7 +291,7 @@ export const apiServerMachine = setup({
             input: ({ context: { server } }) => ({ server }),
             onDone: [
               {
-                guard: { type: 'isAlive', params: ({ event }) => ({ answer: event.output }) },
+                guard: { type: 'isAlive', params: ({ event }) => ({ result: event.output }) },
                 target: '#api-server.reachable',
                 actions: ofServer('publishReachable'),
               },
@@ -311,10 +311,10 @@ export const apiServerMachine = setup({
 
 const nameAt = ({ firstInformer }: ApiServerInput, index: number): InformerName => `informer-${firstInformer + index}`;
 
-function drawOf(answer: PingAnswer): number {
-  return answer.outcome === 'failed' ? answer.draw : 0.5;
+function drawOf(result: PingResult): number {
+  return result.outcome === 'failed' ? result.draw : 0.5;
 }
 
-function whyNot(answer: PingAnswer): string {
-  return answer.outcome === 'failed' ? answer.reason : '';
+function whyNot(result: PingResult): string {
+  return result.outcome === 'failed' ? result.reason : '';
 }

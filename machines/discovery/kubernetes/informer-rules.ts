@@ -32,18 +32,18 @@ export interface InformerRecord {
 }
 
 /** 0.25 s, 0.5 s, 1 s, then 2 s, up to 50 % more: all kinds reconnect within seconds. */
-const shortestRetryMs = 250;
-const longestRetryMs = 2_000;
+const minRetryMs = 250;
+const maxRetryMs = 2_000;
 /** Upper bound of the delay that a server may request. */
-const longestRetryAfterMs = 60_000;
-const mostFailures = 8;
-const shortestAbsentMs = 500;
-const longestAbsentMs = 30_000;
+const maxRetryAfterMs = 60_000;
+const maxFailures = 8;
+const minAbsentMs = 500;
+const maxAbsentMs = 30_000;
 /** Failures that remain after a new connection or a success: the next request comes soon, but not at once. */
 export const failuresKept = 2;
 /** Limit of a list or page, which grows with each failure so that a slow server can respond eventually. */
-const shortestLimitMs = 4_000;
-const longestLimitMs = 30_000;
+const minLimitMs = 4_000;
+const maxLimitMs = 30_000;
 /** A server may report a kind as unknown while it starts: number of such responses before its objects are removed. */
 const absencesBelieved = 3;
 /** One more such response removes the objects. */
@@ -51,24 +51,23 @@ export const absencesBeforeBelief = absencesBelieved - 1;
 /** Throttled streaming lists before pages are used, which need less memory in the server. */
 const throttledStreamsTried = 3;
 
-export const limitMs = ({ failures }: InformerRecord): number =>
-  Math.min(shortestLimitMs * 2 ** failures, longestLimitMs);
+export const limitMs = ({ failures }: InformerRecord): number => Math.min(minLimitMs * 2 ** failures, maxLimitMs);
 
 export function retryDelayMs({ failures, absences, draw, retryAfterMs }: InformerRecord): number {
   // Absence is decided quickly: a few requests in short succession.
-  const pause = absences > 0 ? shortestAbsentMs : shortestRetryMs * 2 ** Math.max(0, failures - 1);
-  const delay = Math.min(pause, longestRetryMs) * (1 + draw / 2);
-  return Math.max(delay, Math.min(retryAfterMs, longestRetryAfterMs));
+  const pause = absences > 0 ? minAbsentMs : minRetryMs * 2 ** Math.max(0, failures - 1);
+  const delay = Math.min(pause, maxRetryMs) * (1 + draw / 2);
+  return Math.max(delay, Math.min(retryAfterMs, maxRetryAfterMs));
 }
 
 /** An absent kind is requested soon, then at increasing intervals. */
 export function absentDelayMs({ absences, draw }: InformerRecord): number {
-  return Math.min(shortestAbsentMs * 2 ** Math.max(0, absences - 1), longestAbsentMs) * (1 + draw / 2);
+  return Math.min(minAbsentMs * 2 ** Math.max(0, absences - 1), maxAbsentMs) * (1 + draw / 2);
 }
 
 export const fewFailures = ({ failures }: InformerRecord): number => Math.min(failures, failuresKept);
 
-export const failedOnceMore = (failures: number): number => Math.min(failures + 1, mostFailures);
+export const incrementFailures = (failures: number): number => Math.min(failures + 1, maxFailures);
 
 /** What to request instead; `undefined` if there is no alternative. */
 export function nextBasis(basis: Basis): Basis | undefined {

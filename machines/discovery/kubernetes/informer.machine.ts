@@ -32,7 +32,7 @@ const handsOver = ({ absent }: { absent: boolean }) =>
     },
   }) as const;
 
-const tellWhole = [
+const completeActions = [
   { type: 'recordComplete', params: ({ event }: { event: { output: { objects: number } } }) => event.output },
   'reportSynced',
 ] as const;
@@ -198,7 +198,7 @@ export const informerMachine = informerSetup.createMachine({
                 ...handsOver({ absent: false }),
                 onDone: {
                   target: 'watching',
-                  actions: tellWhole,
+                  actions: completeActions,
                 },
               },
               on: {
@@ -279,7 +279,7 @@ export const informerMachine = informerSetup.createMachine({
                 onDone: {
                   description: 'The watch starts at the version of the list, never at that of an object.',
                   target: '#informer.active.streaming',
-                  actions: tellWhole,
+                  actions: completeActions,
                 },
               },
             },

@@ -10,9 +10,9 @@ import type {
   RequestFailure,
   ResourceName,
   ResourceVersion,
-  ServerMissed,
+  ServerUnresponsive,
+  StreamingListsUnsupported,
   StreamReport,
-  StreamsMissing,
 } from './kubernetes-protocol.ts';
 
 export interface InformerInput {
@@ -106,7 +106,7 @@ export const informerSetup = setup({
     useNewestBasis: assign({ basis: 'newest' }),
     disableStreamingLists: assign({ streams: false }),
     countFailure: assign(({ context }, { failure, draw }: Failed) => ({
-      failures: rules.failedOnceMore(context.failures),
+      failures: rules.incrementFailures(context.failures),
       retryAfterMs: failure.retryAfterMs ?? 0,
       draw,
     })),
@@ -115,21 +115,21 @@ export const informerSetup = setup({
         context.throttledStreams + (!context.isWhole && rules.mayStream(context) ? 1 : 0),
     }),
     countAbsence: assign(({ context }, { failure, draw }: Failed) => ({
-      absences: rules.isAbsent(failure) ? rules.failedOnceMore(context.absences) : 0,
+      absences: rules.isAbsent(failure) ? rules.incrementFailures(context.absences) : 0,
       draw,
     })),
     resetFailures: assign({ failures: 0, retryAfterMs: 0 }),
     expectAbsence: assign({ absences: rules.absencesBeforeBelief }),
     resetAbsences: assign({ absences: 0, failures: 0 }),
     reportUnresponsive: sendParent(
-      ({ context: { resource } }, { failure }: Failed): ServerMissed => ({
+      ({ context: { resource } }, { failure }: Failed): ServerUnresponsive => ({
         type: 'server.unresponsive',
         resource,
         reason: failure.message,
       }),
     ),
     reportStreamingUnsupported: sendParent(
-      ({ context: { resource } }, { failure }: Failed): StreamsMissing => ({
+      ({ context: { resource } }, { failure }: Failed): StreamingListsUnsupported => ({
         type: 'streaming-lists.unsupported',
         resource,
         reason: failure.message,

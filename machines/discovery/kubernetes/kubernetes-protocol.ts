@@ -28,7 +28,7 @@ export type RequestFailure = {
  * api-server-N → informer-N. The server responds: start requests. Kinds are notified one after the other, so that their requests
  * do not come at once.
  */
-export type ServerAnswers = {
+export type ServerReachable = {
   type: 'server.reachable';
   /** The outage was so long that the history may differ: the kind is listed again. */
   anew: boolean;
@@ -38,7 +38,7 @@ export type ServerAnswers = {
 /** api-server-N → informer-N. The connection is closed, with all its requests. */
 export type ServerLost = { type: 'server.lost'; reason: string };
 /** api-server-N → informer-N. The server does not support streaming lists, as another kind has found. */
-export type StreamsRefused = { type: 'streaming-lists.disabled' };
+export type StreamingListsDisabled = { type: 'streaming-lists.disabled' };
 /** api-server-N → informer-N. The kind was defined, or its definition changed. */
 export type KindDefined = { type: 'kind.defined' };
 /** api-server-N → informer-N. The definition of the kind was removed: a response that it is unknown is expected. */
@@ -49,9 +49,9 @@ export type KindRemoved = { type: 'kind.removed' };
 /**
  * informer-N → api-server-N. A request got no response or was interrupted. The kind waits until the server is known to respond.
  */
-export type ServerMissed = { type: 'server.unresponsive'; resource: ResourceName; reason: string };
+export type ServerUnresponsive = { type: 'server.unresponsive'; resource: ResourceName; reason: string };
 /** informer-N → api-server-N. The server does not support streaming lists, or does not end them. */
-export type StreamsMissing = { type: 'streaming-lists.unsupported'; resource: ResourceName; reason: string };
+export type StreamingListsUnsupported = { type: 'streaming-lists.unsupported'; resource: ResourceName; reason: string };
 /**
  * informer-N → api-server-N. All objects of the kind were read and processed, for the first time or again. `absent`: the server
  * does not serve the kind, so the list is empty.
@@ -63,9 +63,9 @@ export type KindFailed = { type: 'kind.failed'; resource: ResourceName; reason: 
 // ---- effects of an informer
 
 /** informer-N/stream → informer-N. Objects of the first list were received. `objects`: their number so far. */
-export type InitialProgressed = { type: 'initial-list.progressed'; objects: number };
+export type InitialListProgressed = { type: 'initial-list.progressed'; objects: number };
 /** informer-N/stream → informer-N. The first list is complete at this version. */
-export type InitialEnded = { type: 'initial-list.ended'; version: ResourceVersion };
+export type InitialListEnded = { type: 'initial-list.ended'; version: ResourceVersion };
 /** informer-N/stream → informer-N. Objects changed; the store has them. */
 export type ObjectsChanged = { type: 'objects.changed'; version: ResourceVersion; objects: number };
 /** informer-N/stream → informer-N. There is no other change up to this version. */
@@ -73,9 +73,9 @@ export type BookmarkReceived = { type: 'bookmark.received'; version: ResourceVer
 /** informer-N/stream → informer-N. The server ended the watch, as it does every few minutes. */
 export type WatchEnded = { type: 'watch.ended' };
 /** informer-N/check → informer-N. The current version of the server. */
-export type HistorySeen = { type: 'version.received'; version: ResourceVersion };
+export type VersionReceived = { type: 'version.received'; version: ResourceVersion };
 /** informer-N/list → informer-N. A page of the list was received. `objects`: their number so far. */
-export type PageTaken = { type: 'page.received'; objects: number };
+export type PageReceived = { type: 'page.received'; objects: number };
 /** informer-N/list → informer-N. The list of this version is complete. */
 export type ListEnded = { type: 'list.ended'; version: ResourceVersion };
 /** informer-N/stream, informer-N/list, informer-N/check → informer-N. A request failed. `draw`: random, from 0 to 1. */
@@ -103,17 +103,17 @@ export type ClustersListed = { type: 'clusters.listed'; clusters: ListedCluster[
 /** remote-clusters/secrets → remote-clusters. All objects of the cluster were processed, with this revision of its kubeconfig. */
 export type ClusterSynced = { type: 'cluster.synced'; cluster: string; revision: string };
 
-export type InformerOrder = ServerAnswers | ServerLost | StreamsRefused | KindDefined | KindRemoved;
-export type InformerReport = ServerMissed | StreamsMissing | KindSynced | KindFailed;
+export type InformerOrder = ServerReachable | ServerLost | StreamingListsDisabled | KindDefined | KindRemoved;
+export type InformerReport = ServerUnresponsive | StreamingListsUnsupported | KindSynced | KindFailed;
 export type StreamReport =
-  | InitialProgressed
-  | InitialEnded
+  | InitialListProgressed
+  | InitialListEnded
   | ObjectsChanged
   | BookmarkReceived
   | WatchEnded
   | RequestFailed;
-export type ListReport = PageTaken | ListEnded | RequestFailed;
-export type CheckReport = HistorySeen | RequestFailed;
+export type ListReport = PageReceived | ListEnded | RequestFailed;
+export type CheckReport = VersionReceived | RequestFailed;
 
 type Diagram = 'api-server' | 'informer' | 'remote-clusters';
 

@@ -62,13 +62,13 @@ export function withProxy(line: Line, connection: number): Line {
 
 /** Removes a proxy from all lists. */
 export function withoutProxy(line: Line, connection: number): Line {
-  const others = (list: number[]): number[] => list.filter((other) => other !== connection);
+  const remaining = (list: number[]): number[] => list.filter((other) => other !== connection);
   return withoutOldChanges({
     ...line,
-    proxies: others(line.proxies),
+    proxies: remaining(line.proxies),
     waiting: line.waiting.flatMap((group) => {
       if (!group.connections.includes(connection)) return group;
-      const connections = others(group.connections);
+      const connections = remaining(group.connections);
       return connections.length === 0 ? [] : { ...group, connections };
     }),
     serving: line.serving.filter((served) => served.connection !== connection),
@@ -95,12 +95,12 @@ export function withTurns(line: Line, throttle: number): { line: Line; batches: 
   let waiting = line.waiting;
   let serving = line.serving;
   while (waiting.length > 0 && serving.length < throttle) {
-    const [{ connections, from }, ...others] = waiting as [Group, ...Group[]];
+    const [{ connections, from }, ...rest] = waiting as [Group, ...Group[]];
     const turn = connections.slice(0, throttle - serving.length);
     batches.push({ connections: turn, ...merged(changesFrom(line, from)) });
     serving = [...serving, ...turn.map((connection) => ({ connection, next: null }))];
     waiting =
-      turn.length === connections.length ? others : [{ connections: connections.slice(turn.length), from }, ...others];
+      turn.length === connections.length ? rest : [{ connections: connections.slice(turn.length), from }, ...rest];
   }
   return batches.length === 0 ? { line, batches } : { line: withoutOldChanges({ ...line, waiting, serving }), batches };
 }

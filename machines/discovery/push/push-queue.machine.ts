@@ -5,8 +5,8 @@ import type {
   ClientsServed,
   ProxiesServe,
   ProxiesServed,
-  ProxyJoined,
-  ProxyLeft,
+  ProxyConnected,
+  ProxyDisconnected,
   QueueDrain,
 } from '../protocol.ts';
 import { noLane } from '../timeline.ts';
@@ -40,7 +40,7 @@ export const pushQueueMachine = setup({
   types: {
     context: {} as PushQueueContext,
     input: {} as PushQueueInput,
-    events: {} as ClientsPush | ProxyJoined | ProxyLeft | ProxiesServed | QueueDrain,
+    events: {} as ClientsPush | ProxyConnected | ProxyDisconnected | ProxiesServed | QueueDrain,
   },
   guards: {
     hasWaiting: ({ context }) => context.line.waiting.length > 0,

@@ -10,7 +10,7 @@ import type {
   PushRequest,
   PushStart,
 } from '../protocol.ts';
-import { failedOnceMore, retryDelayMs } from '../retry-delay.ts';
+import { incrementFailures, retryDelayMs } from '../retry-delay.ts';
 import { pushTimeline } from '../timeline.ts';
 
 export interface PushInput {
@@ -119,11 +119,11 @@ export const pushMachine = setup({
     /** The next context includes the failed one and is complete. */
     recordUnbuilt: assign({
       unbuilt: ({ context }) => ({ ...together(context.unbuilt, context.underWay), forced: true }),
-      failures: ({ context }) => failedOnceMore(context.failures),
+      failures: ({ context }) => incrementFailures(context.failures),
     }),
     recordUrgentUnbuilt: assign({
       unbuilt: ({ context }) => ({ ...together(context.unbuilt, context.urgentUnderWay), forced: true }),
-      failures: ({ context }) => failedOnceMore(context.failures),
+      failures: ({ context }) => incrementFailures(context.failures),
     }),
     resetFailures: assign({ failures: 0 }),
     pushToClients: sendTo(

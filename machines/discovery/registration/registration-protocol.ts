@@ -20,7 +20,7 @@ export type WorkloadDisconnected = { type: 'workload.disconnected'; entry: Entry
  * Its slot is given to a workload of a namespace with fewer. Its connections are being closed, and its entry is deleted without a
  * grace period.
  */
-export type WorkloadDisplaced = { type: 'workload.evicted'; entry: EntryKey };
+export type WorkloadEvicted = { type: 'workload.evicted'; entry: EntryKey };
 /** The workload reported its health. */
 export type WorkloadHealthReported = { type: 'workload-health.reported'; entry: EntryKey } & WorkloadHealth;
 /** The entry of a connected workload was deleted, or states that it is not connected: another process changed it. */
@@ -38,7 +38,7 @@ export type RegistrationEnded = { type: 'registration.ended'; entry: EntryKey };
 export type WorkloadReport =
   | WorkloadConnected
   | WorkloadDisconnected
-  | WorkloadDisplaced
+  | WorkloadEvicted
   | WorkloadHealthReported
   | EntryLost;
 

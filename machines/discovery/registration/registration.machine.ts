@@ -1,11 +1,11 @@
 import { reasonOf } from '../../effect.ts';
 import { noLane } from '../timeline.ts';
-import { type EntryAnswer, type EntryOrder, registrationSetup } from './registration.setup.ts';
+import { type EntryOrder, type EntryResult, registrationSetup } from './registration.setup.ts';
 
-export type { EntryAnswer, EntryOrder, RegistrationInput } from './registration.setup.ts';
+export type { EntryOrder, EntryResult, RegistrationInput } from './registration.setup.ts';
 
-type Done = { event: { output: EntryAnswer } };
-const answer = ({ event }: Done): EntryAnswer => event.output;
+type Done = { event: { output: EntryResult } };
+const result = ({ event }: Done): EntryResult => event.output;
 
 /** The write failed: report and retry. */
 const failed = {
@@ -35,7 +35,7 @@ export const registrationMachine = registrationSetup.createMachine({
     isDisplaced: false,
     isRegistered: false,
     wasRegistered: false,
-    isLostMeanwhile: false,
+    isOverridden: false,
     farewell: 'note',
     health: null,
     writtenHealth: null,
@@ -59,17 +59,17 @@ export const registrationMachine = registrationSetup.createMachine({
       invoke: {
         id: 'writing',
         src: 'writeEntry',
-        input: ({ context }): EntryOrder => ({ entry: context.entry, deed: 'register' }),
+        input: ({ context }): EntryOrder => ({ entry: context.entry, operation: 'register' }),
         onDone: [
           {
             description: 'The entry was changed during the write, so it is checked again.',
-            guard: { type: 'isWriteOverridden', params: answer },
+            guard: { type: 'isWriteOverridden', params: result },
             target: 'backing off',
             actions: 'countFailure',
           },
-          { guard: { type: 'isWritten', params: answer }, target: 'deciding', actions: 'recordRegistered' },
+          { guard: { type: 'isWritten', params: result }, target: 'deciding', actions: 'recordRegistered' },
           {
-            guard: { type: 'isRejected', params: answer },
+            guard: { type: 'isRejected', params: result },
             target: 'rejected',
             actions: { type: 'recordRejection', params: ({ event }) => reasonIn(event.output) },
           },
@@ -114,14 +114,14 @@ export const registrationMachine = registrationSetup.createMachine({
         src: 'writeEntry',
         input: ({ context }): EntryOrder => ({
           entry: context.entry,
-          deed: 'report health',
+          operation: 'report health',
           health: context.health ?? { healthy: false, message: '' },
         }),
         onDone: [
-          { guard: { type: 'isWritten', params: answer }, target: 'rate limited', actions: 'resetFailures' },
+          { guard: { type: 'isWritten', params: result }, target: 'rate limited', actions: 'resetFailures' },
           {
             description: 'The entry belongs to another replica, or was deleted, which is reported separately.',
-            guard: { type: 'isForeign', params: answer },
+            guard: { type: 'isForeign', params: result },
             target: 'rate limited',
           },
           { ...failed, actions: ['recordHealthUnwritten', ...failed.actions] },
@@ -153,10 +153,10 @@ export const registrationMachine = registrationSetup.createMachine({
       invoke: {
         id: 'writing',
         src: 'writeEntry',
-        input: ({ context }): EntryOrder => ({ entry: context.entry, deed: 'note disconnect' }),
+        input: ({ context }): EntryOrder => ({ entry: context.entry, operation: 'note disconnect' }),
         onDone: [
-          { guard: { type: 'isWritten', params: answer }, target: 'grace period', actions: 'resetFailures' },
-          { guard: { type: 'isForeign', params: answer }, target: 'finishing', actions: 'resetFailures' },
+          { guard: { type: 'isWritten', params: result }, target: 'grace period', actions: 'resetFailures' },
+          { guard: { type: 'isForeign', params: result }, target: 'finishing', actions: 'resetFailures' },
           failed,
         ],
         onError: broken,
@@ -181,10 +181,10 @@ export const registrationMachine = registrationSetup.createMachine({
       invoke: {
         id: 'writing',
         src: 'writeEntry',
-        input: ({ context }): EntryOrder => ({ entry: context.entry, deed: 'delete' }),
+        input: ({ context }): EntryOrder => ({ entry: context.entry, operation: 'delete' }),
         onDone: [
-          { guard: { type: 'isWritten', params: answer }, target: 'finishing', actions: 'resetFailures' },
-          { guard: { type: 'isForeign', params: answer }, target: 'finishing', actions: 'resetFailures' },
+          { guard: { type: 'isWritten', params: result }, target: 'finishing', actions: 'resetFailures' },
+          { guard: { type: 'isForeign', params: result }, target: 'finishing', actions: 'resetFailures' },
           failed,
         ],
         onError: broken,
@@ -218,6 +218,6 @@ export const registrationMachine = registrationSetup.createMachine({
   },
 });
 
-function reasonIn(output: EntryAnswer): string {
+function reasonIn(output: EntryResult): string {
   return 'reason' in output ? output.reason : output.outcome;
 }

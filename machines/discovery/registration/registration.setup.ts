@@ -1,6 +1,6 @@
 import { assign, sendParent, setup } from 'xstate';
 import { promiseEffect } from '../../effect.ts';
-import { failedOnceMore, retryDelayMs } from '../retry-delay.ts';
+import { incrementFailures, retryDelayMs } from '../retry-delay.ts';
 import type {
   EntryKey,
   RegistrationEnded,
@@ -26,7 +26,7 @@ interface RegistrationContext extends RegistrationInput {
   /** It was written at least once. */
   wasRegistered: boolean;
   /** Another process changed the entry since the write started. */
-  isLostMeanwhile: boolean;
+  isOverridden: boolean;
   /** Next write after a disconnect. */
   farewell: 'note' | 'delete';
   /** Last reported health; null without one. */
@@ -41,14 +41,14 @@ interface RegistrationContext extends RegistrationInput {
 
 /** One write. The effect reads the entry first, and writes on the condition that its version is unchanged. */
 export type EntryOrder = { entry: EntryKey } & (
-  | { deed: 'register' }
-  | { deed: 'report health'; health: WorkloadHealth }
+  | { operation: 'register' }
+  | { operation: 'report health'; health: WorkloadHealth }
   /** Sets the time of the disconnect. */
-  | { deed: 'note disconnect' }
-  | { deed: 'delete' }
+  | { operation: 'note disconnect' }
+  | { operation: 'delete' }
 );
 
-export type EntryAnswer =
+export type EntryResult =
   | { outcome: 'written' }
   /** There is no entry, or it belongs to another process: nothing was written. */
   | { outcome: 'foreign' }
@@ -73,7 +73,7 @@ export const registrationSetup = setup({
   },
   actors: {
     /** Writes an entry, with a limit. */
-    writeEntry: promiseEffect<EntryAnswer, EntryOrder>('writeEntry'),
+    writeEntry: promiseEffect<EntryResult, EntryOrder>('writeEntry'),
   },
   delays: {
     reconnectTime: settleMs,
@@ -89,11 +89,11 @@ export const registrationSetup = setup({
     mustReportHealth: ({ context: { isConnected, health, writtenHealth } }) =>
       isConnected && health !== null && !isSameHealth(health, writtenHealth),
     mustDelete: ({ context }) => context.farewell === 'delete',
-    isWriteOverridden: ({ context }, params: EntryAnswer) => params.outcome === 'written' && context.isLostMeanwhile,
-    isWritten: (_, params: EntryAnswer) => params.outcome === 'written',
-    isForeign: (_, params: EntryAnswer) => params.outcome === 'foreign',
+    isWriteOverridden: ({ context }, params: EntryResult) => params.outcome === 'written' && context.isOverridden,
+    isWritten: (_, params: EntryResult) => params.outcome === 'written',
+    isForeign: (_, params: EntryResult) => params.outcome === 'foreign',
     /** A workload that had an entry keeps its connections, whatever happens to its group. */
-    isRejected: ({ context }, params: EntryAnswer) => params.outcome === 'rejected' && !context.wasRegistered,
+    isRejected: ({ context }, params: EntryResult) => params.outcome === 'rejected' && !context.wasRegistered,
   },
   actions: {
     recordConnected: assign({ isConnected: true, isDisplaced: false }),
@@ -104,8 +104,8 @@ export const registrationSetup = setup({
     }),
     recordRegistered: assign({ isRegistered: true, wasRegistered: true, failures: 0, writtenHealth: null }),
     /** The state of the entry and of its status is unknown. */
-    recordLost: assign({ isRegistered: false, writtenHealth: null, isLostMeanwhile: true }),
-    startRegistering: assign({ isLostMeanwhile: false }),
+    recordLost: assign({ isRegistered: false, writtenHealth: null, isOverridden: true }),
+    startRegistering: assign({ isOverridden: false }),
     recordHealthSent: assign({ writtenHealth: ({ context }) => context.health }),
     recordHealthUnwritten: assign({ writtenHealth: null }),
     startUnregistering: assign({
@@ -113,7 +113,7 @@ export const registrationSetup = setup({
       writtenHealth: null,
       farewell: (_, farewell: RegistrationContext['farewell']) => farewell,
     }),
-    countFailure: assign({ failures: ({ context }) => failedOnceMore(context.failures) }),
+    countFailure: assign({ failures: ({ context }) => incrementFailures(context.failures) }),
     resetFailures: assign({ failures: 0 }),
     recordRejection: assign({ rejection: (_, reason: string) => reason }),
     reportRejected: sendParent(

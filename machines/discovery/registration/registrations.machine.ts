@@ -16,7 +16,7 @@ interface RegistrationsContext extends RegistrationsInput {
 }
 
 /** Interval at which entries of failed replicas are searched. */
-const lookMs = 5_000;
+const orphanMs = 5_000;
 
 /**
  * Workloads of WorkloadGroups that are, or were recently, connected to this replica (spec/discovery.md §5.5). This replica
@@ -37,7 +37,7 @@ export const registrationsMachine = setup({
     watchWorkloads: callbackEffect<{ type: never }, undefined>('watchWorkloads'),
     registration: registrationMachine,
   },
-  delays: { orphanInterval: lookMs },
+  delays: { orphanInterval: orphanMs },
   actions: {
     /** Forwards the event to the registration of the workload, and starts one at its first connect. */
     forwardToRegistration: enqueueActions(({ context, enqueue }, report: WorkloadReport) => {

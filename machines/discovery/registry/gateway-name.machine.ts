@@ -1,6 +1,6 @@
 import { assign, sendParent, setup } from 'xstate';
 import { promiseEffect } from '../../effect.ts';
-import { answeredInVain, brokenOff, unanswered } from '../in-vain.ts';
+import { onEffectError, onFailedResponse, onTimeout } from '../in-vain.ts';
 import type { GatewayNameFailed, GatewayNameResolved } from '../protocol.ts';
 import { noLane } from '../timeline.ts';
 
@@ -18,7 +18,7 @@ interface GatewayNameContext extends GatewayNameInput {
 }
 
 /** Result of resolving a name: addresses of both families, sorted. */
-export type NameAnswer =
+export type NameResolution =
   | { outcome: 'resolved'; addresses: string[]; timeToLiveMs: number }
   | { outcome: 'failed'; reason: string };
 
@@ -28,12 +28,12 @@ const resolveLimitMs = 15_000;
  * Bounds of the time to live: at least 30 s, so that it does not cause a full push every second (MinGatewayTTL), and at most
  * one hour (MaxGatewayTTL).
  */
-const shortestRefreshMs = 30_000;
-const longestRefreshMs = 3_600_000;
-const shortestRestMs = 1_000;
+const minRefreshMs = 30_000;
+const maxRefreshMs = 3_600_000;
+const minRetryMs = 1_000;
 /** Maximum delay until a network is reachable again after a DNS outage. */
-const longestRestMs = 60_000;
-const mostFailures = 7;
+const maxRetryMs = 60_000;
+const maxFailures = 7;
 
 /**
  * Keeps one host name of network gateways resolved (spec/discovery.md §3.3). The last addresses apply however long DNS fails,
@@ -47,28 +47,27 @@ export const gatewayNameMachine = setup({
   },
   actors: {
     /** Resolves both address families. */
-    resolveName: promiseEffect<NameAnswer, GatewayNameInput>('resolveName'),
+    resolveName: promiseEffect<NameResolution, GatewayNameInput>('resolveName'),
   },
   delays: {
     resolveLimit: resolveLimitMs,
-    refreshInterval: ({ context: { timeToLiveMs } }) =>
-      Math.min(Math.max(timeToLiveMs, shortestRefreshMs), longestRefreshMs),
-    retryDelay: ({ context: { failures } }) => Math.min(shortestRestMs * 2 ** (failures - 1), longestRestMs),
+    refreshInterval: ({ context: { timeToLiveMs } }) => Math.min(Math.max(timeToLiveMs, minRefreshMs), maxRefreshMs),
+    retryDelay: ({ context: { failures } }) => Math.min(minRetryMs * 2 ** (failures - 1), maxRetryMs),
   },
   guards: {
-    isChanged: ({ context }, params: NameAnswer) =>
+    isChanged: ({ context }, params: NameResolution) =>
       params.outcome === 'resolved' && params.addresses.join() !== context.addresses.join(),
-    isResolved: (_, params: NameAnswer) => params.outcome === 'resolved',
+    isResolved: (_, params: NameResolution) => params.outcome === 'resolved',
   },
   actions: {
-    recordAddresses: assign((_, params: NameAnswer) => {
+    recordAddresses: assign((_, params: NameResolution) => {
       if (params.outcome === 'failed') return {};
       const { addresses, timeToLiveMs } = params;
       return { addresses, timeToLiveMs, failures: 0 };
     }),
-    countFailure: assign({ failures: ({ context }) => Math.min(context.failures + 1, mostFailures) }),
+    countFailure: assign({ failures: ({ context }) => Math.min(context.failures + 1, maxFailures) }),
     /** Effect: gateways have these addresses from now on. */
-    applyAddresses: (_, _params: NameAnswer) => {},
+    applyAddresses: (_, _params: NameResolution) => {},
     reportResolved: sendParent(
       ({ context: { hostname, addresses } }): GatewayNameResolved => ({
         type: 'gateway-name.resolved',
@@ -114,12 +113,12 @@ export const gatewayNameMachine = setup({
             target: 'resolved',
             actions: { type: 'recordAddresses', params: ({ event }) => event.output },
           },
-          answeredInVain,
+          onFailedResponse,
         ],
-        onError: brokenOff,
+        onError: onEffectError,
       },
       after: {
-        resolveLimit: unanswered(`no answer of DNS in ${resolveLimitMs} ms`),
+        resolveLimit: onTimeout(`no answer of DNS in ${resolveLimitMs} ms`),
       },
     },
     resolved: {

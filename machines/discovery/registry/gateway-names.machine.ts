@@ -1,17 +1,17 @@
 import { enqueueActions, setup } from 'xstate';
 import { callbackEffect, reasonOf } from '../../effect.ts';
-import type { GatewayNameFailed, GatewayNameResolved, GatewayNamesWanted } from '../protocol.ts';
+import type { GatewayNameFailed, GatewayNameResolved, GatewayNamesListed } from '../protocol.ts';
 import { gatewayNamesTimeline } from '../timeline.ts';
 import { gatewayNameMachine } from './gateway-name.machine.ts';
 
-interface FollowedName {
+interface ResolvedName {
   hostname: string;
   /** Name of its actor. */
   name: string;
 }
 
 interface GatewayNamesContext {
-  names: FollowedName[];
+  names: ResolvedName[];
   /** Number of actors started, for the name of the next. */
   started: number;
   /** Why the list of names no longer changes; empty while it does. */
@@ -25,7 +25,7 @@ interface GatewayNamesContext {
 export const gatewayNamesMachine = setup({
   types: {
     context: {} as GatewayNamesContext,
-    events: {} as GatewayNamesWanted | GatewayNameResolved | GatewayNameFailed,
+    events: {} as GatewayNamesListed | GatewayNameResolved | GatewayNameFailed,
     children: {} as { wanted: 'listNames' } & Record<`gateway-name-${number}`, 'gatewayName'>,
   },
   actors: {
@@ -35,12 +35,12 @@ export const gatewayNamesMachine = setup({
   },
   actions: {
     /** Starts an actor for each new name, and stops those of removed ones. */
-    reconcileNames: enqueueActions(({ context, enqueue }, { hostnames }: GatewayNamesWanted) => {
+    reconcileNames: enqueueActions(({ context, enqueue }, { hostnames }: GatewayNamesListed) => {
       let { started } = context;
       const known = new Map(context.names.map((one) => [one.hostname, one]));
-      const names = [...new Set(hostnames)].map((hostname): FollowedName => {
-        const before = known.get(hostname);
-        if (before !== undefined) return before;
+      const names = [...new Set(hostnames)].map((hostname): ResolvedName => {
+        const existing = known.get(hostname);
+        if (existing !== undefined) return existing;
         const name = `gateway-name-${++started}` as const;
         enqueue.spawnChild('gatewayName', { id: name, input: { hostname } });
         return { hostname, name };

@@ -1,7 +1,7 @@
 import { assign, sendParent, setup } from 'xstate';
 import { callbackEffect, reasonOf } from '../../effect.ts';
 import type { ListedRegistry, RegistryChanged, RegistryFailed, RegistrySynced } from '../protocol.ts';
-import { failedOnceMore, retryDelayMs } from '../retry-delay.ts';
+import { incrementFailures, retryDelayMs } from '../retry-delay.ts';
 import { noLane } from '../timeline.ts';
 
 export type RegistryInput = ListedRegistry;
@@ -25,7 +25,7 @@ export const registryMachine = setup({
   },
   delays: { retryDelay: ({ context }) => retryDelayMs(context.failures) },
   actions: {
-    countFailure: assign({ failures: ({ context }) => failedOnceMore(context.failures) }),
+    countFailure: assign({ failures: ({ context }) => incrementFailures(context.failures) }),
     resetFailures: assign({ failures: 0 }),
     reportSynced: sendParent(
       ({ context }): RegistrySynced => ({ type: 'registry.synced', registry: context.registry }),

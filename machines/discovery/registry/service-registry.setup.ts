@@ -16,12 +16,12 @@ import type {
   RegistryChanged,
   RegistryFailed,
   RegistrySynced,
-  ServicesAwaited,
   ServicesFailed,
   ServicesLoad,
+  ServicesPending,
   ServicesSynced,
 } from '../protocol.ts';
-import { failedOnceMore, retryDelayMs } from '../retry-delay.ts';
+import { incrementFailures, retryDelayMs } from '../retry-delay.ts';
 import { gatewayNamesMachine } from './gateway-names.machine.ts';
 import { registryMachine } from './registry.machine.ts';
 
@@ -140,15 +140,15 @@ export const serviceRegistrySetup = setup({
       registriesMoved: false,
     }),
     clearChanges: assign({ underWay: [], alongsideUnderWay: [] }),
-    countFailure: assign({ failures: ({ context }) => failedOnceMore(context.failures) }),
+    countFailure: assign({ failures: ({ context }) => incrementFailures(context.failures) }),
     resetFailures: assign({ failures: 0 }),
     /** Starts an actor for each new registry, and stops those of removed or replaced ones. */
     reconcileRegistries: enqueueActions(({ context, enqueue }, { listed }: { listed: ListedRegistry[] }) => {
       let { started } = context;
       const known = new Map(context.registries?.map((one) => [idOf(one), one]));
       const registries = listed.map((one): KnownRegistry => {
-        const before = known.get(idOf(one));
-        if (before !== undefined) return before;
+        const existing = known.get(idOf(one));
+        if (existing !== undefined) return existing;
         const name = `registry-${++started}` as const;
         enqueue.spawnChild('registry', { id: name, input: one });
         return { ...one, name, synced: false };
@@ -165,7 +165,7 @@ export const serviceRegistrySetup = setup({
     reportPending: enqueueActions(({ context, enqueue }) => {
       const registries = unsyncedOf(context);
       if (registries.length === 0) return;
-      enqueue.sendParent({ type: 'services.pending', registries } satisfies ServicesAwaited);
+      enqueue.sendParent({ type: 'services.pending', registries } satisfies ServicesPending);
     }),
     reportRegistryFailed: sendParent(
       (_, { registry, reason }: { registry: string; reason: string }): RegistryFailed => ({

@@ -5,7 +5,7 @@ import type { ClusterSynced, ClustersListed, ListedCluster } from '../kubernetes
 import { remoteClustersTimeline } from '../timeline.ts';
 
 /** A cluster with one kubeconfig; there may be two with the same ID for a while. */
-export interface FollowedRemote {
+export interface KnownRemote {
   cluster: string;
   revision: string;
   /** N of its `api-server-N`. */
@@ -16,7 +16,7 @@ export interface FollowedRemote {
 
 interface RemoteClustersContext {
   /** Of the same ID, the older one first. */
-  clusters: FollowedRemote[];
+  clusters: KnownRemote[];
   /** Number of actors started, for the name of the next. */
   started: number;
   /** Why the list of clusters no longer changes; empty while it does. */
@@ -49,9 +49,9 @@ export const remoteClustersMachine = setup({
      */
     reconcileClusters: enqueueActions(({ context, enqueue }, { clusters: listed }: ClustersListed) => {
       let { started } = context;
-      const isWanted = ({ cluster, revision, synced }: FollowedRemote): boolean =>
+      const isListed = ({ cluster, revision, synced }: KnownRemote): boolean =>
         listed.some((one) => one.cluster === cluster && (one.revision === revision || synced));
-      const kept = context.clusters.filter(isWanted);
+      const kept = context.clusters.filter(isListed);
       const isKnown = (one: ListedCluster): boolean =>
         kept.some(({ cluster, revision }) => cluster === one.cluster && revision === one.revision);
       const clusters = [...kept];
@@ -69,7 +69,7 @@ export const remoteClustersMachine = setup({
     recordSynced: enqueueActions(({ context, enqueue }, { cluster, revision }: ClusterSynced) => {
       const now = context.clusters.find((one) => one.cluster === cluster && one.revision === revision);
       if (now === undefined) return;
-      const isOver = (one: FollowedRemote): boolean => one.cluster === cluster && one.number < now.number;
+      const isOver = (one: KnownRemote): boolean => one.cluster === cluster && one.number < now.number;
       for (const { number } of context.clusters.filter(isOver)) enqueue.stopChild(`api-server-${number}`);
       enqueue.assign({
         clusters: context.clusters
@@ -78,7 +78,7 @@ export const remoteClustersMachine = setup({
       });
     }),
     /** Effect: offers the first entry of each cluster as a registry, and removes all others. */
-    publishClusters: (_, _params: { clusters: FollowedRemote[] }) => {},
+    publishClusters: (_, _params: { clusters: KnownRemote[] }) => {},
     recordFailure: enqueueActions(({ enqueue }, { error }: { error: unknown }) => {
       enqueue.assign({ trouble: reasonOf(error) });
     }),

@@ -1,7 +1,7 @@
 import { assign, sendParent, setup } from 'xstate';
 import { promiseEffect } from '../../effect.ts';
-import { answeredInVain, brokenOff } from '../in-vain.ts';
-import type { AccessReviewed, AccessUnanswered } from '../protocol.ts';
+import { onEffectError, onFailedResponse } from '../in-vain.ts';
+import type { AccessReviewed, AccessUnavailable } from '../protocol.ts';
 import { noLane } from '../timeline.ts';
 
 export interface AccessReviewInput {
@@ -17,12 +17,12 @@ interface AccessReviewContext extends AccessReviewInput {
 }
 
 /** Result of a review. */
-export type AccessAnswer = { outcome: 'answered'; allowed: boolean } | { outcome: 'failed'; reason: string };
+export type AccessResult = { outcome: 'answered'; allowed: boolean } | { outcome: 'failed'; reason: string };
 
 /** How long a result applies (spec/discovery.md §8.7: one minute, as in Istio). */
 const refreshMs = 60_000;
-const shortestRestMs = 1_000;
-const longestRestMs = 60_000;
+const minRetryMs = 1_000;
+const maxRetryMs = 60_000;
 
 /**
  * Whether one service account may read the Secrets of its namespace. Not before the first review. The last result applies
@@ -36,19 +36,19 @@ export const accessReviewMachine = setup({
   },
   actors: {
     /** SubjectAccessReview: may the account list Secrets in its namespace? With a limit. */
-    reviewAccess: promiseEffect<AccessAnswer, AccessReviewInput>('reviewAccess'),
+    reviewAccess: promiseEffect<AccessResult, AccessReviewInput>('reviewAccess'),
   },
   delays: {
     refreshInterval: refreshMs,
-    retryDelay: ({ context }) => Math.min(shortestRestMs * 2 ** (context.failures - 1), longestRestMs),
+    retryDelay: ({ context }) => Math.min(minRetryMs * 2 ** (context.failures - 1), maxRetryMs),
   },
   guards: {
-    isChanged: ({ context }, params: AccessAnswer) =>
+    isChanged: ({ context }, params: AccessResult) =>
       params.outcome === 'answered' && context.allowed !== wordFor(params.allowed),
-    isReviewed: (_, params: AccessAnswer) => params.outcome === 'answered',
+    isReviewed: (_, params: AccessResult) => params.outcome === 'answered',
   },
   actions: {
-    recordReview: assign((_, params: AccessAnswer) =>
+    recordReview: assign((_, params: AccessResult) =>
       params.outcome === 'answered' ? { allowed: wordFor(params.allowed), failures: 0 } : {},
     ),
     countFailure: assign({ failures: ({ context }) => context.failures + 1 }),
@@ -60,8 +60,8 @@ export const accessReviewMachine = setup({
       }),
     ),
     reportFailed: sendParent(
-      ({ context }, params: { reason: string }): AccessUnanswered => ({
-        type: 'access.failed',
+      ({ context }, params: { reason: string }): AccessUnavailable => ({
+        type: 'access.unavailable',
         account: context.account,
         reason: params.reason,
       }),
@@ -93,9 +93,9 @@ export const accessReviewMachine = setup({
             target: 'up to date',
             actions: { type: 'recordReview', params: ({ event }) => event.output },
           },
-          answeredInVain,
+          onFailedResponse,
         ],
-        onError: brokenOff,
+        onError: onEffectError,
       },
     },
     'up to date': {

@@ -1,7 +1,7 @@
 import { enqueueActions, sendTo, setup } from 'xstate';
 import { callbackEffect } from '../../effect.ts';
 import { peer } from '../peers.ts';
-import type { AccessReviewed, AccessUnanswered, AccountsWanted, PushRequest } from '../protocol.ts';
+import type { AccessReviewed, AccessUnavailable, AccountsListed, PushRequest } from '../protocol.ts';
 import { secretAccessTimeline } from '../timeline.ts';
 import { accessReviewMachine } from './access-review.machine.ts';
 
@@ -23,7 +23,7 @@ interface SecretAccessContext {
 export const secretAccessMachine = setup({
   types: {
     context: {} as SecretAccessContext,
-    events: {} as AccountsWanted | AccessReviewed | AccessUnanswered,
+    events: {} as AccountsListed | AccessReviewed | AccessUnavailable,
     children: {} as { accounts: 'watchAccounts' } & Record<`access-review-${number}`, 'accessReview'>,
   },
   actors: {
@@ -33,12 +33,12 @@ export const secretAccessMachine = setup({
   },
   actions: {
     /** Starts an actor for each new account, and stops those of removed ones. */
-    reconcileAccounts: enqueueActions(({ context, enqueue }, { wanted }: { wanted: string[] }) => {
+    reconcileAccounts: enqueueActions(({ context, enqueue }, { accounts: listed }: { accounts: string[] }) => {
       let { started } = context;
       const known = new Map(context.accounts.map((one) => [one.account, one]));
-      const accounts = wanted.map((account): ReviewedAccount => {
-        const before = known.get(account);
-        if (before !== undefined) return before;
+      const accounts = listed.map((account): ReviewedAccount => {
+        const existing = known.get(account);
+        if (existing !== undefined) return existing;
         const name = `access-review-${++started}` as const;
         enqueue.spawnChild('accessReview', { id: name, input: { account } });
         return { account, name };
@@ -66,7 +66,7 @@ export const secretAccessMachine = setup({
       meta: { waitsFor: 'a change of the accounts that use Secrets, or of a review: normal operation' },
       on: {
         'accounts.listed': {
-          actions: { type: 'reconcileAccounts', params: ({ event }) => ({ wanted: event.accounts }) },
+          actions: { type: 'reconcileAccounts', params: ({ event }) => ({ accounts: event.accounts }) },
         },
         'access.reviewed': {
           actions: [
@@ -74,7 +74,7 @@ export const secretAccessMachine = setup({
             'requestPush',
           ],
         },
-        'access.failed': {
+        'access.unavailable': {
           description: 'Recorded only: the last result still applies; without one, no Secrets are served.',
         },
       },

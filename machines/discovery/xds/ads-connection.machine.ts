@@ -13,15 +13,15 @@ import {
   unauthenticated,
   unreadable,
 } from './ads-connection-context.ts';
-import type { AdsRequest, DrainOrder, PushToClient, StreamOrder, StreamReport } from './ads-protocol.ts';
+import type { AdsRequest, ConnectionDrain, ConnectionPush, StreamOrder, StreamReport } from './ads-protocol.ts';
 import { adsConnectionTimeline } from './ads-timeline.ts';
-import { healthType, isAskedOnce } from './ads-types.ts';
+import { healthType, isOneTimeType } from './ads-types.ts';
 import type { Watch } from './ads-watch.ts';
 import { stepsOfLimit } from './cluster-rollout.ts';
 import { noNames } from './name-lists.ts';
 import { isNonceOf } from './stream-nonce.ts';
 
-type AdsConnectionEvent = StreamReport | PushToClient | DrainOrder;
+type AdsConnectionEvent = StreamReport | ConnectionPush | ConnectionDrain;
 
 const flushLimitMs = 5_000;
 /** Includes the time for fetching the keys of a token's issuer. */
@@ -58,7 +58,7 @@ export const adsConnectionMachine = setup({
     closeLimit: flushLimitMs,
   },
   guards: {
-    isOneTimeRequest: ({ event }) => event.type === 'request.received' && isAskedOnce(event.request.typeUrl),
+    isOneTimeRequest: ({ event }) => event.type === 'request.received' && isOneTimeType(event.request.typeUrl),
     isHealthReport: ({ event }) => event.type === 'request.received' && event.request.typeUrl === healthType,
     hasNoType: ({ event }) => event.type === 'request.received' && event.request.typeUrl === '',
     hasOtherType: ({ context, event }) =>
@@ -106,7 +106,7 @@ export const adsConnectionMachine = setup({
   on: {
     'stream.closed': { target: '.closed', description: 'The stream has closed.' },
     // Of one-time requests that were made before the end was ordered.
-    'request.rejected': {},
+    'request.denied': {},
     'workload.rejected': { description: 'The stream is ending already.' },
     // Before and after `streaming`, other limits apply.
     'stream.congested': {},
@@ -165,7 +165,7 @@ export const adsConnectionMachine = setup({
           target: 'streaming',
           actions: { type: 'recordNode', params: ({ event }) => ({ node: event.node }) },
         },
-        'node.rejected': {
+        'node.invalid': {
           target: 'closing',
           actions: {
             type: 'recordEnd',
@@ -334,7 +334,7 @@ export const adsConnectionMachine = setup({
             params: ({ event }) => ({ code: 'RESOURCE_EXHAUSTED', reason: event.reason }),
           },
         },
-        'request.rejected': {
+        'request.denied': {
           target: 'closing',
           actions: { type: 'recordEnd', params: ({ event }) => ({ code: event.code, reason: event.reason }) },
         },
@@ -390,7 +390,7 @@ export const adsConnectionMachine = setup({
         'peer.authenticated': {},
         'peer.unauthenticated': {},
         'node.accepted': {},
-        'node.rejected': {},
+        'node.invalid': {},
         'node.forbidden': {},
         'node.missing': {},
       },

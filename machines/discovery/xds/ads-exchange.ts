@@ -8,29 +8,29 @@ import type {
   ChangesHeld,
   ChangesRelease,
   ChangesReleased,
-  ClientSettled,
-  NamesExceeded,
-  PushToClient,
-  RequestJudged,
+  ClientIdle,
+  ConnectionPush,
+  RequestClassified,
   RequestReceived,
   ResponseOrder,
   ResponseSent,
   ResponseSkipped,
-  ResponsesOrdered,
+  ResponsesScheduled,
   StreamCongested,
   StreamDrain,
-  StreamRelieved,
+  StreamResumed,
+  SubscriptionLimitExceeded,
   WatchChanged,
 } from './ads-protocol.ts';
-import { clusterType, endpointType, healthType, isAskedOnce, isWatchable } from './ads-types.ts';
+import { clusterType, endpointType, healthType, isOneTimeType, isWatchable } from './ads-types.ts';
 import {
+  classify,
   isBehind,
   isSettled,
-  judge,
   nextOrders,
+  type RequestClass,
   type Rules,
   unrequestedWatch,
-  type Verdict,
   type Watches,
   withAwaited,
   withChange,
@@ -65,11 +65,11 @@ export type ExchangeRules = Rules & {
 /** Messages of the stream and orders of the chart. */
 export type ExchangeEvent =
   | RequestReceived
-  | PushToClient
+  | ConnectionPush
   | ResponseSent
   | ResponseSkipped
   | StreamCongested
-  | StreamRelieved
+  | StreamResumed
   | ChangesRelease
   | ResourcesReady
   | ClustersAwaitedBy
@@ -91,17 +91,17 @@ export type ClustersDue = { type: 'clusters.due'; typeUrl: string };
 export type ClustersUnrequested = { type: 'clusters.unrequested'; typeUrl: string };
 
 /** Occurs for every push and proxy. */
-export type RoutineEvent = RequestReceived | PushToClient | ResponseSent | ResponseSkipped;
+export type RoutineEvent = RequestReceived | ConnectionPush | ResponseSent | ResponseSkipped;
 
 /** Always reported to the chart. */
 export type ExchangeReport =
-  | RequestJudged
-  | NamesExceeded
+  | RequestClassified
+  | SubscriptionLimitExceeded
   | StreamCongested
-  | StreamRelieved
+  | StreamResumed
   | ChangesHeld
   | ChangesReleased
-  | ClientSettled;
+  | ClientIdle;
 
 export type ExchangeStep = {
   exchange: Exchange;
@@ -122,7 +122,7 @@ const noReports: readonly ExchangeReport[] = [];
  */
 export function isOfExchange({ typeUrl }: AdsRequest, onlyType: string | null): boolean {
   if (onlyType !== null) return typeUrl === onlyType;
-  return typeUrl !== '' && typeUrl !== healthType && !isAskedOnce(typeUrl);
+  return typeUrl !== '' && typeUrl !== healthType && !isOneTimeType(typeUrl);
 }
 
 export const stepOf: ExchangeStepper = (exchange, event, rules) => {
@@ -137,9 +137,9 @@ export const stepOf: ExchangeStepper = (exchange, event, rules) => {
     case 'stream.congested':
       return { exchange, orders: [], reports: [event] };
     case 'stream.resumed':
-      return toldAnew(exchange, exchange.watches, [event]);
+      return repeatedReports(exchange, exchange.watches, [event]);
     case 'changes.release':
-      return toldAnew(exchange, afterSilence(exchange.watches), noReports);
+      return repeatedReports(exchange, afterSilence(exchange.watches), noReports);
     case 'resources.ready':
       return stepTo(
         exchange,
@@ -176,10 +176,10 @@ export function routineBefore(event: ExchangeEvent): RoutineEvent | undefined {
 
 /** Routine reports after a step, before a response is sent. */
 export function routineAfter(
-  before: Exchange,
+  previous: Exchange,
   { exchange, orders }: ExchangeStep,
-): (WatchChanged | ResponsesOrdered)[] {
-  const changed = Object.entries(exchange.watches).filter(([typeUrl, watch]) => before.watches[typeUrl] !== watch);
+): (WatchChanged | ResponsesScheduled)[] {
+  const changed = Object.entries(exchange.watches).filter(([typeUrl, watch]) => previous.watches[typeUrl] !== watch);
   const watches = changed.map(([typeUrl, watch]): WatchChanged => ({ type: 'watch.changed', typeUrl, watch }));
   return orders.length === 0 ? watches : [...watches, { type: 'responses.scheduled', orders }];
 }
@@ -198,24 +198,24 @@ function withUnrequested({ watches, standing }: Exchange, typeUrl: string): Watc
 
 /** The record with these subscriptions, and the resulting orders and reports. */
 export function stepTo(
-  { standing: before }: Exchange,
+  { standing: previous }: Exchange,
   changed: Watches,
   reports: readonly ExchangeReport[] = noReports,
 ): ExchangeStep {
   const { watches, orders } = nextOrders(changed);
-  const standing = standingAfter(before, watches);
-  const told = standing === before ? reports : [...reports, reportOf(standing)];
-  return { exchange: { watches, standing }, orders, reports: told };
+  const standing = standingAfter(previous, watches);
+  const allReports = standing === previous ? reports : [...reports, reportOf(standing)];
+  return { exchange: { watches, standing }, orders, reports: allReports };
 }
 
 /** Repeats the current reports: the chart received an event after which it is up to date. */
-function toldAnew({ standing }: Exchange, changed: Watches, reports: readonly ExchangeReport[]): ExchangeStep {
+function repeatedReports({ standing }: Exchange, changed: Watches, reports: readonly ExchangeReport[]): ExchangeStep {
   return stepTo({ watches: changed, standing: standing === 'changes held' ? 'caught up' : standing }, changed, reports);
 }
 
-function standingAfter(before: Exchange['standing'], watches: Watches): Exchange['standing'] {
-  if (before === 'settled') return before;
-  if (before === 'draining') return everyWatch(watches, isSettled) ? 'settled' : before;
+function standingAfter(previous: Exchange['standing'], watches: Watches): Exchange['standing'] {
+  if (previous === 'settled') return previous;
+  if (previous === 'draining') return everyWatch(watches, isSettled) ? 'settled' : previous;
   return everyWatch(watches, isNotBehind) ? 'caught up' : 'changes held';
 }
 
@@ -232,9 +232,9 @@ function everyWatch(watches: Watches, holds: (watch: Watches[string]) => boolean
   return true;
 }
 
-// ---- what the client says
+// ---- requests of the client
 
-const told: Partial<Record<Verdict, RequestJudged['verdict']>> = {
+const reportedClasses: Partial<Record<RequestClass, RequestClassified['verdict']>> = {
   rejection: 'rejection',
   stale: 'stale',
   misuse: 'misuse',
@@ -244,14 +244,14 @@ function takeRequest(exchange: Exchange, request: AdsRequest, rules: ExchangeRul
   const { watches } = exchange;
   const { typeUrl } = request;
   // No response for types that are not served (spec/discovery.md §7.6 row 12); nothing of them is stored.
-  if (!isWatchable(typeUrl)) return { exchange, orders: [], reports: [judged(typeUrl, 'unserved', '')] };
-  const { watch, verdict } = judge(watches[typeUrl], believed(request, watches, rules), rules);
+  if (!isWatchable(typeUrl)) return { exchange, orders: [], reports: [classified(typeUrl, 'unserved', '')] };
+  const { watch, requestClass } = classify(watches[typeUrl], believed(request, watches, rules), rules);
   if (exceedsNames(watches, request, watch, rules)) {
     return { exchange, orders: [], reports: [{ type: 'subscription-limit.exceeded', reason: tooManyNames(rules) }] };
   }
   const changed = watch === undefined ? watches : { ...watches, [typeUrl]: watch };
-  const out = told[verdict];
-  return stepTo(exchange, changed, out === undefined ? noReports : [judged(typeUrl, out, request.rejection ?? '')]);
+  const out = reportedClasses[requestClass];
+  return stepTo(exchange, changed, out === undefined ? noReports : [classified(typeUrl, out, request.rejection ?? '')]);
 }
 
 /**
@@ -265,7 +265,7 @@ function believed(request: AdsRequest, watches: Watches, { resendsEndpoints }: E
   return { ...request, knownVersions: noNames };
 }
 
-function judged(typeUrl: string, verdict: RequestJudged['verdict'], reason: string): RequestJudged {
+function classified(typeUrl: string, verdict: RequestClassified['verdict'], reason: string): RequestClassified {
   return { type: 'request.classified', typeUrl, verdict, reason };
 }
 
@@ -282,21 +282,21 @@ function exceedsNames(
   watch: Watches[string] | undefined,
   { maxNames, maxNameChars }: ExchangeRules,
 ): boolean {
-  const said = request.protocol === 'sotw' ? [request.names] : [request.subscribe, request.known];
+  const requested = request.protocol === 'sotw' ? [request.names] : [request.subscribe, request.known];
   // An acknowledgement adds no names.
-  if (said.every((list) => list.length === 0 || list === watches[request.typeUrl]?.names)) return false;
+  if (requested.every((list) => list.length === 0 || list === watches[request.typeUrl]?.names)) return false;
   const isWithin = (lists: readonly (readonly string[])[]): boolean =>
     lists.reduce((sum, { length }) => sum + length, 0) <= maxNames &&
     lists.reduce((sum, list) => sum + charactersIn(list), 0) <= maxNameChars;
-  const before = Object.values(watches).map(({ names }) => names);
+  const current = Object.values(watches).map(({ names }) => names);
   // Most requests add no names: overlaps matter only if the sum exceeds the limit.
-  if (isWithin([...before, ...said])) return false;
-  const others = Object.entries(watches).flatMap(([typeUrl, { names }]) =>
+  if (isWithin([...current, ...requested])) return false;
+  const ofOtherTypes = Object.entries(watches).flatMap(([typeUrl, { names }]) =>
     typeUrl === request.typeUrl ? [] : [names],
   );
   // A client with a wildcard subscription does not name what it has, but must be notified of removals.
   const has = request.protocol === 'delta' && watch?.wildcard === true ? request.known : noNames;
-  return watch !== undefined && !isWithin([...others, watch.names, has]);
+  return watch !== undefined && !isWithin([...ofOtherTypes, watch.names, has]);
 }
 
 // ---- what the server has

@@ -78,7 +78,7 @@ export type PeerUnauthenticated = { type: 'peer.unauthenticated'; reason: string
 /** The first request names a node that can be served. */
 export type NodeAccepted = { type: 'node.accepted'; node: string };
 /** The first request names a node that cannot be served; `reason` is sent to the client. */
-export type NodeRefused = { type: 'node.rejected'; reason: string };
+export type NodeInvalid = { type: 'node.invalid'; reason: string };
 /** The first request names a node that does not belong to the client's identities. */
 export type NodeForbidden = { type: 'node.forbidden'; reason: string };
 /** The workload cannot be registered; `reason` is sent to the client. */
@@ -88,15 +88,15 @@ export type NodeMissing = { type: 'node.missing' };
 /** A request was received. */
 export type RequestReceived = { type: 'request.received'; request: AdsRequest };
 /** A one-time request names a resource that is forbidden or unavailable. */
-export type RequestRefused = { type: 'request.rejected'; code: EndCode; reason: string };
+export type RequestDenied = { type: 'request.denied'; code: EndCode; reason: string };
 /** A message is not a discovery request. */
-export type RequestUnreadable = { type: 'request.invalid'; reason: string };
+export type RequestInvalid = { type: 'request.invalid'; reason: string };
 /** The client will send no more requests (half-close). */
-export type PeerFinished = { type: 'peer.half-closed' };
+export type PeerHalfClosed = { type: 'peer.half-closed' };
 /** A response waits until earlier ones are written; the client is not read. */
 export type StreamCongested = { type: 'stream.congested' };
 /** No response waits any more; the client is read again. */
-export type StreamRelieved = { type: 'stream.resumed' };
+export type StreamResumed = { type: 'stream.resumed' };
 /** The stream has closed. */
 export type StreamClosed = { type: 'stream.closed'; reason: string };
 
@@ -106,7 +106,7 @@ export type StreamClosed = { type: 'stream.closed'; reason: string };
  * An unusual request: the client rejects a response, or the request is ignored because it acknowledges an old response (`stale`),
  * requests nothing new (`misuse`), or names a type that is not served (`unserved`).
  */
-export type RequestJudged = {
+export type RequestClassified = {
   type: 'request.classified';
   typeUrl: string;
   verdict: 'rejection' | 'stale' | 'misuse' | 'unserved';
@@ -114,15 +114,15 @@ export type RequestJudged = {
   reason: string;
 };
 /** The client exceeds the limit of subscriptions of a stream; `reason` is sent to the client. */
-export type NamesExceeded = { type: 'subscription-limit.exceeded'; reason: string };
+export type SubscriptionLimitExceeded = { type: 'subscription-limit.exceeded'; reason: string };
 /** There are changes, but the client has not acknowledged or rejected the previous response. */
 export type ChangesHeld = { type: 'changes.held' };
 /** No change is held any more. */
 export type ChangesReleased = { type: 'changes.released' };
 /** On a draining stream: no response is pending, and the client has acknowledged or rejected all of them. */
-export type ClientSettled = { type: 'client.idle' };
+export type ClientIdle = { type: 'client.idle' };
 /** The rules order these responses; each is sent after the previous one was acknowledged or rejected. */
-export type ResponsesOrdered = { type: 'responses.scheduled'; orders: readonly ResponseOrder[] };
+export type ResponsesScheduled = { type: 'responses.scheduled'; orders: readonly ResponseOrder[] };
 /** The subscription of a type changed. */
 export type WatchChanged = { type: 'watch.changed'; typeUrl: string; watch: Watch };
 
@@ -152,7 +152,7 @@ export type ResponseSkipped = {
 // ---- ads-connection/stream → ads-connection: make before break (cluster-rollout.ts)
 
 /** The client cannot use these clusters yet: resources of these types (possibly none) are held, and the limit runs. */
-export type ClustersAwaited = { type: 'clusters.pending'; clusters: readonly string[]; typeUrls: readonly string[] };
+export type ClustersPending = { type: 'clusters.pending'; clusters: readonly string[]; typeUrls: readonly string[] };
 /** No resource is held, and no limit runs. */
 export type ClustersUsable = { type: 'clusters.usable' };
 /**
@@ -161,7 +161,7 @@ export type ClustersUsable = { type: 'clusters.usable' };
  */
 export type ClustersAbandoned = { type: 'clusters.abandoned'; clusters: readonly string[] };
 /** These clusters are no longer configured, and no resource names them: they are removed after a delay. */
-export type ClustersKept = { type: 'clusters.lingering'; clusters: readonly string[] };
+export type ClustersLingering = { type: 'clusters.lingering'; clusters: readonly string[] };
 export type RetentionState = 'named' | 'unacknowledged' | 'lingering' | 'removable';
 /**
  * Clusters that are no longer configured, and the reason for which the client keeps them from now on: a listener or route names them
@@ -197,38 +197,38 @@ export type StreamEnd = { type: 'stream.end'; code: EndCode; reason: string; cut
 // ---- discovery/ads-server → ads-connection
 
 /** Push these types to the client: a new snapshot concerns them. */
-export type PushToClient = { type: 'connection.push'; version: string; types: string[] };
+export type ConnectionPush = { type: 'connection.push'; version: string; types: string[] };
 /** End the stream: at once if no response is pending, otherwise after that or after the limit. */
-export type DrainOrder = { type: 'connection.drain'; withinMs: number };
+export type ConnectionDrain = { type: 'connection.drain'; withinMs: number };
 
 export type StreamReport =
   | PeerAuthenticated
   | PeerUnauthenticated
   | NodeAccepted
-  | NodeRefused
+  | NodeInvalid
   | NodeForbidden
   | WorkloadRejected
   | NodeMissing
   | RequestReceived
-  | RequestRefused
-  | RequestUnreadable
-  | RequestJudged
-  | NamesExceeded
-  | PeerFinished
+  | RequestDenied
+  | RequestInvalid
+  | RequestClassified
+  | SubscriptionLimitExceeded
+  | PeerHalfClosed
   | StreamCongested
-  | StreamRelieved
+  | StreamResumed
   | StreamClosed
   | ChangesHeld
   | ChangesReleased
-  | ClientSettled
-  | ClustersAwaited
+  | ClientIdle
+  | ClustersPending
   | ClustersUsable
   | ClustersAbandoned
-  | ClustersKept
+  | ClustersLingering
   | ClustersRetained
   | ClustersRemoved
   | ClustersEvicted
-  | ResponsesOrdered
+  | ResponsesScheduled
   | ResponseSent
   | ResponseSkipped
   | WatchChanged;
@@ -243,7 +243,7 @@ export const adsCatalogue = [
   { type: 'timer nodeLimit', from: 'ads-connection-N', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'timer authenticationLimit', from: 'ads-connection-N', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'node.accepted', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
-  { type: 'node.rejected', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'node.invalid', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'node.forbidden', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'workload.rejected', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'node.missing', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
@@ -254,7 +254,7 @@ export const adsCatalogue = [
     diagram: 'ads',
     seeds: ['6.8 #2'],
   },
-  { type: 'request.rejected', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'request.denied', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'request.invalid', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'request.classified', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   {
@@ -388,4 +388,4 @@ export const routineMessages = [
   'response.sent',
   'response.skipped',
   'watch.changed',
-] as const satisfies readonly (StreamReport | StreamOrder | PushToClient)['type'][];
+] as const satisfies readonly (StreamReport | StreamOrder | ConnectionPush)['type'][];

@@ -20,7 +20,7 @@ export const healthType = `${prefix}istio.v1.HealthInformation`;
 /** Debug requests, sent as if they were resources: one response, no subscription (§7.1). */
 const debugType = 'istio.io/debug';
 
-export function isAskedOnce(typeUrl: string): boolean {
+export function isOneTimeType(typeUrl: string): boolean {
   return typeUrl === debugType || typeUrl.startsWith(`${debugType}/`);
 }
 

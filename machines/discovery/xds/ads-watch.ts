@@ -13,7 +13,7 @@ import type { Due, Watch, Watches } from './watch-record.ts';
 export type { Due, Watch, Watches } from './watch-record.ts';
 
 /** Classification of a request. */
-export type Verdict =
+export type RequestClass =
   | 'subscription'
   | 'unsubscription'
   | 'acknowledgement'
@@ -23,7 +23,7 @@ export type Verdict =
   /** A delta request that neither acknowledges a response nor changes the subscription (D5): ignored. */
   | 'misuse';
 
-export type Judgement = { watch: Watch | undefined; verdict: Verdict };
+export type Classification = { watch: Watch | undefined; requestClass: RequestClass };
 
 const nothingDue: Due = { all: false, asked: noNames, changed: false };
 const everythingDue: Due = { all: true, asked: noNames, changed: false };
@@ -78,38 +78,38 @@ export type Rules = {
    * Whether a delta client's names count in a late acknowledgement. They state its subscription, which it will not repeat. (A
    * plain cache must ignore them: spec/xds-conformance.md.)
    */
-  hearsLateNames: boolean;
+  acceptsLateNames: boolean;
 };
 
 /** Handles a request of either protocol. */
-export function judge(watch: Watch | undefined, request: AdsRequest, rules: Rules): Judgement {
-  if (watch?.unrequested === true) return judgeFirst(watch, request, rules);
+export function classify(watch: Watch | undefined, request: AdsRequest, rules: Rules): Classification {
+  if (watch?.unrequested === true) return classifyFirst(watch, request, rules);
   if (request.rejection !== null) return reject(watch, request, request.rejection);
-  return request.protocol === 'sotw' ? judgeSotw(watch, request) : judgeDelta(watch, request, rules);
+  return request.protocol === 'sotw' ? classifySotw(watch, request) : classifyDelta(watch, request, rules);
 }
 
 /**
  * The first request of a type that was sent without one. It may also acknowledge that response. In delta, it reports the
  * resources of the client and gets a response like any first request.
  */
-function judgeFirst({ unrequested: _, ...watch }: Watch, request: AdsRequest, rules: Rules): Judgement {
-  const judgement = judge(watch, request, rules);
-  if (request.protocol === 'sotw') return judgement;
+function classifyFirst({ unrequested: _, ...watch }: Watch, request: AdsRequest, rules: Rules): Classification {
+  const classification = classify(watch, request, rules);
+  if (request.protocol === 'sotw') return classification;
   const { wildcard, names, due } = firstDelta(request).watch!;
-  const verdict = judgement.verdict === 'rejection' ? 'rejection' : 'subscription';
-  return { watch: { ...judgement.watch!, wildcard, names, due }, verdict };
+  const requestClass = classification.requestClass === 'rejection' ? 'rejection' : 'subscription';
+  return { watch: { ...classification.watch!, wildcard, names, due }, requestClass };
 }
 
 /**
  * S1, D1: a rejection gets no response. It settles the last response if it names it. Its names count in delta, where they are
  * sent only once (Envoy sends them with its next request); a complete list is repeated.
  */
-function reject(watch: Watch | undefined, request: AdsRequest, reason: string): Judgement {
-  if (watch === undefined) return { watch, verdict: 'rejection' };
+function reject(watch: Watch | undefined, request: AdsRequest, reason: string): Classification {
+  if (watch === undefined) return { watch, requestClass: 'rejection' };
   const settled = request.nonce === watch.nonceSent ? { nonceRejected: request.nonce } : {};
   const rejected: Watch = { ...watch, ...settled, lastError: reason };
-  const heard = request.protocol === 'delta' ? changeDelta(rejected, request).watch : rejected;
-  return { watch: heard, verdict: 'rejection' };
+  const next = request.protocol === 'delta' ? changeDelta(rejected, request).watch : rejected;
+  return { watch: next, requestClass: 'rejection' };
 }
 
 function acknowledge(watch: Watch): Watch {
@@ -124,24 +124,24 @@ type Subscription = Pick<Watch, 'wildcard' | 'names'>;
  * Meaning of a list of names. An empty list means everything in the first request of a type that can be requested as a whole,
  * and until a name is sent; a list with one empty name means nothing.
  */
-function subscriptionOf(request: SotwRequest, before: Watch | undefined): Subscription {
+function subscriptionOf(request: SotwRequest, previous: Watch | undefined): Subscription {
   const { names, hasStar } = readNames(request.names);
   if (isByName(request.typeUrl)) return { wildcard: false, names };
-  const everything = request.names.length === 0 && (before === undefined || before.wildcard);
+  const everything = request.names.length === 0 && (previous === undefined || previous.wildcard);
   return { wildcard: everything || hasStar, names };
 }
 
-function judgeSotw(watch: Watch | undefined, request: SotwRequest): Judgement {
+function classifySotw(watch: Watch | undefined, request: SotwRequest): Classification {
   // S3: a client without a nonce, or with a nonce of another server, starts from the beginning.
   if (watch === undefined || request.nonce === '') {
-    return subscribeAnew(watch, subscriptionOf(request, undefined), request.returning);
+    return resubscribe(watch, subscriptionOf(request, undefined), request.returning);
   }
   // S4 precedes S2: a stale request is ignored completely, because the next acknowledgement repeats its names.
-  if (request.nonce !== watch.nonceSent) return { watch, verdict: 'stale' };
+  if (request.nonce !== watch.nonceSent) return { watch, requestClass: 'stale' };
   // A new subscription does not accept a rejected response (Envoy sends the last nonce with every request).
   const isRejected = request.nonce === watch.nonceRejected && !acceptsLater(watch, request);
-  const heard = isRejected ? watch : acknowledge(watch);
-  return change(heard, subscriptionOf(request, watch), isByName(request.typeUrl));
+  const next = isRejected ? watch : acknowledge(watch);
+  return change(next, subscriptionOf(request, watch), isByName(request.typeUrl));
 }
 
 /**
@@ -152,13 +152,13 @@ function acceptsLater({ versionSent, versionAcked }: Watch, { version = '' }: So
   return version !== '' && version === versionSent && version !== versionAcked;
 }
 
-function subscribeAnew(watch: Watch | undefined, wanted: Subscription, returning?: true): Judgement {
+function resubscribe(watch: Watch | undefined, requested: Subscription, returning?: true): Classification {
   // S2, also as the very first request.
-  if (!wanted.wildcard && wanted.names.length === 0) {
-    return { watch: watch === undefined ? undefined : unsubscribed(watch), verdict: 'unsubscription' };
+  if (!requested.wildcard && requested.names.length === 0) {
+    return { watch: watch === undefined ? undefined : unsubscribed(watch), requestClass: 'unsubscription' };
   }
   const due: Due = returning ? { ...everythingDue, returning } : everythingDue;
-  return { watch: { ...(watch ?? freshWatch), ...wanted, lastError: '', due }, verdict: 'subscription' };
+  return { watch: { ...(watch ?? freshWatch), ...requested, lastError: '', due }, requestClass: 'subscription' };
 }
 
 function unsubscribed(watch: Watch): Watch {
@@ -166,34 +166,39 @@ function unsubscribed(watch: Watch): Watch {
 }
 
 /** S2, S5–S9: acknowledges the last response, and may change the subscription. */
-function change(watch: Watch, wanted: Subscription, byName: boolean): Judgement {
-  if (!wanted.wildcard && wanted.names.length === 0) {
-    return { watch: unsubscribed(watch), verdict: isSubscribed(watch) ? 'unsubscription' : 'acknowledgement' };
+function change(watch: Watch, requested: Subscription, byName: boolean): Classification {
+  if (!requested.wildcard && requested.names.length === 0) {
+    return { watch: unsubscribed(watch), requestClass: isSubscribed(watch) ? 'unsubscription' : 'acknowledgement' };
   }
-  if (wanted.wildcard === watch.wildcard && isSameNames(watch.names, wanted.names)) {
-    return { watch, verdict: 'acknowledgement' };
+  if (requested.wildcard === watch.wildcard && isSameNames(watch.names, requested.names)) {
+    return { watch, requestClass: 'acknowledgement' };
   }
-  const added = without(wanted.names, watch.names);
-  const next: Watch = { ...watch, ...wanted, due: { ...watch.due, asked: within(watch.due.asked, wanted.names) } };
-  if (wanted.wildcard !== watch.wildcard) return { watch: { ...next, due: everythingDue }, verdict: 'subscription' };
-  if (added.length === 0) return { watch: next, verdict: 'unsubscription' };
+  const added = without(requested.names, watch.names);
+  const next: Watch = {
+    ...watch,
+    ...requested,
+    due: { ...watch.due, asked: within(watch.due.asked, requested.names) },
+  };
+  if (requested.wildcard !== watch.wildcard)
+    return { watch: { ...next, due: everythingDue }, requestClass: 'subscription' };
+  if (added.length === 0) return { watch: next, requestClass: 'unsubscription' };
   // A response of a type that is sent as a whole must contain the whole subscription.
   const due = byName ? { ...next.due, asked: union(next.due.asked, added) } : { ...next.due, all: true };
-  return { watch: { ...next, due }, verdict: 'subscription' };
+  return { watch: { ...next, due }, requestClass: 'subscription' };
 }
 
 // ---- delta
 
-function judgeDelta(watch: Watch | undefined, request: DeltaRequest, rules: Rules): Judgement {
+function classifyDelta(watch: Watch | undefined, request: DeltaRequest, rules: Rules): Classification {
   if (watch === undefined) return firstDelta(request);
   if (request.nonce !== '' && request.nonce !== watch.nonceSent) {
-    return { watch: rules.hearsLateNames ? changeDelta(watch, request).watch : watch, verdict: 'stale' };
+    return { watch: rules.acceptsLateNames ? changeDelta(watch, request).watch : watch, requestClass: 'stale' };
   }
   return changeDelta(request.nonce === '' ? watch : acknowledge(watch), request);
 }
 
 /** D2: the response contains resources whose version differs from the client's, and removals. */
-function firstDelta(request: DeltaRequest): Judgement {
+function firstDelta(request: DeltaRequest): Classification {
   const subscribe = readNames(request.subscribe);
   const unsubscribe = readNames(request.unsubscribe);
   const known = readNames(request.known);
@@ -207,7 +212,7 @@ function firstDelta(request: DeltaRequest): Judgement {
   const due: Due = { all: subscribed, asked: wildcard ? has : noNames, changed: false, ...versionsOf(request) };
   return {
     watch: { ...freshWatch, wildcard, names, due },
-    verdict: subscribed ? 'subscription' : 'unsubscription',
+    requestClass: subscribed ? 'subscription' : 'unsubscription',
   };
 }
 
@@ -217,22 +222,27 @@ function versionsOf({ known, knownVersions }: DeltaRequest): Pick<Due, 'has' | '
 }
 
 /** D4: a name in both lists is unsubscribed. */
-function changeDelta(watch: Watch, request: DeltaRequest): Judgement {
-  const nothingNew: Judgement = { watch, verdict: request.nonce === '' ? 'misuse' : 'acknowledgement' };
+function changeDelta(watch: Watch, request: DeltaRequest): Classification {
+  const nothingNew: Classification = { watch, requestClass: request.nonce === '' ? 'misuse' : 'acknowledgement' };
   if (request.subscribe.length === 0 && request.unsubscribe.length === 0) return nothingNew;
   const subscribe = readNames(request.subscribe);
   const unsubscribe = readNames(request.unsubscribe);
   const kept = without(watch.names, unsubscribe.names);
   const added = without(without(subscribe.names, unsubscribe.names), watch.names);
   const names = union(kept, added);
-  const asksForAll = !isByName(request.typeUrl) && subscribe.hasStar;
-  const wildcard = (watch.wildcard || asksForAll) && !unsubscribe.hasStar;
+  const requestsAll = !isByName(request.typeUrl) && subscribe.hasStar;
+  const wildcard = (watch.wildcard || requestsAll) && !unsubscribe.hasStar;
   if (kept === watch.names && added.length === 0 && wildcard === watch.wildcard) return nothingNew;
   const isAll = wildcard && !watch.wildcard;
-  const asked = union(without(watch.due.asked, unsubscribe.names), added);
-  const next: Watch = { ...watch, wildcard, names, due: { ...watch.due, asked, all: watch.due.all || isAll } };
-  if (!isSubscribed(next)) return { watch: unsubscribed(next), verdict: 'unsubscription' };
-  return { watch: next, verdict: added.length > 0 || isAll ? 'subscription' : 'unsubscription' };
+  const dueNames = union(without(watch.due.asked, unsubscribe.names), added);
+  const next: Watch = {
+    ...watch,
+    wildcard,
+    names,
+    due: { ...watch.due, asked: dueNames, all: watch.due.all || isAll },
+  };
+  if (!isSubscribed(next)) return { watch: unsubscribed(next), requestClass: 'unsubscription' };
+  return { watch: next, requestClass: added.length > 0 || isAll ? 'subscription' : 'unsubscription' };
 }
 
 // ---- what goes out
@@ -312,9 +322,9 @@ export function nextOrders(watches: Watches): { watches: Watches; orders: readon
     // acknowledgement.
     const isAgain = warming !== undefined && isFree && isHeld && watch.versionSent !== '';
     // Held resources refer to clusters that the client has: later changes of clusters do not delay them.
-    const isAnswer = all || asked.length > 0;
-    const isReady = ready !== undefined && isFree && !isAnswer;
-    if (watch.ordered === 'nothing' && isAgain && !isAnswer) {
+    const isResponse = all || asked.length > 0;
+    const isReady = ready !== undefined && isFree && !isResponse;
+    if (watch.ordered === 'nothing' && isAgain && !isResponse) {
       const names = watch.wildcard ? '*' : watch.names;
       orders.push({ typeUrl, names, all, asked, changed: true, again: watch.versionSent });
       const due: Due = { ...nothingDue, changed: watch.due.changed };
@@ -323,7 +333,7 @@ export function nextOrders(watches: Watches): { watches: Watches; orders: readon
       const names = watch.wildcard ? '*' : watch.names;
       orders.push({ typeUrl, names, all, asked, changed: false, ready });
       next = { ...next, [typeUrl]: { ...watch, due: { ...nothingDue, changed: watch.due.changed }, ordered: 'names' } };
-    } else if (watch.ordered === 'nothing' && (isAnswer || changed)) {
+    } else if (watch.ordered === 'nothing' && (isResponse || changed)) {
       const names = watch.wildcard ? '*' : watch.names;
       orders.push({ typeUrl, names, all, asked, changed: changed && !all, ...moreOf(watch.due) });
       const left = ready !== undefined && !all ? { ready } : {};

@@ -100,8 +100,8 @@ export function withConfiguration(rollout: Rollout, versionOf: VersionOf): Rollo
 }
 
 /** Names that are abandoned in the next record but not in the previous one. */
-export function givenUpBetween(before: Rollout, next: Rollout): readonly string[] {
-  if (before.givenUp === next.givenUp) return [];
-  const known = new Set(before.givenUp.map(({ name }) => name));
+export function givenUpBetween(previous: Rollout, next: Rollout): readonly string[] {
+  if (previous.givenUp === next.givenUp) return [];
+  const known = new Set(previous.givenUp.map(({ name }) => name));
   return next.givenUp.filter(({ name }) => !known.has(name)).map(({ name }) => name);
 }

@@ -115,9 +115,9 @@ export function areRemovalsDue({ retained }: Rollout): boolean {
 }
 
 /** Names that became removable early because the client keeps too many. */
-export function evictedBetween(before: Rollout, next: Rollout): readonly string[] {
+export function evictedBetween(previous: Rollout, next: Rollout): readonly string[] {
   if (next.retained.length <= maxRetainedClusters) return nothing;
-  const removable = new Set(removableClusters(before));
+  const removable = new Set(removableClusters(previous));
   return removableClusters(next).filter((name) => !removable.has(name));
 }
 

@@ -160,19 +160,19 @@ export function withClustersSent(
   { nonce, added, updated, searchSteps, sentAgain, absent }: ClustersSent,
 ): Rollout {
   if (added.length + updated.length + sentAgain.length + absent.length === 0) return rollout;
-  const before = new Map(rollout.newClusters.map((cluster) => [cluster.name, cluster]));
-  const updating = updated.filter((name) => isUpdatable(before.get(name)));
-  const gone = new Set([...absent, ...updating]);
-  for (const { name } of added) gone.add(name);
+  const current = new Map(rollout.newClusters.map((cluster) => [cluster.name, cluster]));
+  const updating = updated.filter((name) => isUpdatable(current.get(name)));
+  const replaced = new Set([...absent, ...updating]);
+  for (const { name } of added) replaced.add(name);
   const again = new Map(sentAgain.map((cluster) => [cluster.name, cluster]));
   const kept = rollout.newClusters
-    .filter(({ name }) => !gone.has(name))
+    .filter(({ name }) => !replaced.has(name))
     .flatMap((cluster) => {
       const form = again.get(cluster.name);
       return form === undefined ? [cluster] : sentInForm(cluster, form, nonce);
     });
   const sent = added.flatMap(({ name, needs, assignment }): NewCluster[] => {
-    const stepsLeft = before.get(name)?.stepsLeft ?? 0;
+    const stepsLeft = current.get(name)?.stepsLeft ?? 0;
     return needs === 'nothing' ? [] : [{ name, state: 'sent', needs, assignment, nonce, stepsLeft }];
   });
   const needs = 'acknowledgement';
@@ -206,22 +206,22 @@ export function withAssignmentsSent(rollout: Rollout, assignments: (name: string
 }
 
 /** The client has acknowledged or rejected a CDS response. @param watch subscription of clusters before the request */
-export function withClustersAnswered(rollout: Rollout, request: AdsRequest, watch: Watch | undefined): Rollout {
+export function withClustersAcknowledged(rollout: Rollout, request: AdsRequest, watch: Watch | undefined): Rollout {
   const { nonce, rejection } = request;
   if (rollout.newClusters.length === 0 || nonce === '' || nonce === watch?.nonceRejected) return rollout;
-  const answered = answeredBy(rollout, request, watch);
-  if (answered === 0) return rollout;
-  if (rejection === null) return without(rollout, ({ nonce }, index) => nonce !== '' && index < answered);
+  const acknowledged = countAcknowledged(rollout, request, watch);
+  if (acknowledged === 0) return rollout;
+  if (rejection === null) return without(rollout, ({ nonce }, index) => nonce !== '' && index < acknowledged);
   // Envoy applies everything that its rejection does not name.
   const rejected = rollout.newClusters.map((cluster, index): NewCluster => {
-    const isRejected = index < answered && cluster.nonce !== '' && isNamedIn(rejection, cluster.name);
+    const isRejected = index < acknowledged && cluster.nonce !== '' && isNamedIn(rejection, cluster.name);
     return isRejected && isUnusable(cluster) ? { ...cluster, state: 'rejected' } : cluster;
   });
   // The client keeps the earlier form of a rejected update.
   return without(
     { ...rollout, newClusters: rejected },
     ({ name, state, nonce }, index) =>
-      nonce !== '' && index < answered && (state === 'updating' || !isNamedIn(rejection, name)),
+      nonce !== '' && index < acknowledged && (state === 'updating' || !isNamedIn(rejection, name)),
   );
 }
 
@@ -242,13 +242,17 @@ export function withUnknownRejected(
   const known = new Set(rollout.newClusters.map(({ name }) => name));
   const names = [...sent].filter((name) => !known.has(name) && isNamedIn(rejection, name));
   if (names.length === 0) return rollout;
-  const next = withClustersGone(rollout, [anyCluster]);
+  const next = withClustersRemoved(rollout, [anyCluster]);
   const rejected = names.map((name): NewCluster => ({ ...unsent(name), state: 'rejected', nonce }));
   return { ...next, newClusters: [...next.newClusters, ...rejected] };
 }
 
 /** How many of the new clusters, from the first one, the request acknowledges. */
-function answeredBy({ newClusters }: Rollout, { protocol, nonce }: AdsRequest, watch: Watch | undefined): number {
+function countAcknowledged(
+  { newClusters }: Rollout,
+  { protocol, nonce }: AdsRequest,
+  watch: Watch | undefined,
+): number {
   if (nonce === watch?.nonceSent) return newClusters.length;
   // A state-of-the-world client acknowledges the newest response for all earlier ones; a delta client acknowledges each, in order.
   return protocol === 'sotw' ? 0 : newClusters.findLastIndex((cluster) => cluster.nonce === nonce) + 1;
@@ -257,8 +261,8 @@ function answeredBy({ newClusters }: Rollout, { protocol, nonce }: AdsRequest, w
 /** Envoy: `Error adding/updating cluster(s) NAME: MESSAGE, NAME: MESSAGE`. A message may contain `, ` as well. */
 function isNamedIn(rejection: string, name: string): boolean {
   for (let at = rejection.indexOf(`${name}: `); at >= 0; at = rejection.indexOf(`${name}: `, at + 1)) {
-    const before = rejection[at - 1];
-    if (before === undefined || before === ' ') return true;
+    const preceding = rejection[at - 1];
+    if (preceding === undefined || preceding === ' ') return true;
   }
   return false;
 }
@@ -266,17 +270,17 @@ function isNamedIn(rejection: string, name: string): boolean {
 /**
  * Resources of a type were generated.
  *
- * @param looked whether a resource was generated: its earlier held state is replaced
+ * @param isGenerated whether a resource was generated: its earlier held state is replaced
  * @param held resources that wait, with their clusters
  * @param notSent those of these clusters that no CDS response contains yet
  */
 export function withHeld(
   rollout: Rollout,
-  looked: (resource: HeldResource) => boolean,
+  isGenerated: (resource: HeldResource) => boolean,
   held: readonly HeldResource[],
   notSent: readonly string[],
 ): Rollout {
-  const kept = rollout.held.some(looked) ? rollout.held.filter((one) => !looked(one)) : rollout.held;
+  const kept = rollout.held.some(isGenerated) ? rollout.held.filter((one) => !isGenerated(one)) : rollout.held;
   if (held.length === 0 && kept === rollout.held) return rollout;
   // The limit begins with the wait, however long the cluster has been warming.
   const awaited = new Set(awaitedClusters(rollout));
@@ -292,11 +296,11 @@ export function withHeld(
 /**
  * Sent clusters are no longer configured, and their endpoints are unknown: resources that wait for them are generated again.
  */
-export function withClustersGone(rollout: Rollout, names: readonly string[]): Rollout {
-  const gone = new Set(names);
-  const newClusters = rollout.newClusters.filter(({ name }) => !gone.has(name));
+export function withClustersRemoved(rollout: Rollout, names: readonly string[]): Rollout {
+  const removed = new Set(names);
+  const newClusters = rollout.newClusters.filter(({ name }) => !removed.has(name));
   if (newClusters.length === rollout.newClusters.length) return rollout;
-  const held = rollout.held.filter(({ clusters }) => !clusters.some((name) => gone.has(name)));
+  const held = rollout.held.filter(({ clusters }) => !clusters.some((name) => removed.has(name)));
   return settled({ ...rollout, newClusters, held });
 }
 
@@ -304,7 +308,7 @@ export function withClustersGone(rollout: Rollout, names: readonly string[]): Ro
  * A reconnected client requests endpoints of clusters that are no longer configured. Resources that wait for all clusters may
  * name them, so they are generated again.
  */
-export function withUnknownGone(rollout: Rollout): Rollout {
+export function withUnknownRemoved(rollout: Rollout): Rollout {
   const held = rollout.held.filter(({ clusters }) => !clusters.includes(anyCluster));
   return held.length === rollout.held.length ? rollout : settled({ ...rollout, held });
 }

@@ -3,20 +3,20 @@ import { afterLimitStep, withConfiguration, withSuspects } from './cluster-limit
 import { afterRemovalStep, withRetained, withUseAcknowledged } from './cluster-removal.ts';
 import {
   withAssignmentsSent,
-  withClustersAnswered,
-  withClustersGone,
+  withClustersAcknowledged,
+  withClustersRemoved,
   withClustersSent,
   withHeld,
-  withUnknownGone,
   withUnknownRejected,
+  withUnknownRemoved,
 } from './cluster-rollout.ts';
 
 export const rolloutRules = {
   withClustersSent,
   withAssignmentsSent,
-  withClustersAnswered,
-  withClustersGone,
-  withUnknownGone,
+  withClustersAcknowledged,
+  withClustersRemoved,
+  withUnknownRemoved,
   withUnknownRejected,
   withHeld,
   afterLimitStep,

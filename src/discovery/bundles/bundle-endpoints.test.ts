@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { BundleAnswer } from '../../../machines/discovery/bundles/trust-bundle.machine.ts';
+import type { BundleResponse } from '../../../machines/discovery/bundles/trust-bundle.machine.ts';
 import { readCertificate } from '../../identity/certificate.ts';
 import { issueLeaf, issueRoot } from '../../identity/issue.ts';
 import { pemOf } from '../../identity/pem.ts';
@@ -92,7 +92,7 @@ function endpointsOf(caCertificates: () => readonly MeshRoots[], more: { ca?: st
 const meshRootsAt = (spiffeBundleUrl = url): MeshRoots => ({ spiffeBundleUrl, trustDomains: [] });
 
 /** As the chart does with a new bundle. */
-async function fetched({ endpoints }: ReturnType<typeof endpointsOf>, signal = stay): Promise<BundleAnswer> {
+async function fetched({ endpoints }: ReturnType<typeof endpointsOf>, signal = stay): Promise<BundleResponse> {
   const [input] = endpoints.find();
   const got = await endpoints.fetch(input!, signal);
   if (got.outcome === 'fetched') endpoints.setActive(input!.endpoint, got.version);

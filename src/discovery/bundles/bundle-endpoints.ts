@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { BundleAnswer, TrustBundleInput } from '../../../machines/discovery/bundles/trust-bundle.machine.ts';
+import type { BundleResponse, TrustBundleInput } from '../../../machines/discovery/bundles/trust-bundle.machine.ts';
 import type { Certificate } from '../../identity/certificate.ts';
 import { readSpiffeBundle } from '../../identity/spiffe-bundle.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
@@ -90,7 +90,7 @@ export class BundleEndpoints {
    * Re-validates the active bundle if there is one, because trust domains may have changed, otherwise the saved one. The saved one may be older, if
    * the disk was full.
    */
-  async recall({ endpoint, trustDomains }: TrustBundleInput): Promise<BundleAnswer> {
+  async recall({ endpoint, trustDomains }: TrustBundleInput): Promise<BundleResponse> {
     const { directory } = this.#options;
     const activeText = this.#bundles.inForce(endpoint)?.text;
     if (activeText === undefined && directory === '') return { outcome: 'failed', reason: 'no saved trust bundle' };
@@ -102,7 +102,7 @@ export class BundleEndpoints {
     }
   }
 
-  async fetch({ endpoint, trustDomains }: TrustBundleInput, signal: AbortSignal): Promise<BundleAnswer> {
+  async fetch({ endpoint, trustDomains }: TrustBundleInput, signal: AbortSignal): Promise<BundleResponse> {
     const { timeoutMs = defaultTimeoutMs, ca } = this.#options;
     const known = this.#urls.get(endpoint);
     if (known === undefined) return { outcome: 'failed', reason: 'the mesh configuration no longer has this endpoint' };
@@ -129,7 +129,7 @@ export class BundleEndpoints {
     }
   }
 
-  #accept(endpoint: string, trustDomains: readonly string[], text: string): BundleAnswer {
+  #accept(endpoint: string, trustDomains: readonly string[], text: string): BundleResponse {
     const { logger, now } = this.#options;
     const { roots, sequence, refreshHintSeconds, passedOver } = readSpiffeBundle(text, trustDomains, now());
     const version = hashOf(

@@ -1,7 +1,7 @@
 /** Effects of the chart `trust-bundle`: one bundle endpoint. */
 import { fromPromise } from 'xstate';
 import {
-  type BundleAnswer,
+  type BundleResponse,
   type TrustBundleInput,
   trustBundleMachine,
 } from '../../../machines/discovery/bundles/trust-bundle.machine.ts';
@@ -10,8 +10,8 @@ import type { BundleEndpoints } from './bundle-endpoints.ts';
 export function trustBundleWithEffects(bundles: BundleEndpoints) {
   return trustBundleMachine.provide({
     actors: {
-      recallBundle: fromPromise<BundleAnswer, TrustBundleInput>(({ input }) => bundles.recall(input)),
-      fetchBundle: fromPromise<BundleAnswer, TrustBundleInput>(({ input, signal }) => bundles.fetch(input, signal)),
+      recallBundle: fromPromise<BundleResponse, TrustBundleInput>(({ input }) => bundles.recall(input)),
+      fetchBundle: fromPromise<BundleResponse, TrustBundleInput>(({ input, signal }) => bundles.fetch(input, signal)),
     },
     actions: { applyBundle: ({ context }, { version }) => bundles.setActive(context.endpoint, version) },
   });

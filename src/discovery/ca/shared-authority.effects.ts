@@ -136,7 +136,9 @@ export class SharedAuthority implements SigningAuthority {
     return sharedAuthorityMachine.provide({
       actors: {
         followSecret: fromCallback<{ type: never }, undefined>(({ sendBack }) => this.#follow(sendBack)),
-        createSecret: fromPromise<Creation, { anew: boolean }>(({ input, signal }) => this.#create(input.anew, signal)),
+        createSecret: fromPromise<Creation, { withNewRoot: boolean }>(({ input, signal }) =>
+          this.#create(input.withNewRoot, signal),
+        ),
       },
       actions: {
         applyAuthority: (_, { reading }) => this.#adopt(reading),
@@ -228,11 +230,11 @@ export class SharedAuthority implements SigningAuthority {
   }
 
   /** The first writer wins: the stored object is read back in either case. */
-  async #create(anew: boolean, signal: AbortSignal): Promise<Creation> {
+  async #create(withNewRoot: boolean, signal: AbortSignal): Promise<Creation> {
     const { secrets, server, now, leaves } = this.#options;
     const { namespace, name } = secrets;
     try {
-      const { journal, materials } = anew ? await this.#firstAuthority(now(), leaves.maxMs) : this.#toPutBack();
+      const { journal, materials } = withNewRoot ? await this.#firstAuthority(now(), leaves.maxMs) : this.#toPutBack();
       const roots = rootsIn(journal.stage, journal).map((id) => materials.get(id)!.root);
       const body = {
         ...{ apiVersion: 'v1', kind: 'Secret', type: caSecretType, data: dataOf(journal, materials, roots) },
@@ -245,7 +247,7 @@ export class SharedAuthority implements SigningAuthority {
     } catch (error) {
       if (statusOf(error) !== 409) {
         const reason = `Secret ${namespace}/${name}: ${messageOf(error)}`;
-        if (anew) this.unavailableReason = reason;
+        if (withNewRoot) this.unavailableReason = reason;
         return { outcome: 'failed', reason };
       }
     }

@@ -4,7 +4,7 @@ import {
   type ConfigReading,
   configControllerMachine,
 } from '../../../machines/discovery/config/config-controller.machine.ts';
-import type { SourcesList, SourcesListed, SourcesRefused } from '../../../machines/discovery/protocol.ts';
+import type { SourcesInvalid, SourcesList, SourcesListed } from '../../../machines/discovery/protocol.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import { configSourceWithEffects } from './config-source.effects.ts';
@@ -21,7 +21,7 @@ export interface ConfigControllerEffects {
 export function configControllerWithEffects({ configs, listSources, log }: ConfigControllerEffects) {
   /** Ignored sources that are already logged. */
   let logged: ReadonlySet<string> = new Set();
-  const list = (): SourcesListed | SourcesRefused => {
+  const list = (): SourcesListed | SourcesInvalid => {
     try {
       const { sources, ignored } = listSources();
       for (const [source, reason] of ignored) {
@@ -30,7 +30,7 @@ export function configControllerWithEffects({ configs, listSources, log }: Confi
       logged = new Set(ignored.keys());
       return { type: 'sources.listed', sources: [...sources] };
     } catch (error) {
-      return { type: 'sources.rejected', reason: messageOf(error) };
+      return { type: 'sources.invalid', reason: messageOf(error) };
     }
   };
   return configControllerMachine.provide({

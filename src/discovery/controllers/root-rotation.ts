@@ -94,7 +94,7 @@ export class RootRotation implements Duty {
       const materials = isPutBack
         ? inForce.materials
         : new Map([knownJournal, unknownAuthority].map((one) => [one.id, one]));
-      return { step: { journal, makesRoot: false }, materials, read: last };
+      return { step: { journal, createsRoot: false }, materials, read: last };
     }
     const step = nextStep(last.journal, this.#factsOf(last, now));
     // An order without effect is removed. `proceed` is kept in a stage that may become eligible within a minute.
@@ -127,12 +127,12 @@ export class RootRotation implements Duty {
   }
 
   async #written(
-    { journal, makesRoot }: RotationStep,
+    { journal, createsRoot }: RotationStep,
     known: ReadonlyMap<string, AuthorityMaterial>,
   ): Promise<{ journal: SharedJournal; data: Record<string, string | undefined> }> {
     const materials = new Map(known);
     let nextJournal = journal;
-    if (makesRoot) {
+    if (createsRoot) {
       const next = await this.#options.authority.generateRoot();
       materials.set(next.id, next);
       nextJournal = { ...journal, other: next.id };

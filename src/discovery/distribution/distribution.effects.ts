@@ -1,19 +1,19 @@
 /** Effects of the chart `distribution`. */
 import { fromCallback, fromPromise } from 'xstate';
 import {
-  type DistributionLook,
+  type DistributionSummary,
   distributionMachine,
 } from '../../../machines/discovery/distribution/distribution.machine.ts';
-import type { DistributionStirred } from '../../../machines/discovery/protocol.ts';
+import type { DistributionChanged } from '../../../machines/discovery/protocol.ts';
 import type { ObjectDistribution } from './distribution.ts';
 
 export function distributionWithEffects(distribution: ObjectDistribution) {
   return distributionMachine.provide({
     actors: {
       watchFacts: fromCallback<{ type: never }, undefined>(({ sendBack }) =>
-        distribution.onChange(() => sendBack({ type: 'distribution.changed' } satisfies DistributionStirred)),
+        distribution.onChange(() => sendBack({ type: 'distribution.changed' } satisfies DistributionChanged)),
       ),
-      look: fromPromise<DistributionLook, undefined>(() => distribution.evaluate()),
+      look: fromPromise<DistributionSummary, undefined>(() => distribution.evaluate()),
     },
   });
 }

@@ -2,7 +2,7 @@
  * Computes which connected proxies have applied each object of a cluster, and what Envoy rejects of it. Collects
  * changes and NACKs, evaluates when its chart requests it, and reports the objects whose status must be updated.
  */
-import type { DistributionLook } from '../../../machines/discovery/distribution/distribution.machine.ts';
+import type { DistributionSummary } from '../../../machines/discovery/distribution/distribution.machine.ts';
 import { setBounded } from '../../model/collections/set-bounded.ts';
 import { type Config, configKeyText } from '../../model/config/config.ts';
 import { needsPush } from '../../model/config/config-changes.ts';
@@ -204,7 +204,7 @@ export class ObjectDistribution {
     return this.#ownCounts.report(this.#options.now(), this.#options.objects);
   }
 
-  async evaluate(): Promise<DistributionLook> {
+  async evaluate(): Promise<DistributionSummary> {
     const turns = new Turns();
     const start = this.#options.now();
     this.#isNotified = false;

@@ -6,10 +6,10 @@ import {
 } from '../../../machines/discovery/election/elected-writer.machine.ts';
 import { type ElectionsInput, electionsMachine } from '../../../machines/discovery/election/elections.machine.ts';
 import {
-  type LeaseAnswer,
   type LeaseOrder,
   type LeaseSighting,
   type LeaseTimes,
+  type LeaseWriteResult,
   leaderMachine,
 } from '../../../machines/discovery/election/leader.machine.ts';
 import type { DutyDue, LeaseName } from '../../../machines/discovery/election/leader-protocol.ts';
@@ -150,17 +150,17 @@ export class Elections {
     }
   }
 
-  async #writeLease({ lease: name, deed, version }: LeaseOrder, signal: AbortSignal): Promise<LeaseAnswer> {
+  async #writeLease({ lease: name, operation, version }: LeaseOrder, signal: AbortSignal): Promise<LeaseWriteResult> {
     const { leaseServer, namespace, times, draw, now } = this.#options;
     const election = this.#electionOf(name);
     const previous = version === '' ? undefined : election.lease;
-    const leftMs = deed === 'claim' && previous !== undefined ? this.#leftMs(election, previous) : 0;
+    const leftMs = operation === 'claim' && previous !== undefined ? this.#leftMs(election, previous) : 0;
     if (leftMs > 0) return { outcome: 'early', leftMs, draw: draw() };
     // The Lease is not the version that the chart refers to: an abandoned request has read it since.
     if (previous?.metadata.resourceVersion !== (version === '' ? undefined : version)) {
       return { outcome: 'conflict', draw: draw() };
     }
-    const body = this.#bodyOf(name, deed, previous);
+    const body = this.#bodyOf(name, operation, previous);
     const sent = now();
     const where = { resource: leases, namespace, body, timeoutMs: times.answerMs };
     try {
@@ -194,7 +194,7 @@ export class Elections {
     return Math.max(0, Math.ceil(leaseMs - (now().monotonicMs - seen.at.monotonicMs)));
   }
 
-  #bodyOf(name: LeaseName, action: LeaseOrder['deed'], previous: KubernetesObject | undefined): object {
+  #bodyOf(name: LeaseName, action: LeaseOrder['operation'], previous: KubernetesObject | undefined): object {
     const { namespace, identity, times, now } = this.#options;
     const nowMs = now().wallMs;
     if (action === 'release' && previous !== undefined) return releasedLease(previous, nowMs);
@@ -205,7 +205,7 @@ export class Elections {
     return previous === undefined ? { ...typed, metadata, ...held } : held;
   }
 
-  #failed(error: unknown): Extract<LeaseAnswer, { outcome: 'failed' }> {
+  #failed(error: unknown): Extract<LeaseWriteResult, { outcome: 'failed' }> {
     const failure = error instanceof ApiError ? error.failure : undefined;
     const retryAfterMs = failure?.kind === 'status' ? (failure.retryAfterMs ?? 0) : 0;
     return { outcome: 'failed', reason: failure?.message ?? String(error), retryAfterMs, draw: this.#options.draw() };

@@ -1,9 +1,9 @@
 /** Effects of the chart `leader`: the Lease of one duty, and the term of a replica that holds it. */
 import { fromPromise } from 'xstate';
 import {
-  type LeaseAnswer,
   type LeaseOrder,
   type LeaseSighting,
+  type LeaseWriteResult,
   leaderMachine,
 } from '../../../machines/discovery/election/leader.machine.ts';
 import type { LeaseName } from '../../../machines/discovery/election/leader-protocol.ts';
@@ -19,7 +19,7 @@ interface LeaseTerm {
 
 export interface LeaderEffects extends ActorsOf<typeof leaderMachine, 'electedWriter'> {
   readonly readLease: (lease: LeaseName, signal: AbortSignal) => Promise<LeaseSighting>;
-  readonly writeLease: (order: LeaseOrder, signal: AbortSignal) => Promise<LeaseAnswer>;
+  readonly writeLease: (order: LeaseOrder, signal: AbortSignal) => Promise<LeaseWriteResult>;
   /** Settles when no write of the duty is in progress. */
   readonly finishWrites: (lease: LeaseName) => Promise<unknown>;
   readonly beginTerm: (term: LeaseTerm) => void;
@@ -34,7 +34,7 @@ export function leaderWithEffects(effects: LeaderEffects, chart = leaderMachine)
       readLease: fromPromise<LeaseSighting, { lease: LeaseName }>(({ input, signal }) =>
         effects.readLease(input.lease, signal),
       ),
-      writeLease: fromPromise<LeaseAnswer, LeaseOrder>(({ input, signal }) => effects.writeLease(input, signal)),
+      writeLease: fromPromise<LeaseWriteResult, LeaseOrder>(({ input, signal }) => effects.writeLease(input, signal)),
       finishWrites: fromPromise<undefined, { lease: LeaseName }>(async ({ input }) => {
         await effects.finishWrites(input.lease);
       }),

@@ -1,12 +1,12 @@
 /** Effects of the chart `key-set`: fetches the keys of one issuer. */
 import { fromPromise } from 'xstate';
-import { type IssuerAnswer, keySetMachine } from '../../../machines/discovery/jwks/key-set.machine.ts';
+import { type IssuerResponse, keySetMachine } from '../../../machines/discovery/jwks/key-set.machine.ts';
 import type { KeySets } from './key-sets.ts';
 
 export function keySetWithEffects(keySets: KeySets) {
   return keySetMachine.provide({
     actors: {
-      fetchKeySet: fromPromise<IssuerAnswer, { source: string; timeoutMs: number }>(({ input, signal }) =>
+      fetchKeySet: fromPromise<IssuerResponse, { source: string; timeoutMs: number }>(({ input, signal }) =>
         keySets.fetchOutcome(input.source, input.timeoutMs, signal),
       ),
     },

@@ -1,7 +1,7 @@
 /** Key sets that RequestAuthentications name by URL: fetches and keeps them, and adds them to the objects. */
 
 import type { KeySource } from '../../../machines/discovery/jwks/jwks.machine.ts';
-import type { IssuerAnswer } from '../../../machines/discovery/jwks/key-set.machine.ts';
+import type { IssuerResponse } from '../../../machines/discovery/jwks/key-set.machine.ts';
 import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
 import { sameItems } from '../../model/collections/same-items.ts';
 import { type Config, configKeyText } from '../../model/config/config.ts';
@@ -108,7 +108,7 @@ export class KeySets {
   }
 
   /** As {@link KeySets.fetch}, with a failure as a result. */
-  async fetchOutcome(source: string, timeoutMs: number, signal: AbortSignal): Promise<IssuerAnswer> {
+  async fetchOutcome(source: string, timeoutMs: number, signal: AbortSignal): Promise<IssuerResponse> {
     try {
       return { outcome: 'fetched', ...(await this.fetch(source, timeoutMs, signal)) };
     } catch (error) {

@@ -1,6 +1,6 @@
 /** Effects of the charts `api-server` and `informer`: sends requests through the port and stores the objects of each kind. */
 import { fromCallback, fromPromise } from 'xstate';
-import { apiServerMachine, type PingAnswer } from '../../../machines/discovery/kubernetes/api-server.machine.ts';
+import { apiServerMachine, type PingResult } from '../../../machines/discovery/kubernetes/api-server.machine.ts';
 import { informerMachine, type SetOrder } from '../../../machines/discovery/kubernetes/informer.machine.ts';
 import type {
   CheckReport,
@@ -193,7 +193,7 @@ export class InformerEffects {
     return charts.server.provide({
       actors: {
         informer,
-        ping: fromPromise<PingAnswer, { server: string }>(({ input, signal }) => ofServer(input.server).#ping(signal)),
+        ping: fromPromise<PingResult, { server: string }>(({ input, signal }) => ofServer(input.server).#ping(signal)),
         watchDefinitions: fromCallback<{ type: never }, { resources: ResourceName[] }>(({ input, sendBack }) =>
           ofResource(input.resources[0] ?? '').#watchDefinitions((resource, defined) =>
             sendBack({ type: 'definition.changed', resource, defined }),
@@ -281,7 +281,7 @@ export class InformerEffects {
     return { objects: store.size };
   }
 
-  async #ping(signal: AbortSignal): Promise<PingAnswer> {
+  async #ping(signal: AbortSignal): Promise<PingResult> {
     try {
       await this.#options.server.ping(signal);
       return { outcome: 'answered' };

@@ -3,7 +3,7 @@
  * another client wrote in between, the write fails and the chart retries. Entries of other replicas are not changed.
  */
 
-import type { EntryAnswer, EntryOrder } from '../../../machines/discovery/registration/registration.machine.ts';
+import type { EntryOrder, EntryResult } from '../../../machines/discovery/registration/registration.machine.ts';
 import type { WorkloadHealth } from '../../../machines/discovery/registration/registration-protocol.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { isObject } from '../../runtime/json-object.ts';
@@ -38,7 +38,7 @@ export class EntryWriter {
   }
 
   /** Never rejects: a failure is a result. @param connectedAt RFC 3339 */
-  async write(order: EntryOrder, claim: WorkloadClaim, connectedAt: string, signal: AbortSignal): Promise<EntryAnswer> {
+  async write(order: EntryOrder, claim: WorkloadClaim, connectedAt: string, signal: AbortSignal): Promise<EntryResult> {
     const where: EntryLocation = { resource: entries, namespace: claim.namespace, name: claim.name };
     try {
       const entry = await this.#read(where, signal);
@@ -64,15 +64,15 @@ export class EntryWriter {
     }
   }
 
-  #writeFor(order: EntryOrder, read: Read): WriteOrder | EntryAnswer {
+  #writeFor(order: EntryOrder, read: Read): WriteOrder | EntryResult {
     const { controller } = this.#options;
-    if (order.deed === 'register') return this.#registrationWrite(read);
+    if (order.operation === 'register') return this.#registrationWrite(read);
     const { entry, where } = read;
     if (entry === undefined || annotationsOf(entry)[annotations.controller] !== controller) {
       return { outcome: 'foreign' };
     }
     const named = { ...where, version: entry.metadata.resourceVersion ?? '' };
-    switch (order.deed) {
+    switch (order.operation) {
       case 'report health': {
         const conditions = withHealth(entry.status, order.health, this.#time);
         if (conditions === undefined) return { outcome: 'written' };
@@ -94,7 +94,7 @@ export class EntryWriter {
     }
   }
 
-  #registrationWrite({ claim, connectedAt, entry, where }: Read): WriteOrder | EntryAnswer {
+  #registrationWrite({ claim, connectedAt, entry, where }: Read): WriteOrder | EntryResult {
     const { controller, groupOf } = this.#options;
     const connected: Connected = { controller, connectedAt };
     if (entry !== undefined) {
@@ -175,12 +175,13 @@ function withHealth(status: unknown, { healthy, message }: WorkloadHealth, now: 
   return at < 0 ? [...previous, condition] : previous.with(at, condition);
 }
 
-function outcomeOf(error: unknown, { deed }: EntryOrder): EntryAnswer {
+function outcomeOf(error: unknown, { operation }: EntryOrder): EntryResult {
   const code = statusOf(error);
-  if (code === 404 && deed !== 'register') return { outcome: 'foreign' };
+  if (code === 404 && operation !== 'register') return { outcome: 'foreign' };
   const reason = messageOf(error);
   // The API server rejects this object permanently.
-  if (deed === 'register' && (code === 400 || code === 413 || code === 422)) return { outcome: 'rejected', reason };
+  if (operation === 'register' && (code === 400 || code === 413 || code === 422))
+    return { outcome: 'rejected', reason };
   return { outcome: 'failed', reason };
 }
 

@@ -225,10 +225,10 @@ describe('a namespace that uses up all slots', () => {
     };
     const { registrations, claims } = attacked(server);
     const signal = new AbortController().signal;
-    for (const { entry: of } of claims) void registrations.write({ entry: of, deed: 'register' }, signal);
+    for (const { entry: of } of claims) void registrations.write({ entry: of, operation: 'register' }, signal);
     const bank = of('bank', 'pay', 1);
     registrations.connect(bank, nothing);
-    void registrations.write({ entry: bank.entry, deed: 'register' }, signal);
+    void registrations.write({ entry: bank.entry, operation: 'register' }, signal);
     await Promise.resolve();
     expect([writes.length, writes.at(-1)]).toEqual([13, 'bank']);
   });

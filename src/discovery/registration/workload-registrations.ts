@@ -3,7 +3,7 @@
  * service account; only the first connection and the last disconnection are reported. Writes to the API server are shared in the same way.
  */
 
-import type { EntryAnswer, EntryOrder } from '../../../machines/discovery/registration/registration.machine.ts';
+import type { EntryOrder, EntryResult } from '../../../machines/discovery/registration/registration.machine.ts';
 import type {
   EntryKey,
   WorkloadHealth,
@@ -148,10 +148,10 @@ export class WorkloadRegistrations {
   }
 
   /** Never rejects: a failure is a result. */
-  async write(order: EntryOrder, signal: AbortSignal): Promise<EntryAnswer> {
+  async write(order: EntryOrder, signal: AbortSignal): Promise<EntryResult> {
     const workload = this.#workloads.get(order.entry);
     if (workload === undefined) return { outcome: 'foreign' };
-    return this.#writes.do<EntryAnswer>(
+    return this.#writes.do<EntryResult>(
       {
         key: shareOf(workload.claim),
         run: async (settle) => settle(await this.#writer.write(order, workload.claim, workload.connectedAt, signal)),

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createActor } from 'xstate';
-import type { NameAnswer } from '../../../machines/discovery/registry/gateway-name.machine.ts';
+import type { NameResolution } from '../../../machines/discovery/registry/gateway-name.machine.ts';
 import { gatewayNamesWithEffects } from './gateway-names.effects.ts';
 import { GatewayNames, mergeDnsResults, resolveByDns } from './gateway-names.ts';
 
@@ -49,7 +49,7 @@ describe('host names of network gateways', () => {
   it('are resolved by their chart as soon as they are tracked', async () => {
     const { names } = given();
     const resolvedNames: string[] = [];
-    const result: NameAnswer = { outcome: 'resolved', addresses: ['1.1.1.1'], timeToLiveMs: 30_000 };
+    const result: NameResolution = { outcome: 'resolved', addresses: ['1.1.1.1'], timeToLiveMs: 30_000 };
     const chart = createActor(
       gatewayNamesWithEffects(names, async (hostname) => {
         resolvedNames.push(hostname);

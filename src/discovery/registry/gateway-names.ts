@@ -1,9 +1,9 @@
 /** Host names of network gateways and their addresses (spec/discovery.md §3.3, RESOLVE_HOSTNAME_GATEWAYS). */
 import { Resolver } from 'node:dns/promises';
-import type { NameAnswer } from '../../../machines/discovery/registry/gateway-name.machine.ts';
+import type { NameResolution } from '../../../machines/discovery/registry/gateway-name.machine.ts';
 import { messageOf } from '../../runtime/errors.ts';
 
-export type ResolveName = (hostname: string, signal: AbortSignal) => Promise<NameAnswer>;
+export type ResolveName = (hostname: string, signal: AbortSignal) => Promise<NameResolution>;
 
 /** Tracked names and their current addresses. The chart gateway-name decides when to resolve them. */
 export class GatewayNames {
@@ -44,7 +44,7 @@ export class GatewayNames {
   }
 }
 
-export async function resolveByDns(hostname: string, signal: AbortSignal): Promise<NameAnswer> {
+export async function resolveByDns(hostname: string, signal: AbortSignal): Promise<NameResolution> {
   const resolver = new Resolver({ timeout: 2_000, tries: 2 });
   const cancel = (): void => resolver.cancel();
   signal.addEventListener('abort', cancel, { once: true });
@@ -63,7 +63,7 @@ export async function resolveByDns(hostname: string, signal: AbortSignal): Promi
 /** Merges the results of both address families; one is sufficient. */
 export function mergeDnsResults(
   results: readonly PromiseSettledResult<readonly { readonly address: string; readonly ttl: number }[]>[],
-): NameAnswer {
+): NameResolution {
   const records = results.flatMap((result) => (result.status === 'fulfilled' ? result.value : []));
   if (records.length === 0) {
     const reasons = results.flatMap((result) => (result.status === 'rejected' ? [messageOf(result.reason)] : []));

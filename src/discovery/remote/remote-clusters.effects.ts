@@ -6,10 +6,7 @@ import type {
   ClustersListed,
   ResourceName,
 } from '../../../machines/discovery/kubernetes/kubernetes-protocol.ts';
-import {
-  type FollowedRemote,
-  remoteClustersMachine,
-} from '../../../machines/discovery/remote/remote-clusters.machine.ts';
+import { type KnownRemote, remoteClustersMachine } from '../../../machines/discovery/remote/remote-clusters.machine.ts';
 import type { RegistryOptions } from '../../model/services/service-registry.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import { InformerEffects } from '../kubernetes/api-server.effects.ts';
@@ -52,7 +49,7 @@ export class RemoteClusters {
   #offers: readonly RegistryOffer[] = [];
   #settings: RegistryOptions | undefined;
   #settingsRevision = 0;
-  #published: readonly FollowedRemote[] = [];
+  #published: readonly KnownRemote[] = [];
 
   constructor(options: RemoteClustersOptions) {
     this.#options = options;
@@ -182,7 +179,7 @@ export class RemoteClusters {
     return remote;
   }
 
-  #publish(followed: readonly FollowedRemote[]): void {
+  #publish(followed: readonly KnownRemote[]): void {
     const revisions = new Set(followed.map(({ revision }) => revision));
     for (const [server, cluster] of this.#clusters) {
       if (revisions.has(cluster.revision)) continue;

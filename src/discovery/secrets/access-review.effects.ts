@@ -1,7 +1,7 @@
 /** Effects of the chart `access-review`: reviews whether one service account may read Secrets. */
 import { fromPromise } from 'xstate';
 import {
-  type AccessAnswer,
+  type AccessResult,
   type AccessReviewInput,
   accessReviewMachine,
 } from '../../../machines/discovery/secrets/access-review.machine.ts';
@@ -10,7 +10,7 @@ import type { SecretAccess } from './secret-access.ts';
 export function accessReviewWithEffects(access: SecretAccess) {
   return accessReviewMachine.provide({
     actors: {
-      reviewAccess: fromPromise<AccessAnswer, AccessReviewInput>(({ input, signal }) =>
+      reviewAccess: fromPromise<AccessResult, AccessReviewInput>(({ input, signal }) =>
         access.review(input.account, signal),
       ),
     },

@@ -1,6 +1,6 @@
 /** Effects of the chart `secret-access`. */
 import { fromCallback } from 'xstate';
-import type { AccountsWanted } from '../../../machines/discovery/protocol.ts';
+import type { AccountsListed } from '../../../machines/discovery/protocol.ts';
 import { secretAccessMachine } from '../../../machines/discovery/secrets/secret-access.machine.ts';
 import { accessReviewWithEffects } from './access-review.effects.ts';
 import type { SecretAccess } from './secret-access.ts';
@@ -9,7 +9,7 @@ export function secretAccessWithEffects(access: SecretAccess) {
   return secretAccessMachine.provide({
     actors: {
       watchAccounts: fromCallback<{ type: never }, undefined>(({ sendBack }) =>
-        access.watch((accounts) => sendBack({ type: 'accounts.listed', accounts } satisfies AccountsWanted)),
+        access.watch((accounts) => sendBack({ type: 'accounts.listed', accounts } satisfies AccountsListed)),
       ),
       accessReview: accessReviewWithEffects(access),
     },

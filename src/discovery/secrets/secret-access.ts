@@ -1,5 +1,5 @@
 /** Service accounts that may receive Secrets, as reviewed by the API server (spec/discovery.md §8.7, SubjectAccessReview). */
-import type { AccessAnswer } from '../../../machines/discovery/secrets/access-review.machine.ts';
+import type { AccessResult } from '../../../machines/discovery/secrets/access-review.machine.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import type { Logger } from '../../runtime/output/log.ts';
@@ -69,7 +69,7 @@ export class SecretAccess implements SecretReaders {
   }
 
   /** Reviews whether the account may list the Secrets of its namespace. Never rejects: a failure is a result. */
-  async review(account: string, signal: AbortSignal): Promise<AccessAnswer> {
+  async review(account: string, signal: AbortSignal): Promise<AccessResult> {
     const [namespace, name] = account.split('/') as [string, string];
     const spec = {
       user: `system:serviceaccount:${namespace}:${name}`,

@@ -1,13 +1,13 @@
 /** Effects of the chart `ads-connection`: one xDS stream. */
 import { fromCallback } from 'xstate';
 import { adsConnectionMachine } from '../../../machines/discovery/xds/ads-connection.machine.ts';
-import type { PushToClient, StreamOrder } from '../../../machines/discovery/xds/ads-protocol.ts';
+import type { ConnectionPush, StreamOrder } from '../../../machines/discovery/xds/ads-protocol.ts';
 import type { AdsStream } from './stream/ads-stream.ts';
 
 export interface ConnectionEffects {
   readonly streamOf: (connection: number) => AdsStream;
   readonly joined: (stream: AdsStream, node: string) => void;
-  readonly pushed: (connection: number, order: PushToClient) => void;
+  readonly pushed: (connection: number, order: ConnectionPush) => void;
   /** A response was written, or the client has all that it requested. */
   readonly responded: (connection: number) => void;
   readonly acknowledged: (connection: number) => void;

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { type ServerCredentials, status } from '@grpc/grpc-js';
 import type { Actor, AnyActorRef } from 'xstate';
 import type { adsConnectionMachine } from '../../../machines/discovery/xds/ads-connection.machine.ts';
-import { type DrainOrder, routineMessages } from '../../../machines/discovery/xds/ads-protocol.ts';
+import { type ConnectionDrain, routineMessages } from '../../../machines/discovery/xds/ads-protocol.ts';
 import { startRoot } from '../../runtime/actors/actor-system.ts';
 import { messageOf, withCode } from '../../runtime/errors.ts';
 import type { Recorder } from '../../runtime/trace/recorder.ts';
@@ -122,7 +122,7 @@ class GrpcAdsServer implements AdsServer {
       shares: new StreamShares(limits.maxServedStreams ?? maxServedStreamsWithin(), () => this.#noteDisplaced()),
       logger,
       observer,
-      rules: { resendsEndpoints, hearsLateNames: acceptsLateNames, ...nameLimits(limits) },
+      rules: { resendsEndpoints, acceptsLateNames: acceptsLateNames, ...nameLimits(limits) },
       reportsRoutine: recorder !== undefined && routineMessages.some((type) => !recorder.omits(type)),
       secretsOnPlaintext,
       bodies: new SharedBodies(),
@@ -393,7 +393,7 @@ const drainShare = 0.9;
 
 /** At most once. */
 function disconnectStream({ actor }: Connection, withinMs: number): void {
-  const order: DrainOrder = { type: 'connection.drain', withinMs };
+  const order: ConnectionDrain = { type: 'connection.drain', withinMs };
   if (!actor.getSnapshot().hasTag('leaving')) actor.send(order);
 }
 

@@ -6,8 +6,8 @@ import type {
   ListedRegistry,
   ProxiesServe,
   RegistryFailed,
-  ServicesAwaited,
   ServicesFailed,
+  ServicesPending,
   ServicesSynced,
 } from '../../../machines/discovery/protocol.ts';
 import { type PublishedContext, pushMachine } from '../../../machines/discovery/push/push.machine.ts';
@@ -108,7 +108,7 @@ export function scriptedCharts({ push, queue, connection, exchange, registry, me
     types: {
       input: {} as { throttle: number },
       context: {} as { throttle: number },
-      events: {} as ContextBuilt | ContextFailed | RegistryFailed | ServicesAwaited | ServicesSynced | ServicesFailed,
+      events: {} as ContextBuilt | ContextFailed | RegistryFailed | ServicesPending | ServicesSynced | ServicesFailed,
     },
     actors: { push: scriptedPush, queue, server, registry: scriptedRegistry },
   }).createMachine({

@@ -26,7 +26,7 @@ interface StreamHappening {
 }
 
 const limits = { ackTimeoutMs: 10_000, congestionMs: 120_000, makeBeforeBreakMs: 5_000, removalDelayMs: 5_000 };
-const rules = { resendsEndpoints: true, hearsLateNames: true, maxNames: 1_000, maxNameChars: 10_000 };
+const rules = { resendsEndpoints: true, acceptsLateNames: true, maxNames: 1_000, maxNameChars: 10_000 };
 /** A client that reads takes each response in this time: all that can wait at once, in less than the server waits. */
 const readingMs = 30_000;
 

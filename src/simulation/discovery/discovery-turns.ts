@@ -1,7 +1,7 @@
 /** The server of the simulated push path: it brings one proxy after the other up to date, as the push queue orders. */
 import type { AnyActorRef } from 'xstate';
 import type { ProxiesServe } from '../../../machines/discovery/protocol.ts';
-import type { PushToClient } from '../../../machines/discovery/xds/ads-protocol.ts';
+import type { ConnectionPush } from '../../../machines/discovery/xds/ads-protocol.ts';
 import { isSubscribed } from '../../../machines/discovery/xds/ads-watch.ts';
 import type { PushWorldOptions } from './discovery-bounds.ts';
 import { type MeshContext, typesToPush } from './discovery-mesh.ts';
@@ -54,7 +54,7 @@ export class PushTurns {
     this.#moment.change(connection, (stream) => ({ ...stream, context: contexts.length }));
     const concerned = watched.filter((type) => types === everything || types.has(type));
     if (concerned.length === 0) return;
-    const push: PushToClient = { type: 'connection.push', version: order.version, types: concerned };
+    const push: ConnectionPush = { type: 'connection.push', version: order.version, types: concerned };
     this.#streams.happens(connection, push);
   }
 

@@ -49,7 +49,7 @@ test('the wall clock has a date on other days than that of the start, and the ti
 
 test('a state is called by its innermost names, one for each region', () => {
   expect(stateInWords('running.starting.beside the serving epoch')).toBe('beside the serving epoch');
-  expect(stateInWords('pushing.requests.none | pushing.contexts.idle')).toBe('none, free');
+  expect(stateInWords('pushing.requests.none | pushing.contexts.idle')).toBe('none, idle');
   expect(regionsOf('')).toEqual([]);
 });
 

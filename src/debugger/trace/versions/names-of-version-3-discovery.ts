@@ -2,7 +2,7 @@
 import type { Renamed, RenamedInMachine } from './renamed.ts';
 
 export const renamedDiscoveryEvents: Renamed = {
-  'access.unanswered': 'access.failed',
+  'access.unanswered': 'access.unavailable',
   'accounts.wanted': 'accounts.listed',
   'bundle.awaited': 'bundle.pending',
   'client.settled': 'client.idle',
@@ -23,7 +23,7 @@ export const renamedDiscoveryEvents: Renamed = {
   'leaves.await': 'leaf-certificates.await',
   'leaves.ended': 'leaf-certificates.ended',
   'names.exceeded': 'subscription-limit.exceeded',
-  'node.refused': 'node.rejected',
+  'node.refused': 'node.invalid',
   'page.taken': 'page.received',
   'peer.finished': 'peer.half-closed',
   'proxy.joined': 'proxy.connected',
@@ -31,7 +31,7 @@ export const renamedDiscoveryEvents: Renamed = {
   'push.order': 'connection.push',
   'push.wanted': 'full-push.requested',
   'request.judged': 'request.classified',
-  'request.refused': 'request.rejected',
+  'request.refused': 'request.denied',
   'request.unreadable': 'request.invalid',
   'responses.ordered': 'responses.scheduled',
   'rotation.order': 'rotation.start',
@@ -42,7 +42,7 @@ export const renamedDiscoveryEvents: Renamed = {
   'shared-authority.refused': 'shared-authority.unusable',
   'source.moved': 'source.changed',
   'sources.awaited': 'sources.pending',
-  'sources.refused': 'sources.rejected',
+  'sources.refused': 'sources.invalid',
   'stream.relieved': 'stream.resumed',
   'streams.missing': 'streaming-lists.unsupported',
   'streams.refused': 'streaming-lists.disabled',

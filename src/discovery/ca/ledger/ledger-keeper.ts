@@ -4,10 +4,10 @@ import { fromCallback } from 'xstate';
 import type {
   AuthorityId,
   BundleAwait,
-  BundleAwaited,
+  BundlePending,
   BundleTrusted,
-  LeavesAwait,
-  LeavesEnded,
+  LeafCertificatesAwait,
+  LeafCertificatesEnded,
 } from '../../../../machines/discovery/ca/authority-protocol.ts';
 import { messageOf } from '../../../runtime/errors.ts';
 import type { Logger } from '../../../runtime/output/log.ts';
@@ -35,7 +35,7 @@ const settleMs = 200;
 /** Minimum interval between progress reports. */
 const progressIntervalMs = 10_000;
 
-type Order = BundleAwait | LeavesAwait;
+type Order = BundleAwait | LeafCertificatesAwait;
 
 export class LedgerKeeper {
   readonly #options: LedgerKeeperOptions;
@@ -112,7 +112,7 @@ export class LedgerKeeper {
             type: 'bundle.pending',
             missing: missing.count,
             workloads: [...missing.workloads],
-          } satisfies BundleAwaited);
+          } satisfies BundlePending);
         }
         checkAfter(missing.checkAgainAt - now);
       };
@@ -160,7 +160,7 @@ export class LedgerKeeper {
   }
 }
 
-function stageReachedBy(order: Order): BundleTrusted | LeavesEnded {
+function stageReachedBy(order: Order): BundleTrusted | LeafCertificatesEnded {
   return order.type === 'bundle.await'
     ? { type: 'bundle.trusted', roots: order.roots }
     : { type: 'leaf-certificates.ended', authority: order.authority };

@@ -4,7 +4,7 @@
  *
  * A failed read keeps the last state and is retried after a delay (`machines/discovery/retry-delay.ts`).
  */
-import { failedOnceMore, retryDelayMs } from '../../../../machines/discovery/retry-delay.ts';
+import { incrementFailures, retryDelayMs } from '../../../../machines/discovery/retry-delay.ts';
 import { isNamespace, isObjectName } from '../../../model/fields/names.ts';
 import { resourceOf } from '../api-resource.ts';
 import type { InformerEffects, StoreReader } from '../api-server.effects.ts';
@@ -239,7 +239,7 @@ export class ReferencedObjects {
 
   #retryLater(): void {
     if (this.#retry !== undefined || this.#closed.signal.aborted) return;
-    this.#failures = failedOnceMore(this.#failures);
+    this.#failures = incrementFailures(this.#failures);
     this.#retry = setTimeout(() => {
       this.#retry = undefined;
       const keys = [...this.#toRetry];

@@ -2,7 +2,7 @@
 
 import { status } from '@grpc/grpc-js';
 import { Gauge, type Registry } from 'prom-client';
-import { isAskedOnce, isWatchable } from '../../../../machines/discovery/xds/ads-types.ts';
+import { isOneTimeType, isWatchable } from '../../../../machines/discovery/xds/ads-types.ts';
 import { initialSlots } from '../../../../machines/discovery/xds/stream-admission.machine.ts';
 import { pushedTypeOf } from '../../../model/proxy/types-to-push.ts';
 import { labelValue } from '../../../runtime/label-value.ts';
@@ -301,7 +301,7 @@ export class XdsMetrics implements AdsObserver {
 
   /** Short name of a type on dashboards, such as `cds`. Other types share one name, because clients choose them. */
   #shortType(typeUrl: string): string {
-    return pushedTypeOf(typeUrl)?.toLowerCase() ?? (isAskedOnce(typeUrl) ? 'debug' : 'other');
+    return pushedTypeOf(typeUrl)?.toLowerCase() ?? (isOneTimeType(typeUrl) ? 'debug' : 'other');
   }
 }
 

@@ -1,6 +1,6 @@
 /** Sending side of a stream: builds ordered responses, and writes each when the client has taken the earlier ones. */
 import type { ResponseOrder, ResponseSkipped, StreamReport } from '../../../../machines/discovery/xds/ads-protocol.ts';
-import { clusterType, endpointType, isAskedOnce, secretType } from '../../../../machines/discovery/xds/ads-types.ts';
+import { clusterType, endpointType, isOneTimeType, secretType } from '../../../../machines/discovery/xds/ads-types.ts';
 import { type RolloutRules, rolloutRules } from '../../../../machines/discovery/xds/rollout-rules.ts';
 import { nonceOf } from '../../../../machines/discovery/xds/stream-nonce.ts';
 import type { Watch } from '../../../../machines/discovery/xds/watch-record.ts';
@@ -183,7 +183,7 @@ export class AdsResponder implements GatedStream {
    */
   #prepareOrder(order: ResponseOrder): WaitingOrder {
     const { typeUrl, names } = order;
-    if (isAskedOnce(typeUrl) || typeUrl === secretType) return { order, set: undefined };
+    if (isOneTimeType(typeUrl) || typeUrl === secretType) return { order, set: undefined };
     if (order.again !== undefined) {
       return { order, set: { version: order.again, resources: this.sentOf(typeUrl).resources } };
     }
@@ -246,7 +246,7 @@ export class AdsResponder implements GatedStream {
 
   #process(order: ResponseOrder, set: ResponseSet): void {
     const { typeUrl } = order;
-    if (isAskedOnce(typeUrl)) this.#respondOnce(order);
+    if (isOneTimeType(typeUrl)) this.#respondOnce(order);
     else if (typeUrl === secretType && this.#refusesSecrets()) this.#skip(typeUrl, 'not served');
     else if (typeUrl === secretType) this.#respondWithSecrets(order);
     else this.#respondFrom(order, set);
@@ -310,7 +310,7 @@ export class AdsResponder implements GatedStream {
     const { typeUrl } = order;
     if (result === undefined || result === 'failed') this.#skip(typeUrl, result ?? 'not served');
     else if ('code' in result) {
-      this.#options.onReport({ type: 'request.rejected', code: result.code, reason: shortened(result.reason) });
+      this.#options.onReport({ type: 'request.denied', code: result.code, reason: shortened(result.reason) });
     } else {
       const { version, resources } = result;
       this.#respond(order, version, { resources, removed: [], changed: 'all', added: [] });

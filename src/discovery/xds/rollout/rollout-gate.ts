@@ -175,7 +175,7 @@ export class RolloutGate {
     const sent = this.#stream.sentOf(clusterType).resources.keys();
     const known = rules.withUnknownRejected(current, request, watch, sent);
     const dropped = known === current ? noHeld : current.held.filter((one) => !known.held.includes(one));
-    this.#record.update(rules.withClustersAnswered(known, request, watch));
+    this.#record.update(rules.withClustersAcknowledged(known, request, watch));
     if (dropped.length > 0) this.#prepareAgain(dropped);
   }
 
@@ -316,9 +316,9 @@ export class RolloutGate {
       .filter(({ state, name, assignment }) => state === 'sent' && isRequested.has(assignment) && !configured.has(name))
       .map(({ name }) => name);
     const sent = this.#stream.sentOf(clusterType);
-    const next = names.length === 0 ? current : rules.withClustersGone(current, names);
+    const next = names.length === 0 ? current : rules.withClustersRemoved(current, names);
     const isAnyRemoved = requestedNames.some((name) => sent.has(name) && !configured.has(name));
-    const last = isAnyRemoved ? rules.withUnknownGone(next) : next;
+    const last = isAnyRemoved ? rules.withUnknownRemoved(next) : next;
     if (last === current) return;
     const previous = current.held;
     this.#record.update(last);
@@ -355,7 +355,7 @@ export class RolloutGate {
     const added = new Set(response.added.map(({ name }) => name));
     const removedNames = response.absent.filter((name) => !added.has(name));
     const { current } = this.#record;
-    const known = removedNames.length === 0 ? current : rules.withClustersGone(current, removedNames);
+    const known = removedNames.length === 0 ? current : rules.withClustersRemoved(current, removedNames);
     const dropped = known === current ? noHeld : current.held.filter((one) => !known.held.includes(one));
     this.#record.update(rules.withClustersSent(known, response));
     if (dropped.length > 0) this.#prepareAgain(dropped);

@@ -8,7 +8,7 @@ import {
   routineBefore,
   stepOf,
 } from '../../../../machines/discovery/xds/ads-exchange.ts';
-import type { PushToClient, ResponseOrder, StreamReport } from '../../../../machines/discovery/xds/ads-protocol.ts';
+import type { ConnectionPush, ResponseOrder, StreamReport } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import type { Watches } from '../../../../machines/discovery/xds/ads-watch.ts';
 import { OneAtATime } from '../../../runtime/one-at-a-time.ts';
 
@@ -25,7 +25,7 @@ export interface AdsExchangeOptions {
 /** Traced at level full. */
 export interface RoutineListener {
   reported(report: StreamReport): void;
-  pushed(order: PushToClient): void;
+  pushed(order: ConnectionPush): void;
 }
 
 export class AdsExchange {

@@ -57,7 +57,7 @@ function opened({ departures: closingTurns = atOnce, stream: http2 = undefined a
       lists: new RequestNameLists(),
       turns: atOnce,
       closingTurns,
-      rules: { resendsEndpoints: true, hearsLateNames: true, maxNames: 10, maxNameChars: 100 },
+      rules: { resendsEndpoints: true, acceptsLateNames: true, maxNames: 10, maxNameChars: 100 },
       reportsRoutine: false,
       secretsOnPlaintext: false,
       now: () => 0,

@@ -246,7 +246,7 @@ export class AdsStream {
     if ('error' in opened) {
       const { error, code } = opened;
       if (code === undefined)
-        this.#report({ type: 'node.rejected', reason: withCode(shortened(error), 'NODE_INVALID') });
+        this.#report({ type: 'node.invalid', reason: withCode(shortened(error), 'NODE_INVALID') });
       else this.reject({ code, reason: error });
       return false;
     }
@@ -270,7 +270,7 @@ export class AdsStream {
   #refuse(text: string): void {
     const reason = withCode(text, 'NODE_INVALID');
     this.#log.refused(reason);
-    this.#report({ type: 'node.rejected', reason });
+    this.#report({ type: 'node.invalid', reason });
   }
 
   /** The node with its verified identity; `undefined` if the client must not use this node. */

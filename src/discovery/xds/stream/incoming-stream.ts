@@ -1,4 +1,4 @@
-import type { PushToClient, StreamReport } from '../../../../machines/discovery/xds/ads-protocol.ts';
+import type { ConnectionPush, StreamReport } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import type { Authenticator } from '../access/authenticator.ts';
 import type { RequestIntake } from '../requests/request-intake.ts';
 import type { AdsCall } from './ads-transport.ts';
@@ -32,7 +32,7 @@ export interface StreamListener {
   /** For the stream's chart. */
   report(report: StreamReport): void;
   /** Pushes for the stream's chart, if routine events are traced. */
-  pushed(order: PushToClient): void;
+  pushed(order: ConnectionPush): void;
   /** A response was written, or the client has all that it requested. */
   responded(): void;
   /** The client has acknowledged a response. */
