@@ -116,5 +116,7 @@ test('on one axis, each push leads to the Envoy it is for, and its answer back; 
   const why = await chartpilot('trace', merged, '--why', String(ofWeights.at(-1)!.seq));
   expect(why.output).toMatch(/← pilot-discovery:ads-connection-\d+\/stream → .*response\.sent/);
   // Weights were changed in a file: a person reads which, and when.
-  expect(why.output).toMatch(/push\.order[\s\S]*push\.request .*VirtualService\/demo\/sample[\s\S]*source\.moved/);
+  expect(why.output).toMatch(
+    /connection\.push[\s\S]*push\.request .*VirtualService\/demo\/sample[\s\S]*source\.changed/,
+  );
 });

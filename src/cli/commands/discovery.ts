@@ -1,8 +1,7 @@
 /** `pilot-discovery discovery`: the control plane (spec/discovery.md §1.1, §1.2). */
 import { Command, Option } from 'commander';
-import { discoveryMachine } from '../../../machines/discovery/discovery.machine.ts';
+import { discoveryProgramMachines } from '../../../machines/discovery/program-machines.ts';
 import { routineQueueMessages } from '../../../machines/discovery/protocol.ts';
-import { adsConnectionMachine } from '../../../machines/discovery/xds/ads-connection.machine.ts';
 import { routineMessages } from '../../../machines/discovery/xds/ads-protocol.ts';
 import { runDiscovery } from '../../discovery/discovery-system.ts';
 import type { DiscoveryFlags } from '../../discovery/options/discovery-flags.ts';
@@ -164,7 +163,7 @@ async function discovery(args: readonly string[], flags: CommandFlags): Promise<
   const { options, log, version } = prepareDiscovery(args, flags);
   const recording = openRecording({
     program: 'pilot-discovery',
-    machines: [discoveryMachine, adsConnectionMachine],
+    machines: [...discoveryProgramMachines],
     routine: [...routineMessages, ...routineQueueMessages],
     flags,
     log,

@@ -1,11 +1,10 @@
 import type { AnyStateMachine } from 'xstate';
 import { agentMachine } from '../../../machines/agent/agent.machine.ts';
-import { discoveryMachine } from '../../../machines/discovery/discovery.machine.ts';
-import { adsConnectionMachine } from '../../../machines/discovery/xds/ads-connection.machine.ts';
+import { discoveryProgramMachines } from '../../../machines/discovery/program-machines.ts';
 
 const roots: Readonly<Record<string, readonly AnyStateMachine[]>> = {
   'pilot-agent': [agentMachine],
-  'pilot-discovery': [discoveryMachine, adsConnectionMachine],
+  'pilot-discovery': discoveryProgramMachines,
 };
 
 /** The root machines of a program of this package, by the name in its traces; none for anybody else's. */

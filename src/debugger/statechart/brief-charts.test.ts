@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { agentMachine } from '../../../machines/agent/agent.machine.ts';
-import { discoveryMachine } from '../../../machines/discovery/discovery.machine.ts';
-import { adsConnectionMachine } from '../../../machines/discovery/xds/ads-connection.machine.ts';
+import { discoveryProgramMachines } from '../../../machines/discovery/program-machines.ts';
 import { machinesOf, type Statechart, statechartOf } from '../../runtime/trace/statechart.ts';
 import { chartKey, readKnownCharts } from '../visualize/known-charts.ts';
 import { type BriefChart, briefChartsOf, briefScreen, foldingsOf } from './brief-charts.ts';
@@ -76,7 +75,7 @@ test('a picture can be lit: its states and transitions have the numbers of the d
 
 describe('at 1440 × 900 the chart that has the window is read at a glance: its texts have 9 pixels or more', () => {
   const known = readKnownCharts();
-  const machines = machinesOf(agentMachine, discoveryMachine, adsConnectionMachine).map(statechartOf);
+  const machines = machinesOf(agentMachine, ...discoveryProgramMachines).map(statechartOf);
 
   test.each(machines.map((machine) => [machine.id, machine] as const))('%s, in each of its states', (_, machine) => {
     const pictures = known[chartKey(machine)]?.brief;

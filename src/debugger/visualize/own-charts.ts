@@ -1,13 +1,12 @@
 import { agentMachine } from '../../../machines/agent/agent.machine.ts';
-import { discoveryMachine } from '../../../machines/discovery/discovery.machine.ts';
-import { adsConnectionMachine } from '../../../machines/discovery/xds/ads-connection.machine.ts';
+import { discoveryProgramMachines } from '../../../machines/discovery/program-machines.ts';
 import { machinesOf, statechartOf } from '../../runtime/trace/statechart.ts';
 import { drawMachine } from './draw-machine.ts';
 import { chartKey, type KnownCharts } from './known-charts.ts';
 
 /** Draws all machines that our programs run: for the build. */
 export async function drawOwnCharts(): Promise<KnownCharts> {
-  const machines = machinesOf(agentMachine, discoveryMachine, adsConnectionMachine).map(statechartOf);
+  const machines = machinesOf(agentMachine, ...discoveryProgramMachines).map(statechartOf);
   const drawn = machines.map(async (chart) => [chartKey(chart), await drawMachine(chart)] as const);
   return Object.fromEntries(await Promise.all(drawn));
 }
