@@ -1,4 +1,4 @@
-/** Where a command's text goes: `out` is what was asked for, `error` what a person should know besides. */
+/** The output of a command: `out` is the result, `error` are errors and warnings. */
 export interface CommandOutput {
   out: (text: string) => void;
   error: (text: string) => void;

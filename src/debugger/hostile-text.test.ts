@@ -1,4 +1,4 @@
-/** Whatever a stranger's trace says: nothing of it tells a terminal to do anything. */
+/** Text of an untrusted trace never reaches a terminal as control characters. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,10 +15,13 @@ import { drawDiagram } from './visualize/diagram-command.ts';
 const folder = mkdtempSync(join(tmpdir(), 'chartpilot-hostile-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** Clears the screen, names the window, writes into the clipboard, also by one character; and a line of its own. */
+/**
+ * Clears the screen, sets the window title, writes into the clipboard, also with a single C1 character, and forges a
+ * line.
+ */
 const hostile = (word: string): string =>
   `${word}\u001b[2J\u001b]0;owned\u0007\u001b]52;c;AAAA\u0007\u009b31m\r\nforged`;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: those are what it is about.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the test searches for control characters.
 const anyControl = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/;
 
 function trace(name: string, fields: Partial<TraceHeader>, bodies: readonly TraceBody[] = []): string {
@@ -42,7 +45,7 @@ async function printed(
   return text;
 }
 
-test('of chartpilot check', async () => {
+test('chartpilot check prints no control characters of a trace', async () => {
   const diagrams = join(folder, 'diagrams');
   mkdirSync(diagrams, { recursive: true });
   writeFileSync(
@@ -61,13 +64,13 @@ test('of chartpilot check', async () => {
     expect(text).not.toMatch(anyControl);
     expect(text).not.toMatch(/^forged/m);
   }
-  // Its diagrams are not known: the error names the program.
+  // The diagrams of the program are not known: the error names the program.
   const refused = await printed((output) => checkTraces([path], { format: 'text' }, output));
   expect(refused).toContain('world');
   expect(refused).not.toMatch(anyControl);
 });
 
-test('of chartpilot replay', async () => {
+test('chartpilot replay prints no control characters of a trace', async () => {
   const actor = hostile('a');
   const path = trace('replay', { program: hostile('limits') }, [
     { kind: 'spawn', actor, machine: 'start-limiter', input: { burst: 1, refillMs: 1_000 } },
@@ -88,7 +91,7 @@ test('of chartpilot replay', async () => {
   expect(report).not.toMatch(/^forged/m);
 });
 
-test('of verdicts, machines and errors', async () => {
+test('summaries, charts and errors contain no control characters of a trace', async () => {
   const verdict = { index: 0, weight: 'bad', sentence: hostile('bad') } as Parameters<typeof formatVerdicts>[0][number];
   const record = { seq: 1, t: 1, kind: 'timer', actor: 'a', timer: 'b' } as const;
   const lines = formatVerdicts([verdict], [{ rule: 'r', reason: hostile('why') }], [record], () => '1');

@@ -1,4 +1,4 @@
-/** What the page gets from its server, or finds in itself when it is a single file. */
+/** Data that the page gets from its server, or contains if it is a single file. */
 
 import type { TraceHeader } from '../runtime/trace/trace.ts';
 import type { BriefChart } from './statechart/brief-charts.ts';
@@ -6,53 +6,55 @@ import type { Verdict } from './verdicts/verdict.ts';
 
 /** A trace that can be opened. */
 export interface Source {
-  /** What a person calls it: `sidecar`, `agent.trace`. */
+  /** The displayed name: `sidecar`, `agent.trace`. */
   readonly name: string;
   readonly kind: 'file' | 'live';
-  /** The file's path, or `host:port` of the program. */
+  /** The path of the file, or `host:port` of the program. */
   readonly place: string;
 }
 
-/** What several programs in one trace are called among the sources. */
+/** The displayed name of several programs merged into one trace. */
 export const togetherName = 'on one axis';
 
-/** What belongs to a trace beside its records. */
+/** Data that belong to a trace in addition to its records. */
 export interface Session {
-  /** The picture of each machine in the trace's header, as SVG text, by the machine's id. */
+  /** The chart of each machine in the header of the trace, as SVG text, by the ID of the machine. */
   readonly charts: Readonly<Record<string, string>>;
-  /** Brief pictures of the same machines: with what is not active folded. */
+  /** Brief charts of the same machines, with inactive states folded. */
   readonly briefCharts: Readonly<Record<string, readonly BriefChart[]>>;
-  /** Of each machine that has no picture, why, by its id; absent where all have one. */
+  /** By machine ID, the reason why a machine has no chart; absent if all machines have one. */
   readonly notDrawn?: Readonly<Record<string, string>>;
-  /** The wall clock of the page's server when it answered (ms since 1970): that of the program's host, if the program lives. */
+  /**
+   * The wall clock of the page's server at the time of the response (ms since 1970): that of the program's host, if the
+   * program is running.
+   */
   readonly now?: number;
-  /** The sequence diagrams that the trace is held against; none for a program whose diagrams are not known. */
+  /** The sequence diagrams that the trace is checked against; empty for a program whose diagrams are not known. */
   readonly diagrams: readonly { readonly file: string; readonly text: string }[];
-  /** Of a file for a colleague that holds a part of a trace: what is known of the whole. */
+  /** For an exported file with a part of a trace: data on the whole trace. */
   readonly part?: TracePart;
 }
 
-/** A part of a trace: what it is a part of. */
 export interface TracePart {
   /** Records of the whole trace. */
   readonly of: number;
-  /** What the whole trace comes to within the part, by places in the part. */
+  /** The summary of the whole trace within the part, by positions in the part. */
   readonly verdicts: readonly Verdict[];
 }
 
-/** What of a trace's header its {@link Session} is made of. */
+/** The fields of a trace header that its {@link Session} is built from. */
 export type Described = Pick<TraceHeader, 'program' | 'machines'>;
 
-/** Paths below the page's address. */
+/** Paths below the address of the page. */
 export const sourcesPath = 'sources.json';
 export const sessionPath = (source: number): string => `session/${source}.json`;
 export const tracePath = (source: number): string => `trace/${source}`;
-/** Answers what belongs to a trace that the page was given by its person; to be sent what {@link Described} says. */
+/** Returns the {@link Session} of a trace that the user opened in the page; the request body is {@link Described}. */
 export const describePath = 'describe';
 
-/** Ids of the `<script>` elements of a page that has everything in itself. */
+/** IDs of the `<script>` elements of a single-file page. */
 export const sourcesElement = 'chartpilot-sources';
 export const sessionElement = (source: number): string => `chartpilot-session-${source}`;
-/** Where the page opens, as the part of an address behind its `#`, unless its own address says. */
+/** The address fragment that the page opens with, unless its own address has one. */
 export const addressElement = 'chartpilot-address';
 export const traceElement = (source: number): string => `chartpilot-trace-${source}`;

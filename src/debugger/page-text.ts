@@ -1,15 +1,15 @@
-/** The text of a page that has everything in itself: put together by `chartpilot visualize --output`, and by the page. */
+/** Builds the text of a single-file page, for `chartpilot visualize --output` and for the page. */
 
-/** The page as it is built. */
+/** The built files of the page. */
 export interface PageTexts {
   readonly 'index.html': string;
   readonly 'page.js': string;
   readonly 'page.css': string;
 }
 
-/** The script as it stands in the file: its policy names the hash of exactly that. */
+/** The script as embedded in the file: the content security policy contains the hash of exactly this text. */
 export function inlineScript(script: string): string {
-  // In JavaScript as in JSON, such a text stands only inside of a string, where the escape means the same.
+  // In JavaScript and JSON these texts occur only inside strings, where the escape has the same meaning.
   return script
     .replace(/\n?\/\/# sourceMappingURL=.*\s*$/, '')
     .replaceAll('</script', '\\x3c/script')
@@ -17,10 +17,10 @@ export function inlineScript(script: string): string {
 }
 
 /**
- * What comes before the data and what comes behind them.
+ * The text before and after the data.
  *
  * @param hash SHA-256 of {@link inlineScript}, in base64
- * @throws Error when the page was not built of `visualize/index.html`
+ * @throws Error if the page was not built from `visualize/index.html`
  */
 export function aroundData(texts: PageTexts, hash: string): { readonly before: string; readonly behind: string } {
   const [head, body] = split(texts['index.html'], '<script src="page.js"></script>');
@@ -28,23 +28,23 @@ export function aroundData(texts: PageTexts, hash: string): { readonly before: s
   return { before, behind: `<script>${inlineScript(texts['page.js'])}</script>${body}` };
 }
 
-/** An element that holds JSON for the page. */
+/** An element that contains JSON for the page. */
 export function jsonElement(id: string, value: unknown): string {
   return `<script type="application/json" id="${id}">${withoutTags(JSON.stringify(value))}</script>\n`;
 }
 
-/** The beginning and the end of an element that holds a trace: what is between has gone through {@link withoutTags}. */
+/** The start and end tag of an element for a trace. Its content must be escaped by {@link withoutTags}. */
 export function traceTags(id: string): readonly [string, string] {
   return [`<script type="text/plain" id="${id}">`, '</script>\n'];
 }
 
-/** JSON has a < only inside of strings. */
+/** JSON contains < only inside strings. */
 export function withoutTags(json: string): string {
   return json.replaceAll('<', '\\u003c');
 }
 
 function withStyles(head: string, styles: string, hash: string): string {
-  // No connect-src: there is nothing to ask anybody for.
+  // No connect-src: the page sends no requests.
   const policy = `default-src 'none'; script-src 'sha256-${hash}'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'`;
   const [before, after] = split(head, '<link rel="stylesheet" href="page.css">');
   const [top, rest] = split(before, '<meta charset="utf-8">');

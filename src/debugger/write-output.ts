@@ -4,15 +4,15 @@ import { ChartpilotError, messageOf } from '../runtime/errors.ts';
 import { makeFolder } from '../runtime/files/make-folder.ts';
 import { visibleText } from '../runtime/visible-text.ts';
 
-/** A new file that holds what a trace does is for its owner only, as the trace is. */
+/** A new file that contains data of a trace is readable by its owner only, as the trace is. */
 export const ownersOnly = 0o600;
 
 /**
- * Writes what a flag asks for, and the folders above it.
+ * Writes the output of a flag, and creates the folders above it.
  *
  * @param flag as in `--output`
- * @param traces files that were read for it: it holds what they do
- * @throws ChartpilotError FLAG_INVALID when it cannot be written, or is one of those files
+ * @param traces input files, which must not be overwritten
+ * @throws ChartpilotError FLAG_INVALID if the file cannot be written or is one of those files
  */
 export function writeOutput(flag: string, path: string, text: string, traces?: readonly string[]): void {
   if (traces !== undefined) refuseInput(flag, path, traces);
@@ -27,7 +27,7 @@ export function writeOutput(flag: string, path: string, text: string, traces?: r
   }
 }
 
-/** @throws ChartpilotError FLAG_INVALID where what is to be written is what is read, under whatever name */
+/** @throws ChartpilotError FLAG_INVALID if the output is one of the inputs, under any name */
 export function refuseInput(flag: string, path: string, inputs: readonly string[]): void {
   const output = fileAt(path);
   if (output === undefined || !inputs.some((input) => fileAt(input) === output)) return;
@@ -37,7 +37,7 @@ export function refuseInput(flag: string, path: string, inputs: readonly string[
   });
 }
 
-/** What a path leads to, by the file system's own number; pipes and devices are not lost by writing. */
+/** Device and inode of a regular file; pipes and devices lose no data when written. */
 function fileAt(path: string): string | undefined {
   try {
     const found = statSync(path, { bigint: true });

@@ -2,33 +2,33 @@ import type { Binding } from '../diagram/name-pattern.ts';
 import type { Term } from '../diagram/term.ts';
 import type { Contract, Cut, Occurrence } from './contract.ts';
 
-/** A diagram that is under way. */
+/** An activation of a diagram that has not ended. */
 export interface Activation {
   cuts: readonly Cut[];
-  /** 0: it began before a loss of records, and is doubtful. */
+  /** 0 if it began before a loss of records and is doubtful. */
   startedAt: number;
   lastAccepted: number;
   /**
-   * Records of the trace were lost: it may be live, at any of its cuts, or not be at all. It takes what it can and refuses
-   * nothing, until it alone has a place for a message.
+   * Records of the trace were lost: the activation may be at any of its cuts, or may not exist. It accepts every message
+   * that is possible and refuses none until only this activation can accept a message.
    */
   doubtful: boolean;
 }
 
-/** What is not known after a loss of records. */
+/** Activations that may exist after a loss of records. */
 export interface Doubt {
-  /** Where an activation may be whose number has not been seen since; none when it cannot be live. */
+  /** Possible places of an activation whose number has not occurred since; empty if no such activation can be live. */
   readonly cuts: readonly Cut[];
-  /** Numbers that have been seen since: their activations are followed one by one. */
+  /** Numbers that have occurred since: their activations are followed individually. */
   readonly seen: Set<Binding>;
 }
 
-/** Identity: two activations of a diagram at the same place go on alike. */
+/** A key: two activations of a diagram with the same key accept the same continuations. */
 export function placeOf({ cuts }: Activation): string {
   return cuts.map(({ n, term }) => `${n} ${term.id}`).join();
 }
 
-/** Whether a message that nothing takes ends an activation without fault. */
+/** Whether a message that no activation accepts interrupts this activation without a deviation. */
 export function isInterrupted({ cuts }: Activation, { interruptions }: Occurrence): boolean {
   return cuts.some((cut) => interruptions.some((n) => n === 'free' || cut.n === 'free' || n === cut.n));
 }
@@ -37,7 +37,7 @@ export function isNumbered({ alphabet }: Contract): boolean {
   return alphabet.some(({ from, to }) => from.numbered || to.numbered);
 }
 
-/** Where an activation may be whose N is still open: behind messages without a number. */
+/** Possible places of an activation whose N is still open: after messages without a number. */
 export function openCuts({ terms, start, alphabet }: Contract): readonly Cut[] {
   const plain = new Set(alphabet.flatMap(({ from, to }, symbol) => (from.numbered || to.numbered ? [] : [symbol])));
   const open = new Set<Term>();

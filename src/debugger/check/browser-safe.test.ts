@@ -1,4 +1,4 @@
-/** The page checks and explains traces in the browser with the very same code. */
+/** The page checks and explains traces in the browser with the same code. */
 import { join } from 'node:path';
 import { build } from 'esbuild';
 import { expect, test } from 'vitest';
@@ -16,7 +16,7 @@ const pure = [
   'trace/trace-line',
 ];
 
-test.each(pure)('%s needs nothing that a browser has not', async (name) => {
+test.each(pure)('%s needs no API that a browser lacks', async (name) => {
   const { outputFiles } = await build({
     entryPoints: [join(packageRoot(), 'src/debugger', `${name}.ts`)],
     bundle: true,

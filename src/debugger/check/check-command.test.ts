@@ -1,4 +1,4 @@
-/** `chartpilot` as a person runs it. */
+/** Runs `chartpilot check` as a user does. */
 import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -27,7 +27,7 @@ interface Run {
   error: string;
 }
 
-/** The program itself, as a process. */
+/** Runs the program as a process. */
 function chartpilot(...args: string[]): Promise<Run> {
   return new Promise((resolve) => {
     execFile(process.execPath, [programFile('chartpilot'), ...args], { cwd: folder }, (failure, out, error) => {
@@ -36,7 +36,7 @@ function chartpilot(...args: string[]): Promise<Run> {
   });
 }
 
-/** The command without the process; names are relative to the test's folder, as in what it prints. */
+/** Runs the command in this process. Names are relative to the folder of the test, also in the output. */
 async function check(traces: string[], options: Partial<CheckCommandOptions> = {}): Promise<Run> {
   const run = { code: 0, out: '', error: '' };
   const short = (text: string): string => text.replaceAll(`${folder}/`, '');
@@ -68,7 +68,7 @@ function trace(name: string, bodies: TraceBody[], program = 'world'): string {
 }
 
 describe('chartpilot check', () => {
-  test('answers 0 and counts when the trace follows the diagrams', async () => {
+  test('exits 0 and prints counts when the trace follows the diagrams', async () => {
     const { code, out, error } = await check([trace('good', [greet, greeted, greet])], { diagrams: 'diagrams' });
     expect({ code, error }).toEqual({ code: 0, error: '' });
     expect(out).toContain('good: matches the sequence diagrams (world, started 2026-01-01T00:00:00.000Z)');
@@ -76,7 +76,7 @@ describe('chartpilot check', () => {
     expect(out).toContain('3 records: 3 messages accepted, 0 deviations');
   });
 
-  test('exits 1 and shows both sides when it departs', async () => {
+  test('exits 1 and shows trace and diagram when the trace deviates', async () => {
     const { code, out } = await chartpilot('check', trace('bad', [greet, greet, greeted]), '--diagrams', 'diagrams');
     expect(code).toBe(1);
     expect(out).toContain('bad: deviates from the sequence diagrams');
@@ -92,7 +92,7 @@ describe('chartpilot check', () => {
     );
   });
 
-  test('prints JSON for other programs, one entry a trace', async () => {
+  test('prints JSON with one entry per trace', async () => {
     const names = [trace('good', [greet]), trace('bad', [greeted])];
     const { code, out } = await check(names, { diagrams: 'diagrams', format: 'json' });
     expect(code).toBe(1);
@@ -112,7 +112,7 @@ describe('chartpilot check', () => {
     ]);
   });
 
-  test('says when the last line is half written, and when records are missing', async () => {
+  test('reports an incomplete last line and missing records', async () => {
     const name = trace('cut', [greet, greeted, greet, greeted]);
     const line = formatTraceLine({ seq: 9, t: 90, ...greet });
     writeFileSync(join(folder, name), line + line.slice(0, 20), { flag: 'a' });
@@ -122,7 +122,7 @@ describe('chartpilot check', () => {
     expect(out).toContain('4 records are missing from the trace');
   });
 
-  test('prints JSON for what could not be read, too', async () => {
+  test('prints JSON also for traces that cannot be read', async () => {
     writeFileSync(join(folder, 'broken'), 'hello\n');
     const { code, out, error } = await check(['nowhere', 'broken', trace('good', [greet])], {
       diagrams: 'diagrams',
@@ -137,7 +137,7 @@ describe('chartpilot check', () => {
     expect(error.split('\n')).toHaveLength(3);
   });
 
-  test('draws the messages around the first departure', async () => {
+  test('draws the messages around the first deviation', async () => {
     const bodies = [
       ...Array.from({ length: 50 }, () => [greet, greeted]).flat(),
       greeted,
@@ -168,7 +168,7 @@ sequenceDiagram
     );
   });
 
-  test('draws the whole of a short run that is accepted, without what is ignored by rule', async () => {
+  test('draws all messages of a short accepted run except those ignored by rule', async () => {
     const others = event('b-3/effect', 'b-3', 'effect.happened');
     const { code, out } = await check([trace('good', [greet, others, greeted])], {
       diagrams: 'diagrams',
@@ -187,13 +187,13 @@ sequenceDiagram
     expect(out).toContain('0 XState internals, 2 of actors in no diagram (c-N/effect 2), 0 spawns');
   });
 
-  test("finds the diagrams of this package's programs by itself, from any folder", async () => {
+  test('finds the diagrams of the programs of this package from any folder', async () => {
     const { code, out, error } = await chartpilot('check', trace('agent.trace', [], 'pilot-agent'));
     expect({ code, error }).toEqual({ code: 0, error: '' });
     expect(out).toContain(join(packageRoot(), 'machines/agent/sequences/startup.mmd'));
   });
 
-  test('answers 2 and still tells of the others when one cannot be read', async () => {
+  test('exits 2 and still reports the other traces when one cannot be read', async () => {
     const { code, out, error } = await check(['nowhere', trace('good', [greet])], { diagrams: 'diagrams' });
     expect(code).toBe(2);
     expect(error).toBe('chartpilot: cannot read file: nowhere: no such file [FILE_UNREADABLE]\n');
@@ -208,7 +208,7 @@ sequenceDiagram
     ['nowhere', 'cannot read file: nowhere: no such file or directory'],
     ['empty', 'empty: no sequence diagrams (*.mmd)'],
     ['broken', 'broken/x.mmd:2: participant a is not declared above\n  broken/y.mmd:1: expected'],
-  ])('answers 2 and says what is wrong with the diagrams: %j', async (diagrams, message) => {
+  ])('exits 2 and reports the error in the diagrams: %j', async (diagrams, message) => {
     trace('good', [greet]);
     mkdirSync(join(folder, 'empty'));
     mkdirSync(join(folder, 'broken'));
@@ -231,7 +231,7 @@ test.each([
   [['trace', 'good', '--kind', 'event,dance'], "Unknown record kind 'dance'."],
   [['trace', 'good', '--from', '-3'], 'Must be an integer >= 0.'],
   [['trace', 'nowhere'], 'chartpilot: cannot read file: nowhere: no such file'],
-])('chartpilot exits 2 with one clear paragraph: %j', async (args, message) => {
+])('chartpilot exits 2 with one paragraph: %j', async (args, message) => {
   const { code, out, error } = await chartpilot(...args);
   expect({ code, out }).toEqual({ code: 2, out: '' });
   expect(error).toContain(message);

@@ -13,14 +13,14 @@ import { MessageWindow } from './message-window.ts';
 import { sequenceMermaid } from './sequence-mermaid.ts';
 
 export interface CheckCommandOptions {
-  /** A folder of diagrams, or one; the program's own when absent. */
+  /** A folder of diagrams, or one diagram. Default: those of the program of the trace. */
   diagrams?: string;
   format: 'text' | 'json' | 'mermaid';
-  /** Messages that `mermaid` shows before and after the first departure. Default 20. */
+  /** Messages that `mermaid` shows before and after the first deviation. Default 20. */
   around?: number;
 }
 
-/** What one trace is found to be; `--format json` prints a list of these and of `UnreadableTrace`. */
+/** The result for one trace; `--format json` prints a list of these and of `UnreadableTrace`. */
 interface CheckedTrace extends CheckReport {
   trace: string;
   verdict: 'accepted' | 'departs';
@@ -28,7 +28,7 @@ interface CheckedTrace extends CheckReport {
   files: string[];
   program: string;
   startedAt: string;
-  /** `file:line` of lines that are half written and were left out. */
+  /** `file:line` of incomplete lines, which are ignored. */
   cutOff: readonly string[];
 }
 
@@ -41,9 +41,10 @@ interface UnreadableTrace {
 const aroundDefault = 20;
 
 /**
- * `chartpilot check`: checks each trace for itself. What could not be read is told as an error whatever the format.
+ * `chartpilot check`: checks each trace separately. Traces that cannot be read are reported as errors in every format.
  *
- * @returns the exit code: 0 all accepted, 1 some trace departs, 2 something could not be read (the others are still told).
+ * @returns the exit code: 0 if all traces are accepted, 1 if a trace deviates, 2 if a trace or diagram could not be read
+ * (the other traces are still reported).
  */
 export async function checkTraces(
   traces: readonly string[],
@@ -79,7 +80,7 @@ export async function checkTraces(
   return verdicts.has('departs') ? 1 : 0;
 }
 
-/** Checks a trace; `text` is what is printed of it alone. */
+/** @returns `text`: the output for this trace */
 async function checkOne(path: string, options: CheckCommandOptions): Promise<{ result: CheckedTrace; text?: string }> {
   const reading = await openTrace(path);
   try {

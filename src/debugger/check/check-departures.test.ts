@@ -4,8 +4,8 @@ import { parseDiagram } from '../diagram/parse.ts';
 import { checkTrace, TraceChecker } from './check.ts';
 import { departureInWords } from './check-report-text.ts';
 
-describe('a departure', () => {
-  test('is a message out of order; both sides are in the report', () => {
+describe('a deviation', () => {
+  test('is a message out of order, and the report shows trace and diagram', () => {
     const steps = [...restartFrom(0).slice(0, 3), 'epoch-1>supervisor epoch.live'];
     expect(checkTrace([restart], trace(...steps)).departures).toEqual([
       {
@@ -33,26 +33,26 @@ describe('a departure', () => {
     ]);
   });
 
-  test('is told once where one message is missing, or one too many came', () => {
+  test('is reported once where one message is missing or is one too many', () => {
     const missing = restartFrom(0).toSpliced(3, 1);
     expect(departuresOf([restart], trace(...missing))).toEqual(['out-of-order 4: epoch.live (restart.mmd:12)']);
     const tooMany = restartFrom(0).toSpliced(4, 0, 'supervisor>epoch-1 epoch.start');
     expect(departuresOf([restart], trace(...tooMany))).toEqual(['out-of-order 5: epoch.start (restart.mmd:14)']);
   });
 
-  test('is an epoch number that was skipped', () => {
+  test('is a skipped epoch number', () => {
     const skipped = restartFrom(0).map((step) => step.replaceAll('epoch-1', 'epoch-2'));
     expect(departuresOf([restart], trace(...skipped))).toEqual([
       'unexpected 6: epoch.supersede (restart.mmd:15)',
       'unexpected 7: epoch.exited (restart.mmd:16)',
       'unexpected 8: done (restart.mmd:17)',
     ]);
-    // Epoch 0 is nobody's child: N is never negative.
+    // Epoch 0 has no parent epoch: N is never negative.
     const first = trace('cert-watcher>supervisor config.changed', 'supervisor>epoch-0 epoch.start');
     expect(departuresOf([restart], first)).toEqual(['undeclared 2: epoch.start']);
   });
 
-  test('is a message that belongs to a diagram of which nothing has begun', () => {
+  test('is a message that belongs to a diagram of which no activation has begun', () => {
     const { departures } = checkTrace([restart, shutdown], trace('supervisor>agent supervisor.stopped'));
     expect(departures.map(brief)).toEqual(['unexpected 1: supervisor.stopped (shutdown.mmd:5)']);
     expect(departures[0]?.expected).toEqual([
@@ -60,7 +60,7 @@ describe('a departure', () => {
     ]);
   });
 
-  test('is an event between participants that no diagram has, an actor failing among them', () => {
+  test('is an event between participants that is in no diagram, including the failure of an actor', () => {
     expect(
       departuresOf(
         [restart, shutdown],
@@ -75,7 +75,7 @@ describe('a departure', () => {
     ]);
   });
 
-  test('stays one when the undeclared event interrupts', () => {
+  test('is reported once when the undeclared event also interrupts', () => {
     const impatient = parseDiagram(
       'sequenceDiagram\n%% interrupted by: *->>*: a.halt\nparticipant a\nparticipant b\na->>b: a.first\na->>b: a.second',
       'impatient.mmd',
@@ -85,7 +85,7 @@ describe('a departure', () => {
     expect(diagrams[0]).toMatchObject({ started: 2, interrupted: 1, live: 1 });
   });
 
-  test('is told while the trace is written', () => {
+  test('is reported while the trace is written', () => {
     const checker = new TraceChecker([restart]);
     const [first, second, third] = trace(...restartFrom(0).slice(0, 2), 'supervisor>epoch-0 epoch.supersede');
     expect(checker.feed(first!)).toEqual([]);
@@ -95,7 +95,7 @@ describe('a departure', () => {
 });
 
 describe('a report', () => {
-  test('keeps the first thousand departures and counts the others', () => {
+  test('keeps the first thousand deviations and counts the rest', () => {
     const { departures, counts } = checkTrace(
       [shutdown],
       trace(...Array.from({ length: 1_500 }, () => 'supervisor>agent supervisor.stopped')),
@@ -105,7 +105,7 @@ describe('a report', () => {
     expect(counts.departures).toBe(1_500);
   });
 
-  test('tells a departure in a sentence, with what was expected and where', () => {
+  test('describes a deviation in a sentence with the expected messages and their places', () => {
     const { departures } = checkTrace([shutdown], trace('supervisor>agent supervisor.stopped', 'agent>supervisor a.b'));
     expect(departures.map(departureInWords)).toEqual([
       {
@@ -116,7 +116,7 @@ describe('a report', () => {
     ]);
   });
 
-  test('names the series of actors that no diagram knows, most messages first', () => {
+  test('lists the series of actors that are in no diagram, most messages first', () => {
     const rare = Array.from({ length: 300 }, (_, i) => `x${i}>agent a.b`);
     const { ignoredActors, counts } = checkTrace(
       [shutdown],

@@ -1,4 +1,7 @@
-/** A trace that begins in the middle (after a rotation, out of a ring) or has a hole, held against the real diagrams. */
+/**
+ * Traces that begin in the middle (after a rotation, from a ring buffer) or have a gap, checked against the real
+ * diagrams.
+ */
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { writeRandomTrace } from '../../../test/simulation/random-search.ts';
@@ -11,7 +14,7 @@ import { checkTrace } from './check.ts';
 const diagrams = loadDiagrams(join(packageRoot(), 'machines/agent/sequences'));
 let records: TraceRecord[];
 
-/** Hot restarts, a crash, a refused configuration, a drain: in virtual time. */
+/** Hot restarts, a crash, a rejected configuration and a drain, in virtual time. */
 beforeAll(() => {
   records = [];
   const after = (ms: number, happens: object) => ({ gap: { ms }, happens });
@@ -37,13 +40,13 @@ beforeAll(() => {
   });
 });
 
-/** The first departure, if any. */
+/** The first deviation, if any. */
 function departureOf(trace: readonly TraceRecord[], header: Pick<TraceHeader, 'actors'> = {}): string | undefined {
   const [first] = checkTrace(diagrams, trace, header).departures;
   return first === undefined ? undefined : `${first.kind} ${first.message.seq} ${first.message.type}`;
 }
 
-test('wherever a trace begins, what is right is no departure', () => {
+test('the check finds no deviation in a correct trace, from any record', () => {
   expect(records.length).toBeGreaterThan(200);
   const state = TraceState.of({});
   for (const [k, record] of records.entries()) {
@@ -52,7 +55,7 @@ test('wherever a trace begins, what is right is no departure', () => {
   }
 });
 
-test('wherever records are missing, what is right behind it is no departure', () => {
+test('the check finds no deviation in a correct trace, wherever records are missing', () => {
   for (let k = 1; k < records.length; k += 13) {
     for (const length of [1, 7, 40]) {
       expect(departureOf(records.toSpliced(k, length))).toBeUndefined();
@@ -60,7 +63,7 @@ test('wherever records are missing, what is right behind it is no departure', ()
   }
 });
 
-test('what is wrong is still found where the trace begins some time before it', () => {
+test('the check finds a deviation if the trace begins some time before it', () => {
   const at = records.findIndex(({ kind }, i) => {
     const record = records[i]!;
     return i > 120 && kind === 'event' && record.kind === 'event' && record.event.type === 'epoch.live';

@@ -4,21 +4,21 @@ import type { CheckReport, Departure } from './check.ts';
 import type { ExpectedMessage } from './contract.ts';
 import type { Message } from './message.ts';
 
-/** The arrows of a departure's diagram that are shown; a par may allow a great many. */
+/** Arrows that are shown of a diagram; a par may allow very many. */
 const maxExpected = 8;
-/** The departures that are told in full: the first is what matters, later ones often follow from it. */
+/** Deviations that are shown in full: later ones are often consequences of the first. */
 const maxDepartures = 10;
-/** The series of ignored actors that are named. */
+/** Series of ignored actors that are named. */
 const maxSeries = 12;
 
-/** What a person reads about a departure: the trace and the diagram, side by side in words. */
+/** The trace and the diagram of a deviation, as readable text. */
 export function formatDeparture(departure: Departure, diagrams: readonly Diagram[]): string {
   const { message, before } = departure;
   const trace = [...before.map((earlier) => `      ${formatMessage(earlier)}`), `    ► ${formatMessage(message)}`];
   return [headline(departure), '  trace', ...trace, ...diagramSide(departure, diagrams)].join('\n');
 }
 
-/** What a person hears first of a departure: one sentence, and the messages that were expected instead, with their places. */
+/** A deviation in one sentence, and the messages that were expected instead, with their places. */
 export function departureInWords(departure: Departure): { headline: string; expected: string[] } {
   const { message, expected } = departure;
   return {
@@ -51,7 +51,7 @@ export function formatReport(report: CheckReport, diagrams: readonly Diagram[]):
   ].join('\n');
 }
 
-/** What no rule concerns, and whose it is: a participant that a diagram misspells is among them. */
+/** Counts of ignored messages, with the series of their actors: a misspelled participant of a diagram shows up here. */
 function ignored({ counts, ignoredActors }: CheckReport): string {
   const { internal, unknownActor, notInDiagrams } = counts.ignored;
   const actors = ignoredActors.slice(0, maxSeries).map(({ series, messages }) => `${visibleLine(series)} ${messages}`);

@@ -1,11 +1,11 @@
-/** The check against random diagrams: what follows a diagram is accepted, what swaps two of its steps is refused. */
+/** Checks random diagrams: a run of a diagram is accepted, a run with two swapped steps is refused. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { parseDiagram } from '../diagram/parse.ts';
 import { checkTrace, TraceChecker } from './check.ts';
 
-/** A diagram as a tree; each arrow gets a type of its own when it is written down. */
+/** A diagram as a tree; each arrow gets a unique type when it is written. */
 type Plan = { op: 'arrow' } | { op: 'sequence' | 'alt' | 'opt' | 'loop' | 'par'; inner: Plan[] };
 
 const arrow: Plan = { op: 'arrow' };
@@ -27,11 +27,11 @@ const { plan } = fc.letrec<{ plan: Plan }>((tie) => {
 
 interface Written {
   lines: string[];
-  /** A run of it, by the choices that are drawn. */
+  /** A run of the diagram; `choose` selects the branches. */
   run: (choose: (below: number) => number) => string[];
 }
 
-/** Writes a plan as mermaid, and as a generator of its runs: the opposite of what the check does with it. */
+/** Writes a plan as mermaid and as a generator of its runs: the inverse of the check. */
 function write(tree: Plan, nextType: () => string): Written {
   if (tree.op === 'arrow') {
     const type = nextType();
@@ -86,7 +86,7 @@ function counter(): () => string {
   return () => `step.${++n}`;
 }
 
-/** Draws the choices of a run from one list, so that a failure shrinks. */
+/** Takes the choices of a run from one list, so that a failure shrinks. */
 function choices(drawn: readonly number[]): (below: number) => number {
   let i = 0;
   return (below) => drawn[i++ % drawn.length]! % below;
@@ -94,7 +94,7 @@ function choices(drawn: readonly number[]): (below: number) => number {
 
 const draws = fc.array(fc.nat(1_000), { minLength: 1, maxLength: 60 });
 
-test('every run of a diagram is accepted, and every part from its begin', () => {
+test('the check accepts every run of a diagram, and every prefix of it', () => {
   fc.assert(
     fc.property(plan, draws, fc.nat(), (tree, drawn, cut) => {
       const { lines, run } = write(tree, counter());
@@ -107,7 +107,7 @@ test('every run of a diagram is accepted, and every part from its begin', () => 
   );
 });
 
-test('a checker that is brought back judges what follows as if nothing had been in between', () => {
+test('a restored checker checks what follows as if nothing had been fed since it was saved', () => {
   fc.assert(
     fc.property(plan, draws, draws, fc.nat(), (tree, drawn, otherwise, cut) => {
       const { lines, run } = write(tree, counter());
@@ -125,7 +125,7 @@ test('a checker that is brought back judges what follows as if nothing had been 
   );
 });
 
-test('a run with two steps swapped that follow each other is refused where they were swapped', () => {
+test('the check refuses a run with two swapped adjacent steps, at the first of them', () => {
   const twoSteps: Plan = { op: 'sequence', inner: [arrow, arrow] };
   const wraps = fc.array(
     fc.record({

@@ -1,6 +1,6 @@
 /**
- * The check against another reading of `docs/sequence-diagrams.md`: one that writes out all words of a diagram and looks at
- * every activation at every message. It is slow and short; both must find the same first departure.
+ * Compares the check with a second implementation of `docs/sequence-diagrams.md` that lists all words of a diagram and
+ * inspects every activation for every message. It is slow and short; both must find the same first deviation.
  */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
@@ -12,13 +12,13 @@ import { TraceChecker } from './check.ts';
 const longestTrace = 7;
 const actors = ['s', 'epoch-N', 'epoch-N+1'];
 
-/** `from>to type` of what is sent; `actor stopped` of an end. */
+/** `from>to type` of a message, or the end of an actor. */
 type Happening = { from: string; to: string; type: string } | { stopped: string };
 
-// ——— the words of a diagram: which arrows may follow each other, each arrow being a letter of its own ———
+// ——— the words of a diagram: which arrows may follow each other, one letter per arrow ———
 
 interface Words {
-  /** Beginnings of words, up to the longest trace; and whole words. */
+  /** Prefixes of words, up to the longest trace; and whole words. */
   begins: Set<string>;
   whole: Set<string>;
 }
@@ -44,7 +44,7 @@ function wordsOf(fragment: Fragment): Set<string> {
   }
 }
 
-/** Longer ones than any trace are cut, and marked: they are no whole words. */
+/** Words longer than any trace are cut and marked: they are not whole words. */
 const cut = (word: string): string => (word.length > longestTrace + 1 ? `${word.slice(0, longestTrace + 1)}…` : word);
 
 function concatenated(first: Set<string>, second: Set<string>): Set<string> {
@@ -73,9 +73,9 @@ function languageOf(body: Fragment): Words {
   };
 }
 
-// ——— the rules of the page, one after the other ———
+// ——— the rules of the page, in its order ———
 
-/** One way to see where an activation is: its N, and the arrows that it has taken. */
+/** A possible place of an activation: its N, and the arrows that it has taken. */
 interface Reading {
   n: number | undefined;
   taken: string;
@@ -113,7 +113,7 @@ class Reference {
     return this.#live.length;
   }
 
-  /** What it is that the message departs from. */
+  /** @returns the kind of deviation, if any */
   take(message: { from: string; to: string; type: string }): 'out-of-order' | 'unexpected' | undefined {
     let taken = false;
     let interrupted = false;
@@ -163,7 +163,7 @@ class Reference {
       if (left.length === activation.length) continue;
       if (left.length > 0) this.#replace(activation, left);
       else {
-        // With one N it was at its end, and could be nothing else: then the readings with another N were wrong.
+        // With one N it was at its end and could not be anywhere else: then the readings with another N were wrong.
         const byN = Map.groupBy(activation, ({ n }) => n);
         const isComplete = [...byN.values()].some((group) => group.every(({ taken }) => this.#isOver(taken)));
         this.#replace(activation, undefined);
@@ -172,7 +172,7 @@ class Reference {
     }
   }
 
-  /** The arrows that the message is when N is this; when N is open, those without it. */
+  /** The arrows that match the message for this N; if N is open, those without a number. */
   #letters(message: { from: string; to: string; type: string }, n: number | undefined): string[] {
     return this.#arrows.flatMap((arrow) => (fits(arrow, message, n) ? [arrow.letter] : []));
   }
@@ -203,7 +203,7 @@ class Reference {
         }
       }
       moved ||= went;
-      // What is none of its letters does not concern it.
+      // A message without a matching letter does not affect the reading.
       if (!went && own.length === 0) next.push({ n, taken });
     }
     return { moved, left: next };
@@ -226,7 +226,7 @@ class Reference {
     return ![...this.#words.begins].some((word) => word.length > taken.length && word.startsWith(taken));
   }
 
-  /** Puts an activation where it now stands, if anywhere. */
+  /** Sets the readings of an activation, or removes it. */
   #replace(activation: Reading[], left: readonly Reading[] | undefined): void {
     if (left !== undefined && !left.every(({ taken }) => this.#isOver(taken))) {
       activation.splice(0, activation.length, ...left);
@@ -333,7 +333,7 @@ function recordOf(what: Happening, seq: number): TraceRecord {
   return { seq, t: seq, kind: 'event', from: what.from, to: what.to, event: { type: what.type } };
 }
 
-/** Found by chance: who ends is epoch-N+1 of a reading that is half way, and epoch-N of one that is at its end. */
+/** Found by chance: the actor that ended is epoch-N+1 of an incomplete reading and epoch-N of a complete one. */
 const endOfTwoReadings: [Shape, Line[], Happening[]] = [
   {
     op: 'sequence',
@@ -368,7 +368,7 @@ const endOfTwoReadings: [Shape, Line[], Happening[]] = [
   ],
 ];
 
-test('the check and a reading that looks at all words of a diagram find the same first departure', () => {
+test('the check finds the same first deviation as a search through all words of a diagram', () => {
   const seen = { accepted: 0, 'out-of-order': 0, unexpected: 0, undeclared: 0, completed: 0, interrupted: 0 };
   fc.assert(
     fc.property(
@@ -393,7 +393,7 @@ test('the check and a reading that looks at all words of a diagram find the same
             expect(kinds).toEqual(spokenOf ? (kind === undefined ? [] : [kind]) : ['undeclared']);
           }
           for (const kind of kinds) seen[kind]++;
-          // Behind a fault the check goes on as well as it can; no rule says how.
+          // After a deviation the check continues by heuristics; no rule defines how.
           if (kinds.length > 0) return;
           const [counts] = checker.report().diagrams;
           expect(counts).toEqual({ file: 'random.mmd', ...reference.counts, live: reference.live });
@@ -405,7 +405,7 @@ test('the check and a reading that looks at all words of a diagram find the same
     ),
     { numRuns: 3_000, examples: [endOfTwoReadings] },
   );
-  // All that can happen has happened.
+  // Every outcome has occurred.
   for (const times of Object.values(seen)) expect(times).toBeGreaterThan(0);
 });
 

@@ -28,14 +28,14 @@ describe('a trace that follows the diagrams', () => {
     ]);
   });
 
-  test('may end anywhere: a crash is no departure', () => {
+  test('may end anywhere, because a crash is no deviation', () => {
     const whole = trace(begun(0), ...restartFrom(0), ...restartFrom(1));
     for (let length = 0; length <= whole.length; length++) {
       expect(departuresOf([spawnsOnly, restart], whole.slice(0, length))).toEqual([]);
     }
   });
 
-  test('may take the other branch, and leave the optional rest out before it begins anew', () => {
+  test('may take the other branch and omit the optional rest before the next activation', () => {
     const failed = [
       ...restartFrom(0).slice(0, 4),
       'epoch-1 timer liveTimeout',
@@ -50,7 +50,7 @@ describe('a trace that follows the diagrams', () => {
     expect(report.diagrams[0]).toMatchObject({ started: 3, completed: 3 });
   });
 
-  test('may hold activations with different numbers at the same time', () => {
+  test('may have activations with different numbers at the same time', () => {
     const open = (n: number): string => `ads-server>ads-connection-${n} connection.opened`;
     const ask = (n: number): string => `ads-connection-${n}/stream>ads-connection-${n} request.received`;
     const answer = (n: number): string => `ads-connection-${n}>ads-connection-${n}/stream response.sent`;
@@ -66,7 +66,7 @@ describe('a trace that follows the diagrams', () => {
     ]);
   });
 
-  test('is interrupted without fault by the messages that the diagram names', () => {
+  test('is interrupted without a deviation by the messages that the diagram names', () => {
     const report = checkTrace(
       [restart, shutdown],
       trace(
@@ -80,7 +80,7 @@ describe('a trace that follows the diagrams', () => {
     expect(report.diagrams[0]).toMatchObject({ started: 2, interrupted: 1, completed: 1 });
   });
 
-  test('is interrupted without fault when a numbered participant is stopped or fails', () => {
+  test('is interrupted without a deviation when a numbered participant is stopped or fails', () => {
     for (const end of ['epoch-1 stopped', 'epoch-0 error']) {
       const report = checkTrace([restart], trace(...restartFrom(0).slice(0, 3), end, ...restartFrom(0)));
       expect(report.departures).toEqual([]);
@@ -90,7 +90,7 @@ describe('a trace that follows the diagrams', () => {
     expect(departuresOf([restart], other)).toEqual(['out-of-order 5: config.changed (restart.mmd:12)']);
   });
 
-  test('is interrupted only where the number is the right one', () => {
+  test('is interrupted only by messages with its own number', () => {
     const turn = parseDiagram(
       'sequenceDiagram\n%% interrupted by: e->>s: epoch.failed\nparticipant s\nparticipant e as epoch-N\ns->>e: epoch.start\ne->>s: epoch.live\ne->>s: epoch.healthy',
       'turn.mmd',
@@ -129,7 +129,7 @@ describe('a trace that follows the diagrams', () => {
     expect(report.diagrams[0]).toMatchObject({ started: 1, interrupted: 0, completed: 1 });
   });
 
-  test('may leave open which epoch N is, until a message tells', () => {
+  test('may leave the epoch number N open until a message determines it', () => {
     const either = parseDiagram(
       `sequenceDiagram
       participant s
@@ -155,7 +155,7 @@ describe('a trace that follows the diagrams', () => {
     ]);
   });
 
-  test('may hold what no diagram speaks about: unknown actors, messages of XState, unnamed spawns and timers', () => {
+  test('may have messages that are in no diagram: of unknown actors, of XState, unnamed spawns and timers', () => {
     const report = checkTrace(
       [restart],
       trace(
@@ -182,7 +182,7 @@ describe('a trace that follows the diagrams', () => {
   });
 });
 
-test('100,000 records are checked in a moment', () => {
+test('the check of 100,000 records is fast', () => {
   const rounds = Array.from({ length: 12_500 }, (_, i) => restartFrom(i)).flat();
   const records = trace(...rounds);
   expect(records).toHaveLength(100_000);
@@ -191,7 +191,7 @@ test('100,000 records are checked in a moment', () => {
   expect(process.cpuUsage(start).user / 1000).toBeLessThan(3_000);
 });
 
-test('many activations at once do not slow the check down', () => {
+test('the check stays fast with many activations at once', () => {
   const steps: string[] = [];
   for (let n = 0; n < 10_000; n++) steps.push(`ads-server>ads-connection-${n} connection.opened`);
   for (let n = 0; n < 10_000; n++) {
@@ -205,7 +205,7 @@ test('many activations at once do not slow the check down', () => {
   expect(process.cpuUsage(start).user / 1000).toBeLessThan(3_000);
 });
 
-test('a message of a diagram that is not checked is no departure, also where another diagram has both its ends', () => {
+test('the check ignores a message of an unchecked diagram, also if another diagram has both its ends', () => {
   const ask = parseDiagram(
     'sequenceDiagram\n participant a\n participant b\n a->>b: a.asks\n b->>a: b.answers',
     'ask.mmd',
@@ -217,7 +217,7 @@ test('a message of a diagram that is not checked is no departure, also where ano
   expect(checker.report().departures.map(({ message }) => message.type)).toEqual(['a.unknown']);
 });
 
-test('a diagram that speaks about messages which the trace leaves out is not checked, and that is said', () => {
+test('the check skips and reports a diagram with messages that the trace omits', () => {
   const about = parseDiagram(
     'sequenceDiagram\n participant a\n participant b\n a->>b: a.asks\n b->>a: b.answers',
     'ask.mmd',

@@ -1,4 +1,7 @@
-/** Checks a trace against sequence diagrams, as live sequence charts are read: `docs/sequence-diagrams.md`. Runs in a browser. */
+/**
+ * Checks a trace against sequence diagrams, with the semantics of live sequence charts (`docs/sequence-diagrams.md`).
+ * Runs in a browser.
+ */
 import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
 import type { Diagram } from '../diagram/diagram.ts';
 import { type Contract, contractOf, type ExpectedMessage, expectedMessage } from './contract.ts';
@@ -8,15 +11,16 @@ import { type MessageKind, MessageKinds } from './message-kinds.ts';
 
 export interface Departure {
   /**
-   * `out-of-order`: a live activation speaks about the message and allows another one. `unexpected`: diagrams speak about
-   * it, none is at a place where it may come. `undeclared`: its ends take part in diagrams, and no diagram has the message.
+   * `out-of-order`: a live activation has the message in its alphabet and allows a different one. `unexpected`: diagrams
+   * have the message, but no activation is at a place that allows it. `undeclared`: its ends take part in diagrams, and
+   * no diagram has the message.
    */
   kind: 'out-of-order' | 'unexpected' | 'undeclared';
   message: Message;
-  /** The diagram that the message departs from, and the place to look at; undefined for an undeclared message. */
+  /** The diagram that the message deviates from, and the relevant line; `undefined` for an undeclared message. */
   diagram?: {
     file: string;
-    /** The line of what was expected, or of the arrow that came at the wrong time. */
+    /** The line of the expected arrow, or of the arrow that came at the wrong time. */
     line: number;
     /** N of the activation. */
     n?: string;
@@ -24,38 +28,41 @@ export interface Departure {
     startedAt?: number;
     lastAccepted?: number;
   };
-  /** What the diagrams allow instead, by line. */
+  /** The messages that the diagrams allow instead, by line. */
   expected: ExpectedMessage[];
   /** The messages before it, oldest first. */
   before: Message[];
 }
 
 export interface CheckReport {
-  /** The first ones; `counts.departures` is how many there are. */
+  /** The first deviations; `counts.departures` is their total number. */
   departures: Departure[];
   counts: {
     departures: number;
     /** Records read, messages or not. */
     records: number;
-    /** Messages that some activation took, began with, or was interrupted by. */
+    /** Messages that an activation accepted, that began one, or that interrupted one. */
     accepted: number;
-    /** Messages that no rule concerns: XState's own, those of actors that no diagram names, spawns and such that none names. */
+    /**
+     * Messages to which no rule applies: those of XState, those of actors that are in no diagram, and spawns, timers and
+     * ends that no diagram names.
+     */
     ignored: { internal: number; unknownActor: number; notInDiagrams: number };
     /** Records that are missing in the trace: before its first one, or in between. */
     lost: number;
   };
-  /** The actors that no diagram names, by series (`epoch-N/process`), with how many messages they had; most first. */
+  /** The actors that are in no diagram, by series (`epoch-N/process`), with their numbers of messages; most first. */
   ignoredActors: { series: string; messages: number }[];
   diagrams: ({ file: string } & ActivationCounts)[];
-  /** Diagrams that the trace is not held against: it leaves out messages that they speak about. */
+  /** Diagrams that are not checked because the trace omits messages that they contain. */
   notChecked: { file: string; omitted: string[] }[];
 }
 
-/** Messages kept for showing what came before a departure. */
+/** Messages kept as the context of a deviation. */
 const remembered = 4;
-/** Departures that are kept: a live check of a faulty program may go on for days. */
+/** Deviations that are kept: a live check of a faulty program may run for days. */
 const maxKept = 1_000;
-/** Series of ignored actors that are told apart. */
+/** Series of ignored actors that are counted separately. */
 const maxSeries = 200;
 const otherSeries = 'others';
 const noDeparture: readonly Departure[] = [];
@@ -83,7 +90,7 @@ export class TraceChecker {
   #before: readonly Message[] = [];
   #lastSeq = 0;
 
-  /** @param header tells who lived before the first record, and who is whose parent; and what is left out. */
+  /** @param header lists the actors that lived before the first record, their parents, and the omitted messages */
   constructor(diagrams: readonly Diagram[], header: Pick<TraceHeader, 'actors' | 'omits'> = {}) {
     const contracts = diagrams.map(contractOf);
     const omittedIn = ({ alphabet }: Contract): string[] => [
@@ -103,7 +110,7 @@ export class TraceChecker {
     this.#messages = new MessageReader(header.actors);
   }
 
-  /** Takes the next record; answers the departures that it is. */
+  /** Checks the next record and returns its deviations. */
   readonly feed = (record: TraceRecord): readonly Departure[] => {
     this.#counts.records++;
     if (record.seq !== this.#lastSeq + 1) this.#countLost(record.seq);
@@ -117,7 +124,7 @@ export class TraceChecker {
     return departures;
   };
 
-  /** How things stand after the records so far. That activations are live is no fault: a trace may end at any time. */
+  /** The report on the records so far. Live activations are no deviation: a trace may end at any time. */
   report(): CheckReport {
     const { internal, unknownActor, notInDiagrams, ...counts } = this.#counts;
     return {
@@ -132,8 +139,8 @@ export class TraceChecker {
   }
 
   /**
-   * Takes note of how things stand; the function that is returned brings that back, as often as it is called: one checker can
-   * follow runs that begin alike.
+   * Saves the state. The returned function restores it and can be called repeatedly: one checker can follow several runs
+   * with a common beginning.
    */
   save(): () => void {
     const monitors = this.#monitors.map((monitor) => monitor.save());
@@ -155,7 +162,7 @@ export class TraceChecker {
     };
   }
 
-  /** Identity: two checkers with the same key judge the same of all that may follow. */
+  /** A key: two checkers with the same key return the same results for all further records. */
   key(): string {
     return this.#monitors.map((monitor) => monitor.key()).join('|');
   }
@@ -189,7 +196,7 @@ export class TraceChecker {
       for (const refusal of taken.refusals) departures.push(this.#outOfOrder(message, monitor, refusal));
     }
     const accepted = places > 0;
-    // After a loss of records: the message would be a fault if this activation were not live.
+    // After a loss of records: the message would be a deviation if this activation were not live.
     if (places === 1) confirm?.();
     if (standing === 'undeclared')
       departures.push({ kind: 'undeclared', message, expected: [], before: [...this.#before] });
@@ -237,7 +244,7 @@ export class TraceChecker {
   }
 }
 
-/** Checks a whole trace; `header` as the checker's. */
+/** @param header as for the constructor of {@link TraceChecker} */
 export function checkTrace(
   diagrams: readonly Diagram[],
   records: Iterable<TraceRecord>,

@@ -3,7 +3,7 @@ import { type Binding, joinBindings, matchName, type NamePattern, nameAt } from 
 import { nextArrows, type Term, TermPool } from '../diagram/term.ts';
 import { type Message, unknownParent } from './message.ts';
 
-/** What arrows with the same ends and the same type have in common. */
+/** The arrows of a diagram with the same ends and the same type. */
 export interface MessageSymbol {
   readonly from: NamePattern;
   readonly to: NamePattern;
@@ -12,31 +12,31 @@ export interface MessageSymbol {
   readonly lines: readonly number[];
 }
 
-/** A diagram made ready for checking. */
+/** A diagram compiled for checking. */
 export interface Contract {
   readonly diagram: Diagram;
   readonly terms: TermPool;
   /** Where an activation begins. */
   readonly start: Term;
-  /** The alphabet: every message that the diagram speaks about. */
+  /** The alphabet: every message that the diagram contains. */
   readonly alphabet: readonly MessageSymbol[];
-  /** Sets of symbols that messages have been, by their numbers. */
+  /** Sets of symbols that messages have matched, by their numbers. */
   readonly symbolSets: Map<string, ReadonlySet<number>>;
 }
 
-/** A way in which a message is one of the alphabet's: which symbol, and what N is then. */
+/** A way in which a message matches the alphabet: the symbol, and the resulting N. */
 export interface Step {
   readonly symbol: number;
   readonly n: Binding;
 }
 
-/** Where an activation may stand: what may still follow, and what N is. */
+/** A possible place of an activation: the remaining term, and N. */
 export interface Cut {
   readonly n: Binding;
   readonly term: Term;
 }
 
-/** An arrow that a reader of a departure should look at; names carry their numbers as far as N is known. */
+/** An arrow that is shown with a deviation; names contain their numbers as far as N is known. */
 export interface ExpectedMessage {
   readonly file: string;
   readonly line: number;
@@ -60,24 +60,24 @@ export function contractOf(diagram: Diagram): Contract {
   return { diagram, terms, start, alphabet, symbolSets: new Map() };
 }
 
-/** What N must be for a message to have these ends; undefined when it has not. */
+/** The N for which a message has these ends; `undefined` if it cannot have them. */
 export function bindEnds(ends: { from: NamePattern; to: NamePattern }, message: Message): Binding | undefined {
   const from = matchName(ends.from, message.from);
   if (from === undefined || message.to === unknownParent) return from;
   return joinBindings(from, matchName(ends.to, message.to));
 }
 
-/** What a message is to a diagram: where it may occur in it. Messages with the same ends and type share one. */
+/** How a message matches a diagram. Messages with the same ends and type share one. */
 export interface Occurrence {
-  /** The ways in which it is in the alphabet. */
+  /** The ways in which it matches the alphabet. */
   readonly steps: readonly Step[];
-  /** What N is in the activations that it may interrupt. */
+  /** N of the activations that it may interrupt. */
   readonly interruptions: readonly Binding[];
-  /** Both of it: what N is in the activations that may be concerned. */
+  /** N of the activations that may be affected, by steps or interruptions. */
   readonly numbers: readonly Binding[];
   /** The symbols of the steps without a number. */
   readonly plain: ReadonlySet<number> | undefined;
-  /** By N: the symbols that need that number; and all that the message is to an activation that has it. */
+  /** By N: the symbols that need that number, and all symbols of the message for an activation with that number. */
   readonly numbered: ReadonlyMap<Binding, { readonly alone: ReadonlySet<number>; readonly all: ReadonlySet<number> }>;
 }
 
@@ -103,7 +103,7 @@ export function occurrenceOf(
   };
 }
 
-/** The same set for the same symbols: derivatives are remembered by it. */
+/** Returns the same set for the same symbols: derivatives are cached by set. */
 function symbolSet({ symbolSets }: Contract, symbols: readonly number[]): ReadonlySet<number> {
   const key = [...symbols].sort((a, b) => a - b).join(' ');
   const known = symbolSets.get(key) ?? new Set(symbols);
@@ -111,10 +111,10 @@ function symbolSet({ symbolSets }: Contract, symbols: readonly number[]): Readon
   return known;
 }
 
-/** How a message changes an activation's cuts. */
+/** The result of applying a message to the cuts of an activation. */
 export interface Advance {
   /**
-   * `accepted`: some cut goes on with it. `outside`: it is in no cut's alphabet. `refused`: it is in the alphabet and
+   * `accepted`: at least one cut accepts it. `outside`: it is in no cut's alphabet. `refused`: it is in the alphabet and
    * not allowed; then `cuts` is empty.
    */
   readonly outcome: 'accepted' | 'outside' | 'refused';
@@ -122,15 +122,15 @@ export interface Advance {
 }
 
 export interface AdvanceOptions {
-  /** Allow messages before it to have been missed. */
+  /** Whether messages before this one may have been missed. */
   skipping?: boolean;
-  /** Whether the message may be what fixes N. */
+  /** Whether the message may determine N. */
   mayBind?: boolean;
 }
 
 /**
- * Moves each cut over a message. A cut whose N is fixed knows its alphabet; one whose N is open is concerned by a numbered
- * message only when that is the next, and is bound by it.
+ * Moves each cut over a message. A cut whose N is determined has a known alphabet. One whose N is open is affected by a
+ * numbered message only if that is its next message, which then determines N.
  */
 export function advance(
   contract: Contract,
@@ -150,7 +150,7 @@ export function advance(
     return left.size > 0;
   };
   for (const cut of cuts) {
-    // A completed reading has no alphabet any more.
+    // A complete reading has no alphabet.
     if (cut.term === terms.empty) {
       next.push(cut);
       continue;
@@ -181,7 +181,7 @@ export function expectedAt(contract: Contract, cuts: readonly Cut[]): ExpectedMe
   return [...expected.values()].sort((a, b) => a.line - b.line);
 }
 
-/** An arrow with its names filled in. */
+/** An arrow with N substituted in its names. */
 export function expectedMessage(contract: Contract, symbol: number, line: number, n: Binding): ExpectedMessage {
   const { from, to, type } = contract.alphabet[symbol]!;
   return { file: contract.diagram.file, line, from: nameAt(from, n), to: nameAt(to, n), type };

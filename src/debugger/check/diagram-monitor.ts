@@ -3,35 +3,35 @@ import { type Activation, type Doubt, isInterrupted, isNumbered, openCuts, place
 import { advance, type Contract, type Cut, type ExpectedMessage, expectedAt, type Occurrence } from './contract.ts';
 import type { Message } from './message.ts';
 
-/** What became of a diagram's activations. */
+/** Outcomes of the activations of a diagram. */
 export interface ActivationCounts {
   started: number;
   completed: number;
-  /** Ended without fault by a message of an `interrupted by` line, or by the end of a numbered participant. */
+  /** Ended without a deviation by a message of an `interrupted by` line, or by the end of a numbered participant. */
   interrupted: number;
-  /** Still under way at the end of the trace. */
+  /** Not ended at the end of the trace. */
   live: number;
 }
 
-/** A message that a live activation speaks about and does not allow where it stands. */
+/** A message that is in the alphabet of a live activation and is not allowed at its place. */
 export interface Refusal {
   expected: ExpectedMessage[];
   n: Binding;
-  /** The record that began the activation, or made its being certain. */
+  /** The record that began the activation, or that made it certain. */
   startedAt: number;
   /** The last record that it accepted. */
   lastAccepted: number;
 }
 
-/** What became of a message. */
+/** The result of offering a message to the activations of a diagram. */
 export interface Taken {
   readonly accepted: boolean;
   readonly refusals: readonly Refusal[];
-  /** To be called when the message has a place here and in no other diagram: what is doubtful may be certain then. */
+  /** To be called if the message has a place here and in no other diagram: a doubtful activation may become certain. */
   readonly confirm?: () => void;
 }
 
-/** Live activations whose next messages are told. */
+/** Live activations whose next messages are reported. */
 const maxShown = 5;
 const none: readonly Activation[] = [];
 
@@ -40,15 +40,15 @@ export class DiagramMonitor {
   readonly contract: Contract;
   readonly #numbered: readonly NamePattern[];
   readonly #live = new Set<Activation>();
-  /** Activations by what N may be in them. */
+  /** Activations by their possible N. */
   readonly #byNumber = new Map<Binding, Set<Activation>>();
   readonly #counts = { started: 0, completed: 0, interrupted: 0 };
-  /** Undefined when nothing was lost. */
+  /** `undefined` if no records were lost. */
   #doubt: Doubt | undefined;
 
   constructor(contract: Contract) {
     this.contract = contract;
-    // An effect of an actor may stop while the actor goes on: only the end of the actor itself ends what is told of it.
+    // An effect of an actor may stop while the actor continues: only the end of the actor itself interrupts activations.
     this.#numbered = contract.diagram.participants
       .map(({ name }) => name)
       .filter((name) => name.numbered && !name.text.includes('/'));
@@ -59,7 +59,7 @@ export class DiagramMonitor {
     return { ...this.#counts, live: [...this.#live].filter(isCounted).length };
   }
 
-  /** Takes note of how things stand; the function that is returned brings that back, as often as it is called. */
+  /** Saves the state. The returned function restores it and can be called repeatedly. */
   save(): () => void {
     const live = [...this.#live].map((activation) => ({ activation, was: { ...activation } }));
     const counts = { ...this.#counts };
@@ -76,12 +76,12 @@ export class DiagramMonitor {
     };
   }
 
-  /** Identity: where the live activations stand. */
+  /** A key: the places of the live activations. */
   key(): string {
     return [...this.#live].map(placeOf).join(';');
   }
 
-  /** Offers a message to the live activations, and begins one if none takes it. */
+  /** Offers a message to the live activations, and begins one if none accepts it. */
   take(message: Message, occurrence: Occurrence): Taken {
     const refusals: Refusal[] = [];
     let taken = false;
@@ -89,7 +89,7 @@ export class DiagramMonitor {
     const unseen = this.#doubt !== undefined && this.#takeUnseen(occurrence);
     const inDoubt: Activation[] = [];
     for (const activation of this.#affected(occurrence.numbers)) {
-      // A number that is already spoken for binds no other activation.
+      // A number that another activation has determines N of no other activation.
       const moved = advance(this.contract, activation.cuts, occurrence, { mayBind: !taken });
       if (moved.outcome === 'accepted') {
         this.#moveOn(activation, moved.cuts, message);
@@ -106,7 +106,7 @@ export class DiagramMonitor {
         this.#end(activation, 'completed');
       } else {
         refusals.push(this.#refusal(activation));
-        // One fault, one departure: go on from where the message would have been right, or as if it had not come.
+        // Report one error once: continue as if the message had been expected here, or as if it had not been sent.
         this.#catchUp(activation, occurrence, message);
       }
     }
@@ -115,14 +115,14 @@ export class DiagramMonitor {
     if (begun !== undefined && doubtful) inDoubt.push(begun);
     const accepted = taken || interrupted || doubtful || begun !== undefined;
     if (taken || interrupted || unseen || inDoubt.length === 0) return { accepted, refusals };
-    // Those that are over with it have been a place for it, too.
+    // Activations that ended with this message were possible places for it, too.
     const left = inDoubt.filter((activation) => this.#live.has(activation));
     const distinct = this.#distinct(left);
     if (distinct.length !== 1 || left.length < inDoubt.length) return { accepted, refusals };
     return { accepted, refusals, confirm: () => this.#confirm(distinct[0]!) };
   }
 
-  /** An actor was stopped or failed: what an activation tells of it cannot go on. */
+  /** An actor was stopped or failed: activations with that actor cannot continue. */
   actorEnded(name: string): void {
     const ended = new Set<Binding>();
     for (const pattern of this.#numbered) {
@@ -139,7 +139,7 @@ export class DiagramMonitor {
     }
   }
 
-  /** Whether with one of these numbers it was at its end: then it was that one. */
+  /** Whether the activation was complete for one of these numbers: then that was its number. */
   #isCompleteAt({ cuts }: Activation, numbers: ReadonlySet<Binding>): boolean {
     return [...numbers].some((n) => {
       const own = cuts.filter((cut) => cut.n === n);
@@ -147,7 +147,7 @@ export class DiagramMonitor {
     });
   }
 
-  /** Records were lost: live activations may have moved or ended meanwhile, and others may be half done. */
+  /** Records were lost: live activations may have moved or ended since, and others may be half complete. */
   recordsLost(): void {
     for (const activation of [...this.#live]) this.#end(activation, 'interrupted');
     const { terms, start } = this.contract;
@@ -157,7 +157,10 @@ export class DiagramMonitor {
     this.#doubtful(numbered ? openCuts(this.contract) : [anywhere]);
   }
 
-  /** What would have been right: the next arrows of live activations, those with these numbers if any, and the first ones. */
+  /**
+   * The messages that would be allowed: the next ones of live activations, preferably of those with these numbers, and
+   * the first ones.
+   */
   expected(numbers: readonly Binding[]): ExpectedMessage[] {
     const affected = this.#affected(numbers);
     const live = (affected.length > 0 ? affected : [...this.#live]).slice(0, maxShown);
@@ -168,7 +171,7 @@ export class DiagramMonitor {
     return { n: 'free', term: this.contract.start };
   }
 
-  /** Activations that a message with these numbers may concern; those whose N is fixed come first. */
+  /** Activations that a message with these numbers may affect; those whose N is determined come first. */
   #affected(numbers: readonly Binding[]): readonly Activation[] {
     if (this.#live.size === 0) return none;
     const open = this.#open();
@@ -183,14 +186,14 @@ export class DiagramMonitor {
     return [...new Set(bound.filter((activation) => !open.includes(activation))), ...open];
   }
 
-  /** Those whose N may still be anything, oldest first: a number binds one of them only. */
+  /** Activations whose N is still open, oldest first: a number determines N of only one of them. */
   #open(): readonly Activation[] {
     const open = this.#byNumber.get('free');
     if (open === undefined) return none;
     return open.size === 1 ? [...open] : [...open].sort((a, b) => a.startedAt - b.startedAt);
   }
 
-  /** The cuts after a message that may be the first; none when it may not. */
+  /** The cuts after a message that begins an activation; empty if it cannot. */
   #opening(occurrence: Occurrence): readonly Cut[] {
     const { outcome, cuts } = advance(this.contract, [this.#start], occurrence);
     return outcome === 'accepted' ? cuts : [];
@@ -206,7 +209,7 @@ export class DiagramMonitor {
     return activation;
   }
 
-  /** Follows what may be live since before a loss. It counts as started when it is certain. */
+  /** Follows an activation that may be live since before a loss. It counts as started when it is certain. */
   #doubtful(cuts: readonly Cut[]): void {
     if (cuts.length === 0) return;
     const activation: Activation = { cuts: [], startedAt: 0, lastAccepted: 0, doubtful: true };
@@ -214,7 +217,7 @@ export class DiagramMonitor {
     this.#stand(activation, cuts);
   }
 
-  /** Offers a message to what has not been seen since a loss; answers whether that may take it. */
+  /** Offers a message to activations that have not occurred since a loss. @returns whether one may accept it. */
   #takeUnseen(occurrence: Occurrence): boolean {
     const { cuts, seen } = this.#doubt!;
     const numbers = [...occurrence.numbered.keys()].filter((n) => !seen.has(n));
@@ -228,7 +231,7 @@ export class DiagramMonitor {
     return plain?.outcome === 'accepted';
   }
 
-  /** Doubtful activations at the same place are one; that whose beginning was seen, if any. */
+  /** Merges doubtful activations at the same place, preferring one whose beginning was recorded. */
   #distinct(activations: readonly Activation[]): readonly Activation[] {
     const byPlace = new Map<string, Activation>();
     for (const activation of activations) {
@@ -261,7 +264,7 @@ export class DiagramMonitor {
     return true;
   }
 
-  /** Puts an activation where it now stands; when nothing can follow, it is over. */
+  /** Moves an activation to these cuts, and ends it if nothing can follow. */
   #stand(activation: Activation, cuts: readonly Cut[]): void {
     const [before] = activation.cuts;
     if (activation.cuts.length === 1 && cuts.length === 1 && before!.n === cuts[0]!.n) activation.cuts = cuts;
@@ -282,7 +285,7 @@ export class DiagramMonitor {
   }
 
   #end(activation: Activation, how: 'completed' | 'interrupted'): void {
-    // What was doubtful to its end was never counted as started.
+    // An activation that was doubtful to its end was never counted as started.
     if (activation.startedAt > 0) this.#counts[how]++;
     this.#forget(activation);
     this.#live.delete(activation);

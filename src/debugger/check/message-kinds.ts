@@ -1,4 +1,6 @@
-/** What each message is to the diagrams, by its ends and its type alone: looked up once, whatever the state of things. */
+/**
+ * How each message matches the diagrams, by its ends and its type alone: cached, independent of the state of the check.
+ */
 import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
 import type { Diagram, Interruption } from '../diagram/diagram.ts';
 import { type Binding, matchName, type NamePattern } from '../diagram/name-pattern.ts';
@@ -6,23 +8,23 @@ import { bindEnds, type Contract, contractOf, type Occurrence, occurrenceOf, typ
 import { DiagramMonitor } from './diagram-monitor.ts';
 import { type Message, MessageReader } from './message.ts';
 
-/** What is known of all messages with the same ends and type. */
+/** The properties of all messages with the same ends and type. */
 export interface MessageKind {
   readonly occurrences: readonly (readonly [DiagramMonitor, Occurrence])[];
   /**
-   * `declared`: an arrow of some diagram says it. `undeclared`: none does, though both its ends take part in diagrams. The
-   * others are ignored by rule: XState's own, those of actors that no diagram names, spawns and such that no diagram names, and
-   * messages that only diagrams have which are not checked.
+   * `declared`: an arrow of a diagram matches it. `undeclared`: none does, though both its ends take part in diagrams.
+   * The other messages are ignored by rule: those of XState, those of actors that are in no diagram, spawns, timers and
+   * ends that no diagram names, and messages that only unchecked diagrams contain.
    */
   readonly standing: 'declared' | 'undeclared' | 'internal' | 'unknownActor' | 'notInDiagrams';
-  /** Series of actors that no diagram names (`epoch-N/process`) at its ends. */
+  /** The series (`epoch-N/process`) of its ends that are in no diagram. */
   readonly unknown: readonly string[];
 }
 
-/** Names and types repeat; a trace of many connections must still not fill the memory. */
+/** Names and types repeat; a limit bounds the memory for a trace of many connections. */
 const maxCached = 50_000;
 
-/** What is known of all messages of a type. */
+/** The properties of all messages of a type. */
 interface TypeKind {
   readonly arrows: readonly { readonly monitor: DiagramMonitor; readonly symbol: number }[];
   readonly interruptions: readonly { readonly monitor: DiagramMonitor; readonly interruption: Interruption }[];
@@ -37,7 +39,7 @@ export class MessageKinds {
   readonly #known = new Map<string, boolean>();
   #cached = 0;
 
-  /** @param unchecked of diagrams that are not checked, because the trace leaves some of their messages out */
+  /** @param unchecked contracts that are not checked because the trace omits some of their messages */
   constructor(monitors: readonly DiagramMonitor[], unchecked: readonly Contract[] = []) {
     this.#monitors = monitors;
     this.#unchecked = unchecked;
@@ -118,7 +120,7 @@ export class MessageKinds {
     return { occurrences, ...this.#unspoken(message) };
   }
 
-  /** What a message is that no arrow says: an interruption may concern it, but what passes between participants has its place. */
+  /** Classifies a message that no arrow matches. It may still interrupt activations. */
   #unspoken({ from, to, type }: Message): Pick<MessageKind, 'standing' | 'unknown'> {
     if (isInternal(type)) return { standing: 'internal', unknown: [] };
     const unknown = [from, to].filter((end) => !this.isKnown(end));
@@ -127,12 +129,14 @@ export class MessageKinds {
   }
 }
 
-/** Reads those messages out of the records of one trace that a check judges: the others are ignored by rule. */
+/**
+ * Reads the messages that a check applies rules to from the records of one trace; the other messages are ignored by rule.
+ */
 export class JudgedMessages {
   readonly #messages: MessageReader;
   readonly #kinds: MessageKinds;
 
-  /** @param header of the trace, as `TraceChecker` takes it. */
+  /** @param header of the trace, as for {@link TraceChecker} */
   constructor(diagrams: readonly Diagram[], header: Pick<TraceHeader, 'actors'> = {}) {
     this.#messages = new MessageReader(header.actors);
     this.#kinds = new MessageKinds(diagrams.map((diagram) => new DiagramMonitor(contractOf(diagram))));
@@ -146,17 +150,17 @@ export class JudgedMessages {
   }
 }
 
-/** Spawns, timers and ends are checked where a diagram names them; a machine may have others. */
+/** Spawns, timers and ends are checked only where a diagram names them; a machine may have others. */
 function isEvent(type: string): boolean {
   return type !== 'spawn' && type !== 'done' && !type.startsWith('timer ');
 }
 
-/** What XState tells actors itself, except that an actor failed: nobody expecting that is a fault worth knowing. */
+/** Messages that XState itself sends to actors, except the failure of an actor: an unexpected failure is a deviation. */
 function isInternal(type: string): boolean {
   return type.startsWith('xstate.') && !type.startsWith('xstate.error.');
 }
 
-/** `epoch-3/process` is one of `epoch-N/process`. */
+/** `epoch-3/process` is in the series `epoch-N/process`. */
 function seriesOf(actor: string): string {
   return actor.replaceAll(/-\d+[a-z]?(?=\/|$)/g, '-N');
 }

@@ -1,25 +1,28 @@
 import type { Departure } from './check.ts';
 import type { Message } from './message.ts';
 
-/** Messages that are kept of a run without a departure. */
+/** Messages that are kept of a run without a deviation. */
 export const wholeRun = 200;
 
-/** Keeps those messages of a trace that a picture of its first departure needs, or its first ones when there is none. */
+/**
+ * Keeps the messages that a diagram of the first deviation of a trace needs, or the first messages if there is no
+ * deviation.
+ */
 export class MessageWindow {
   readonly #around: number;
   #messages: Message[] = [];
   readonly #departures: Departure[] = [];
   #seen = 0;
-  /** Messages before the first departure that are not kept. */
+  /** Messages before the first deviation that are not kept. */
   #left = 0;
   #stillToCome: number | undefined;
 
-  /** @param around messages to keep before the first departure, and as many after it. */
+  /** @param around messages to keep before the first deviation, and as many after it. */
   constructor(around: number) {
     this.#around = around;
   }
 
-  /** To be told of each message in order, with the departures that it is. */
+  /** Must be called for each message in order, with its deviations. */
   add(message: Message, departures: readonly Departure[]): void {
     this.#seen++;
     if (this.#stillToCome === undefined && departures.length === 0) this.#before(message);
@@ -30,12 +33,12 @@ export class MessageWindow {
     return this.#stillToCome === undefined ? this.#messages.slice(0, wholeRun) : this.#messages;
   }
 
-  /** Those of the messages that are kept. */
+  /** Deviations of the kept messages. */
   get departures(): readonly Departure[] {
     return this.#departures;
   }
 
-  /** How many messages came before those that are kept, and how many after. */
+  /** Numbers of messages before and after the kept ones. */
   get leftOut(): { readonly before: number; readonly after: number } {
     const before = this.#stillToCome === undefined ? 0 : this.#left;
     return { before, after: this.#seen - before - this.messages.length };
@@ -43,7 +46,7 @@ export class MessageWindow {
 
   #before(message: Message): void {
     this.#messages.push(message);
-    // The first ones are the picture of an accepted run; the last ones are needed when it departs after all.
+    // The first ones are shown if the run is accepted; the last ones are needed if it deviates later.
     if (this.#messages.length > wholeRun + 2 * this.#around + 1) this.#messages.splice(wholeRun, this.#around + 1);
   }
 

@@ -1,32 +1,34 @@
 import type { ActorSnapshot, TraceRecord } from '../../runtime/trace/trace.ts';
 
-/** A trace's record as sequence diagrams see it: something that passed from one actor to another. */
+/** A record of a trace as a message of a sequence diagram, from one actor to another. */
 export interface Message {
   seq: number;
   /** Monotonic milliseconds. */
   t: number;
   from: string;
   to: string;
-  /** An event's type, `spawn`, `done`, or `timer` and the delay's name. */
+  /** The type of an event, `spawn`, `done`, or `timer` and the name of the delay. */
   type: string;
 }
 
-/** The world outside the actor system; also the parent of its roots. */
+/** The world outside the actor system; also the parent of root actors. */
 export const outside = 'outside';
 
-/** The parent of an actor whose spawn is not in the trace: it may be anyone. */
+/** The parent of an actor whose spawn is not in the trace. It matches any actor. */
 export const unknownParent = '?';
 
-/** Reads messages out of the records of one trace, in order: the end of an actor goes to the parent that its spawn named. */
+/**
+ * Reads messages from the records of one trace, in order: the end of an actor goes to the parent that its spawn named.
+ */
 export class MessageReader {
   readonly #parents = new Map<string, string>();
 
-  /** @param living actors before the first record, as a header tells them. */
+  /** @param living actors before the first record, as listed in the header. */
   constructor(living: readonly ActorSnapshot[] = []) {
     for (const { actor, parent = outside } of living) this.#parents.set(actor, parent);
   }
 
-  /** Takes note of who is whose parent; the function that is returned brings that back. */
+  /** Saves the parents of the actors. The returned function restores them. */
   save(): () => void {
     const parents = [...this.#parents];
     return () => {
@@ -35,7 +37,9 @@ export class MessageReader {
     };
   }
 
-  /** The message in a record; undefined for records that are none (transitions, effects, ends without success). */
+  /**
+   * The message in a record; `undefined` for records that are no messages (transitions, effects, ends without success).
+   */
   read(record: TraceRecord): Message | undefined {
     const { seq, t } = record;
     switch (record.kind) {
@@ -59,7 +63,7 @@ export class MessageReader {
   }
 }
 
-/** An effect is named below its parent; a machine's name does not tell. */
+/** The name of an effect contains its parent; that of a machine does not. */
 function parentInName(actor: string): string {
   const slash = actor.lastIndexOf('/');
   return slash === -1 ? unknownParent : actor.slice(0, slash);

@@ -1,4 +1,4 @@
-/** What the recorder writes of real actors is what diagrams speak about. */
+/** Records of real actors match the messages of diagrams. */
 import { expect, test } from 'vitest';
 import { assign, fromPromise, sendParent, sendTo, setup } from 'xstate';
 import { startRoot, whenDone } from '../../runtime/actors/actor-system.ts';
@@ -88,7 +88,7 @@ function startNest(checker: TraceChecker) {
   });
 }
 
-test('a run of real actors is accepted: spawns, timers, events and ends', async () => {
+test('the check accepts a run of real actors with spawns, timers, events and ends', async () => {
   const checker = new TraceChecker([life]);
   const nest = startNest(checker);
   const bird = nest.getSnapshot().children['bird-4']!;
@@ -101,7 +101,7 @@ test('a run of real actors is accepted: spawns, timers, events and ends', async 
   expect(diagrams[0]).toEqual({ file: 'life.mmd', started: 1, completed: 1, interrupted: 0, live: 0 });
 });
 
-test('stopping a numbered actor interrupts what the diagram tells of it', async () => {
+test('the check interrupts the activation of a numbered actor that is stopped', async () => {
   const checker = new TraceChecker([life]);
   const nest = startNest(checker);
   await expect.poll(() => nest.getSnapshot().context.awake).toBe(true);

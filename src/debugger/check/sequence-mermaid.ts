@@ -5,21 +5,21 @@ import { departureInWords } from './check-report-text.ts';
 import type { Message } from './message.ts';
 
 export interface DrawnSequence {
-  /** Told in comments above the diagram. */
+  /** Comments above the diagram. */
   readonly about?: readonly string[];
   readonly messages: readonly Message[];
-  /** Those of the messages' departures are marked. */
+  /** Deviations of the messages, which are marked. */
   readonly departures?: readonly Departure[];
-  /** Told in a note above the first message, and below the last one: what is left out there. */
+  /** Notes above the first message and below the last one that describe what is left out there. */
   readonly above?: string;
   readonly below?: string;
 }
 
-/** The expected messages that a note names. */
+/** Expected messages that a note names. */
 const maxExpected = 6;
 /** Readable on a light page and on a dark one. */
 const departureColour = 'rgba(220, 50, 50, 0.25)';
-/** Words that begin a statement of mermaid's: no participant's id. */
+/** Keywords that begin a statement of mermaid and cannot be the ID of a participant. */
 const reserved = new Set(
   (
     'sequencediagram participant actor create destroy as note over left right of links link properties details box rect ' +
@@ -28,8 +28,9 @@ const reserved = new Set(
 );
 
 /**
- * The diagram. An arrow's text begins with the message's type, as in the contracts, and tells the record's number and time;
- * a participant is shown by its actor's name. A message that departed has a red ground and a note that says what was expected.
+ * Writes the diagram. The text of an arrow begins with the type of the message, as in the contracts, and contains number
+ * and time of the record. A participant is shown by the name of its actor. A message that deviates has a red background
+ * and a note with the expected messages.
  */
 export function sequenceMermaid({ about = [], messages, departures = [], above, below }: DrawnSequence): string {
   const ids = idsOf(messages);
@@ -74,7 +75,7 @@ function ends(ids: ReadonlyMap<string, string>, from: string, to: string): strin
   return from === to ? ids.get(from)! : `${ids.get(from)},${ids.get(to)}`;
 }
 
-/** Ids of the actors, in the order in which they come: words that mermaid takes for nothing else. */
+/** IDs of the actors, in order of occurrence, that are no keywords of mermaid. */
 function idsOf(messages: readonly Message[]): ReadonlyMap<string, string> {
   const ids = new Map<string, string>();
   const taken = new Set<string>();
@@ -87,13 +88,13 @@ function idsOf(messages: readonly Message[]): ReadonlyMap<string, string> {
     taken.add(id);
     ids.set(name, id);
   }
-  // A diagram without participants is none to mermaid.
+  // Mermaid rejects a diagram without participants.
   return ids.size === 0 ? new Map([['nobody', 'nobody']]) : ids;
 }
 
 const entities: Readonly<Record<string, string>> = { '#': '#35;', ';': '#59;', '<': '#lt;', '>': '#gt;' };
 
-/** Text in which mermaid sees no end of a statement, no entity and no markup. */
+/** Escapes what mermaid would read as the end of a statement, as an entity or as markup. */
 function escaped(text: string): string {
   return visibleLine(text).replaceAll(/[#;<>]/g, (sign) => entities[sign]!);
 }

@@ -1,4 +1,4 @@
-/** The programs whose sequence diagrams are in this package. */
+/** The sequence diagrams that this package contains. */
 import { join } from 'node:path';
 import { packageRoot } from '../../runtime/package-root.ts';
 
@@ -7,7 +7,9 @@ const folders: Readonly<Record<string, string>> = {
   'pilot-discovery': 'machines/discovery/sequences',
 };
 
-/** The folder of a program's diagrams, by the name in its traces; undefined for a program of somebody else's. */
+/**
+ * The folder of a program's diagrams, by the program name in its traces; `undefined` for a program of another package.
+ */
 export function bundledDiagrams(program: string): string | undefined {
   const folder = Object.hasOwn(folders, program) ? folders[program] : undefined;
   return folder === undefined ? undefined : join(packageRoot(), folder);

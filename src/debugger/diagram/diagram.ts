@@ -1,21 +1,21 @@
-/** What a sequence diagram says, as parsed; `docs/sequence-diagrams.md` explains how it is read as a contract. */
+/** A parsed sequence diagram; `docs/sequence-diagrams.md` specifies its meaning as a contract. */
 import type { NamePattern } from './name-pattern.ts';
 
 export interface Diagram {
-  /** As given to the parser; errors and departures name it. */
+  /** As given to the parser; errors and deviations name it. */
   readonly file: string;
-  /** The text, line by line, for showing a place in it. */
+  /** The lines of the file, for excerpts. */
   readonly source: readonly string[];
   readonly participants: readonly Participant[];
   readonly body: Fragment;
-  /** Messages that end a live activation without fault. */
+  /** Messages that end a live activation without a deviation. */
   readonly interruptions: readonly Interruption[];
 }
 
 export interface Participant {
-  /** The word that arrows use. */
+  /** The identifier that arrows use. */
   readonly id: string;
-  /** The actor's name in traces. */
+  /** The name of the actor in traces. */
   readonly name: NamePattern;
 }
 
@@ -33,13 +33,13 @@ export interface Arrow {
   readonly kind: 'arrow';
   readonly from: NamePattern;
   readonly to: NamePattern;
-  /** An event's type, `spawn`, `done`, or `timer` and the delay's name. */
+  /** The type of an event, `spawn`, `done`, or `timer` and the name of the delay. */
   readonly type: string;
-  /** From 1. */
+  /** Starts at 1. */
   readonly line: number;
 }
 
-/** One `%% interrupted by:` line. The pattern `*` stands for any actor; the type `*` for any message. */
+/** A `%% interrupted by:` line. The pattern `*` stands for any actor; the type `*` for any message. */
 export interface Interruption {
   readonly from: NamePattern;
   readonly to: NamePattern;

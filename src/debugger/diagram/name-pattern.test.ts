@@ -4,7 +4,7 @@ import { joinBindings, matchName, nameAt, namePattern } from './name-pattern.ts'
 const match = (pattern: string, name: string) => matchName(namePattern(pattern)!, name);
 
 describe('a name pattern', () => {
-  test('without N is one actor', () => {
+  test('without N matches one actor', () => {
     expect(match('supervisor', 'supervisor')).toBe('free');
     expect(match('supervisor', 'supervisor-1')).toBeUndefined();
   });
@@ -16,7 +16,7 @@ describe('a name pattern', () => {
     expect(match('epoch-N', 'old-epoch-3')).toBeUndefined();
   });
 
-  test('binds N from the number after it, never below zero', () => {
+  test('binds N+1 to a number of at least 1', () => {
     expect(match('epoch-N+1', 'epoch-3')).toBe('2');
     expect(match('epoch-N+1', 'epoch-0')).toBeUndefined();
   });
@@ -28,7 +28,7 @@ describe('a name pattern', () => {
     expect(match('epoch-N/try-N+1', 'epoch-4/try-4')).toBeUndefined();
   });
 
-  test('keeps series apart by the letter behind the number', () => {
+  test('distinguishes series by the letter after the number', () => {
     expect(match('epoch-N', 'epoch-0b')).toBe('0b');
     expect(match('epoch-N+1', 'epoch-1b')).toBe('0b');
     expect(match('epoch-N+1', 'epoch-0b')).toBeUndefined();
@@ -37,13 +37,13 @@ describe('a name pattern', () => {
     expect(nameAt(namePattern('epoch-N+1')!, '0b')).toBe('epoch-1b');
   });
 
-  test('is literal in everything but N', () => {
+  test('is literal except for N', () => {
     expect(match('a.b-N', 'axb-1')).toBeUndefined();
     expect(match('Name', 'Name')).toBe('free');
     expect(match('status-NACK', 'status-NACK')).toBe('free');
   });
 
-  test('stands for any one of a series, and leaves N to the others', () => {
+  test('with * matches any actor of a series and does not bind N', () => {
     expect(match('api-server-*', 'api-server-0')).toBe('free');
     expect(match('api-server-*', 'api-server-17')).toBe('free');
     for (const name of ['api-server', 'api-server-x', 'api-server-1/ping', 'api-server-01'])
@@ -53,21 +53,21 @@ describe('a name pattern', () => {
       expect(match(wrong, 'api-server-1')).toBeUndefined();
   });
 
-  test('is refused where N has no meaning', () => {
+  test('is invalid where N has no meaning', () => {
     expect(namePattern('epoch-N-1')).toBeUndefined();
     expect(namePattern('N')).toBeUndefined();
     expect(namePattern('N/process')).toBeUndefined();
     expect(namePattern('epoch-N+M')).toBeUndefined();
   });
 
-  test('is shown with its number once N is known', () => {
+  test('is shown with its number when N is known', () => {
     const next = namePattern('epoch-N+1/process')!;
     expect(nameAt(next, '4')).toBe('epoch-5/process');
     expect(nameAt(next, 'free')).toBe('epoch-N+1/process');
   });
 });
 
-test('bindings join when they do not contradict each other', () => {
+test('bindings join if they do not contradict each other', () => {
   expect(joinBindings('free', '2')).toBe('2');
   expect(joinBindings('2', 'free')).toBe('2');
   expect(joinBindings('2', '2')).toBe('2');

@@ -1,20 +1,23 @@
 /**
- * Names of actors as diagrams write them. `supervisor` is that actor; `epoch-N` is any epoch, and in one activation of a
- * diagram every N is the same, so `epoch-N+1` is the epoch after it. Paths work likewise: `epoch-N/process`. A letter behind
- * the number tells series apart that count for themselves: after `epoch-0b` comes `epoch-1b`. `api-server-*` is any one of a series,
- * whatever N is: whoever is spoken to by many that are told apart by their own number.
+ * Patterns of actor names in diagrams. `supervisor` matches that actor; `epoch-N` matches any epoch, and N is the same
+ * number in the whole activation of a diagram, so `epoch-N+1` matches the next epoch. The same holds for paths. A letter
+ * after the number distinguishes series that count separately: `epoch-1b` follows `epoch-0b`. `api-server-*` matches any
+ * actor of a series, independent of N: for an actor that exchanges messages with many actors that have numbers of their
+ * own.
  */
 
-/** What a name says about N: a number with its series' letter, if any (`3`, `0b`); or nothing (the name has no N in it). */
+/**
+ * The value of N for a name: a number with the letter of its series, if any (`3`, `0b`); or `free` if the name has no N.
+ */
 export type Binding = 'free' | `${number}${string}`;
 
 export interface NamePattern {
   /** As written: `epoch-N+1`. */
   readonly text: string;
-  /** Whether N occurs in it. */
+  /** Whether the pattern contains N. */
   readonly numbered: boolean;
   readonly regexp: RegExp | undefined;
-  /** What is added to N at each of its places, in order. */
+  /** The number added to N at each of its places, in order. */
   readonly offsets: readonly number[];
 }
 
@@ -23,7 +26,7 @@ const anyOfSeries = /^[a-z][a-z0-9-]*-\*$/;
 const misplacedVariable = /(?:^|[-/+])N(?:$|[-/+])/;
 const numberAndSeries = /^(0|[1-9]\d*)([a-z]?)$/;
 
-/** Compiles a name. Answers undefined when N stands where it has no meaning (`epoch-N-1`, `N/x`). */
+/** Compiles a name. @returns `undefined` if N is at a place where it has no meaning (`epoch-N-1`, `N/x`) */
 export function namePattern(text: string): NamePattern | undefined {
   if (anyOfSeries.test(text)) {
     return { text, numbered: false, regexp: new RegExp(`^${text.slice(0, -1)}(?:0|[1-9]\\d*)$`), offsets: [] };
@@ -43,7 +46,7 @@ export function namePattern(text: string): NamePattern | undefined {
 /** The pattern `*`: any actor. */
 export const anyName: NamePattern = { text: '*', numbered: false, regexp: /^/, offsets: [] };
 
-/** What N must be for the pattern to be this name; undefined when it cannot be. N is never negative. */
+/** The N for which the pattern matches this name; `undefined` if it cannot match. N is never negative. */
 export function matchName(pattern: NamePattern, name: string): Binding | undefined {
   if (pattern.regexp === undefined) return pattern.text === name ? 'free' : undefined;
   const places = pattern.regexp.exec(name);
@@ -51,13 +54,13 @@ export function matchName(pattern: NamePattern, name: string): Binding | undefin
   return pattern.offsets.map((offset, i) => shifted(places[i + 1]!, -offset)).reduce(joinBindings, 'free');
 }
 
-/** Both bindings at once; undefined when they contradict each other. */
+/** Combines two bindings; `undefined` if they contradict each other. */
 export function joinBindings(a: Binding | undefined, b: Binding | undefined): Binding | undefined {
   if (a === 'free') return b;
   return b === 'free' || a === b ? a : undefined;
 }
 
-/** The name that the pattern stands for; as written while N is not known. */
+/** The pattern with N substituted; as written while N is not known. */
 export function nameAt(pattern: NamePattern, n: Binding): string {
   if (n === 'free') return pattern.text;
   return pattern.text.replaceAll(variable, (_, offset: string | undefined) => `-${shifted(n, Number(offset ?? 0))}`);

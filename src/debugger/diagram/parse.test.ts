@@ -33,7 +33,7 @@ function problemsOf(text: string): readonly ErrorFields[] {
 const head = 'sequenceDiagram\nparticipant a\nparticipant b\n';
 
 describe('a diagram', () => {
-  test('is read with all that the subset has', () => {
+  test('is parsed with all statements of the subset', () => {
     const diagram = parseDiagram(
       `%% A story.
 sequenceDiagram
@@ -90,7 +90,7 @@ sequenceDiagram
     ]);
   });
 
-  test('says what may interrupt it: by participant, by an actor outside the diagram, or by anyone', () => {
+  test('lists its interruptions: by a participant, by an actor outside the diagram, or by any actor', () => {
     const diagram = parseDiagram(
       `%% interrupted by: A->>b: agent.stop (a signal came)
 %% interrupted by: outside->>epoch-N/process: process.kill
@@ -108,7 +108,7 @@ A->>b: x.y`,
     ]);
   });
 
-  test('may have Windows line ends', () => {
+  test('may have Windows line endings', () => {
     expect(outline(parseDiagram(`${head}a->>b: x.y`.replaceAll('\n', '\r\n'), 'x.mmd').body)).toEqual(['a>b x.y @4']);
   });
 });
@@ -142,11 +142,11 @@ describe('an unreadable diagram', () => {
     [`${head}alt\na->>b: x.y\nend`, { line: 4, expected: 'else' }],
     [`${head}loop\nopt\na->>b: x.y\nend`, { line: 4, expected: 'end' }],
     [`%% interrupted by: a b x.y\n${head}a->>b: x.y`, { line: 1, expected: 'FROM->>TO: TYPE', got: 'a b x.y' }],
-  ])('names the line: %j', (text, problem) => {
+  ])('is reported with the line of the error: %j', (text, problem) => {
     expect(problemsOf(text)[0]).toEqual({ path: 'x.mmd', ...problem });
   });
 
-  test('tells all its mistakes at once', () => {
+  test('is reported with all its errors at once', () => {
     expect(problemsOf(`${head}a->>c: x.y\nactivate a\nopt\na->>b: nonsense`).map(({ line }) => line)).toEqual([
       4, 5, 7, 6,
     ]);

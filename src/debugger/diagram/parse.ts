@@ -1,4 +1,4 @@
-/** Reads the subset of mermaid's sequence diagrams that is a contract here (`docs/sequence-diagrams.md`). */
+/** Parses the subset of mermaid sequence diagrams that sequence contracts use (`docs/sequence-diagrams.md`). */
 import { ChartpilotError, type ErrorFields } from '../../runtime/errors.ts';
 import type { Arrow, Diagram, Fragment, Interruption, Participant } from './diagram.ts';
 import { anyName, type NamePattern, namePattern } from './name-pattern.ts';
@@ -27,8 +27,8 @@ interface OpenBlock {
 /**
  * Parses one diagram.
  *
- * @param file names the diagram in errors and reports.
- * @throws ChartpilotError DIAGRAM_INVALID that lists every mistake of the file, each with file and line.
+ * @param file name of the diagram in errors and reports
+ * @throws ChartpilotError DIAGRAM_INVALID that lists every error of the file, each with file and line
  */
 export function parseDiagram(text: string, file: string): Diagram {
   return new DiagramParser(text.split(/\r?\n/), file).parse();
@@ -80,7 +80,7 @@ class DiagramParser {
     if (text === '') return;
     if (text.startsWith('%%')) this.#comment(text, line);
     else if (!this.#begun) this.#opening(text, line);
-    // To mermaid a semicolon ends a statement: what follows would be drawn, or refused, as another one.
+    // Mermaid ends a statement at a semicolon: it would draw or reject the rest as a separate statement.
     else if (text.includes(';'))
       this.#problem(line, `unexpected semicolon, which ends a statement in Mermaid: ${quote(text)}`, { got: ';' });
     else {
@@ -120,7 +120,7 @@ class DiagramParser {
 
   #comment(text: string, line: number): void {
     const match = interruptionComment.exec(text);
-    // Kept for the end: the line may stand above the participants it names.
+    // Resolved at the end: the line may precede the participants that it names.
     if (match !== null) this.#interruptions.push({ line, text: match[1]! });
   }
 
@@ -134,7 +134,7 @@ class DiagramParser {
         { expected: 'an actor name', got: alias },
       );
     }
-    // Declared all the same: one mistake should not be told again at every arrow.
+    // Declared anyway, so that the error is not repeated for every arrow.
     this.#participants.set(idText, { id: idText, name: pattern ?? anyName });
   }
 
@@ -155,7 +155,7 @@ class DiagramParser {
     this.#open.at(-1)!.branches.at(-1)!.push(arrow);
   }
 
-  /** The part of an arrow's text that the check reads; the rest is for people. */
+  /** Reads the type from the text of an arrow; the rest is free text. */
   #messageType(text: string, line: number, toItself: boolean): string | undefined {
     const [first = '', second = ''] = text.split(/\s+/);
     if (first === 'timer') {
@@ -220,7 +220,7 @@ class DiagramParser {
     return type === undefined ? undefined : { from, to, type, line };
   }
 
-  /** A participant's id, a name as aliases write it (the actor need not take part in the diagram), or `*`. */
+  /** The ID of a participant, the name of an actor (which need not be a participant), or `*`. */
   #interrupter(text: string): NamePattern | undefined {
     return text === '*' ? anyName : (this.#participants.get(text)?.name ?? namePattern(text));
   }

@@ -14,7 +14,7 @@ const opt = (body: Fragment): Fragment => ({ kind: 'opt', body });
 const loop = (body: Fragment): Fragment => ({ kind: 'loop', body });
 const [a, b, c, d] = letters.map((letter, i) => arrow(letter, i + 1)) as [Fragment, Fragment, Fragment, Fragment];
 
-/** The set of terms after a word, one letter a message. */
+/** The set of terms after a word with one letter per message. */
 function run(fragment: Fragment, word: string): { left: ReadonlySet<Term>; pool: TermPool } {
   const pool = new TermPool();
   let left: ReadonlySet<Term> = new Set([pool.fromFragment(fragment, ({ type }) => letters.indexOf(type))]);
@@ -55,7 +55,7 @@ describe('what may follow', () => {
       ],
     ],
     [
-      'an opt may be left out',
+      'an opt may be omitted',
       sequence(a, opt(b), c),
       [
         ['abc', 'over'],
@@ -81,7 +81,7 @@ describe('what may follow', () => {
       ],
     ],
     [
-      'a loop at the end never is over',
+      'a loop at the end never ends',
       loop(sequence(a, b)),
       [
         ['', 'may end'],
@@ -124,7 +124,7 @@ describe('what may follow', () => {
     expect(verdicts.map(([word]) => [word, verdict(fragment, word)])).toEqual(verdicts);
   });
 
-  test('is shown by line', () => {
+  test('lists the next arrows by line', () => {
     const { left } = run(sequence(a, par(b, opt(c)), d), 'a');
     expect([...left].flatMap(nextArrows)).toEqual([
       { symbol: 1, line: 2 },
@@ -132,7 +132,7 @@ describe('what may follow', () => {
     ]);
   });
 
-  test('after a missed message is every place behind it', () => {
+  test('includes every later place after a missed message', () => {
     const pool = new TermPool();
     const term = pool.fromFragment(sequence(a, b, alt(c, d)), ({ type }) => letters.indexOf(type));
     const leftAfter = (letter: string) => [...pool.afterSkipping(term, new Set([letters.indexOf(letter)]))];
@@ -156,7 +156,7 @@ const longest = 4;
 /** A word, or the first letters of a longer one and an ellipsis. */
 const cut = (word: string): string => (word.length > longest ? `${word.slice(0, longest)}…` : word);
 
-/** All words of a fragment, long ones cut: an independent reading of what a diagram means. */
+/** All words of a fragment, long ones cut: an independent implementation of the meaning of a diagram. */
 function wordsOf(fragment: Fragment): Set<string> {
   switch (fragment.kind) {
     case 'arrow':
@@ -169,7 +169,7 @@ function wordsOf(fragment: Fragment): Set<string> {
       return new Set(['', ...wordsOf(fragment.body)]);
     case 'loop': {
       const runs = new Set(['', ...wordsOf(fragment.body)]);
-      // More runs add nothing to the first letters.
+      // More repetitions do not change the first letters.
       return Array.from({ length: longest + 1 }, () => runs).reduce(concatenations, new Set(['']));
     }
     case 'par':
@@ -206,7 +206,7 @@ const { anyFragment } = fc.letrec<{ anyFragment: Fragment }>((tie) => {
   };
 });
 
-test('a word is allowed exactly when it begins a word of the diagram, and may end exactly when it is one', () => {
+test('a term allows exactly the prefixes of words of the diagram, and may end exactly after whole words', () => {
   const word = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: longest });
   fc.assert(
     fc.property(anyFragment, fc.array(word, { minLength: 10, maxLength: 10 }), (fragment, texts) => {
@@ -221,7 +221,7 @@ test('a word is allowed exactly when it begins a word of the diagram, and may en
   );
 });
 
-test('what is left of a diagram whose beginning was not seen is what is left at any of its places', () => {
+test('the rest of a diagram with an unknown beginning is the union of the rests at all its places', () => {
   const word = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: longest });
   fc.assert(
     fc.property(anyFragment, fc.array(word, { minLength: 10, maxLength: 10 }), (fragment, texts) => {

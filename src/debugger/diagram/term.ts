@@ -1,6 +1,6 @@
 /**
- * What may still follow, as a term over arrows, and its partial derivatives (Brzozowski 1964, Antimirov 1996): the terms
- * that are left when a message has been seen. Terms are interned, so equal terms are the same object and the sets of
+ * The remaining messages of an activation, as a term over arrows, and its partial derivatives (Brzozowski 1964, Antimirov
+ * 1996): the terms that remain after a message. Terms are interned, so equal terms are the same object and the sets of
  * alternatives stay small.
  */
 import type { Fragment } from './diagram.ts';
@@ -8,36 +8,36 @@ import type { Fragment } from './diagram.ts';
 export type Term = TermShape & {
   /** Unique within its pool. */
   readonly id: number;
-  /** Whether the rest may be left out: the accepting position of the field's words. */
+  /** Whether the rest may be omitted (an accepting position). */
   readonly optional: boolean;
 };
 
 type TermShape =
   | { readonly op: 'empty' }
-  /** An arrow of the diagram; what it matches is its symbol. */
+  /** An arrow of the diagram; it matches messages with its symbol. */
   | { readonly op: 'message'; readonly symbol: number; readonly line: number }
   | { readonly op: 'sequence'; readonly first: Term; readonly then: Term }
   | { readonly op: 'alt'; readonly branches: readonly Term[] }
   | { readonly op: 'loop'; readonly body: Term }
   | { readonly op: 'par'; readonly branches: readonly Term[] };
 
-/** Gives an arrow its symbol: arrows with the same ends and type share one. */
+/** Maps an arrow to its symbol: arrows with the same ends and type share one. */
 export type SymbolOf = (arrow: Fragment & { kind: 'arrow' }) => number;
 
-/** A place in the diagram that may be next. */
+/** An arrow that may be next. */
 export interface NextArrow {
   readonly symbol: number;
   readonly line: number;
 }
 
-/** Makes, keeps and derives the terms of one diagram. */
+/** Creates, interns and derives the terms of one diagram. */
 export class TermPool {
   readonly #interned = new Map<string, Term>();
-  /** Derivatives by the set of symbols: a trace asks the same few again and again, with the same sets. */
+  /** Derivatives by the set of symbols: a trace uses the same few sets repeatedly. */
   readonly #derived = new WeakMap<ReadonlySet<number>, Map<Term, ReadonlySet<Term>>>();
   readonly empty: Term = this.#intern('empty', { op: 'empty' }, true);
 
-  /** The term of a diagram's body. */
+  /** The term of the body of a diagram. */
   fromFragment(fragment: Fragment, symbolOf: SymbolOf): Term {
     const term = (inner: Fragment): Term => this.fromFragment(inner, symbolOf);
     switch (fragment.kind) {
@@ -93,7 +93,7 @@ export class TermPool {
     return this.#intern(`par ${ids(branches)}`, { op: 'par', branches }, branches.every(isOptional));
   }
 
-  /** What may be left when any beginning of a term has passed unseen, all of it and nothing of it included. */
+  /** The possible rests of a term after any prefix of it was missed, from none to all of it. */
   rest(term: Term): Term {
     switch (term.op) {
       case 'empty':
@@ -111,7 +111,7 @@ export class TermPool {
     }
   }
 
-  /** What may be left after the next message, which is one of these symbols; none when it may not be next. */
+  /** The possible rests after the next message, which has one of these symbols; empty if it is not allowed next. */
   after(term: Term, symbols: ReadonlySet<number>): ReadonlySet<Term> {
     const derived = this.#derived.get(symbols) ?? new Map<Term, ReadonlySet<Term>>();
     const known = derived.get(term);
@@ -140,7 +140,7 @@ export class TermPool {
     }
   }
 
-  /** As `after`, with any number of messages before it left out: where to go on once a step was missed. */
+  /** Like `after`, with any number of messages before it skipped: the possible rests after a missed step. */
   afterSkipping(term: Term, symbols: ReadonlySet<number>): ReadonlySet<Term> {
     switch (term.op) {
       case 'empty':

@@ -1,7 +1,7 @@
-/** What XState's types do not tell of an actor system: how its timers look to a scheduler. */
+/** Internals of an XState actor system that its types do not declare: the timers that a scheduler gets. */
 import type { AnyActorRef, AnyEventObject } from 'xstate';
 
-/** What a scheduler is told to send, and when. */
+/** The event that a scheduler must send, and when. */
 export interface ArmedTimer {
   readonly at: number;
   readonly id: string;

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { explore, findShortest, whatIsWantedIsReached } from './explorer.ts';
 import type { Choice, World } from './world.ts';
 
-/** `start` waits for a letter, which comes or never comes; who has asked twice gives up. */
+/** `start` waits for a letter, which may never arrive; after two requests it gives up. */
 type Edges = Readonly<Record<string, Readonly<Record<string, { to: string } & Partial<Omit<Choice, 'name'>>>>>>;
 
 function worldOf(edges: Edges, wanted: readonly string[] | undefined): World {
@@ -40,14 +40,14 @@ const waits: Edges = {
   answered: {},
 };
 
-describe('what is wanted', () => {
-  test('is reached where fair choices lead to it from every state', () => {
+describe('the goal', () => {
+  test('is reached if fair choices lead to it from every state', () => {
     const { lost: _, ...edges } = waits;
     const careful: Edges = { ...edges, start: { ask: { to: 'waiting' } } };
     expect(explore(() => worldOf(careful, ['answered'])).outcome).toBe('complete');
   });
 
-  test('is out of reach where only a fault or a new order would lead to it; the shortest run says where', () => {
+  test('is unreachable if only a fault or a new order leads to it, and the result has the shortest run to such a state', () => {
     const { outcome, found } = explore(() => worldOf(waits, ['answered']));
     expect(outcome).toBe('violation');
     expect(found).toMatchObject({ path: ['lose'], shortest: true });
@@ -55,7 +55,7 @@ describe('what is wanted', () => {
     expect(findShortest(() => worldOf(waits, ['answered'])).found?.path).toEqual(['lose']);
   });
 
-  test('is not reached by a choice that may as well never come, though it spends nothing', () => {
+  test('is not reached by a choice that may never happen, even if that choice is free', () => {
     const never: Edges = {
       start: { ask: { to: 'waiting' } },
       waiting: { answer: { to: 'answered', fair: false }, wait: { to: 'waiting' } },
@@ -63,7 +63,7 @@ describe('what is wanted', () => {
     expect(explore(() => worldOf(never, ['answered'])).found?.path).toEqual([]);
   });
 
-  test('may be undone and reached again, by whatever way', () => {
+  test('may be lost and reached again on any path', () => {
     const again: Edges = {
       start: { go: { to: 'there' } },
       there: { fall: { to: 'out', free: false } },
@@ -72,7 +72,7 @@ describe('what is wanted', () => {
     expect(explore(() => worldOf(again, ['there'])).outcome).toBe('complete');
   });
 
-  test('is not asked of a world that does not say what it is', () => {
+  test('is not checked for a world that defines none', () => {
     expect(explore(() => worldOf(waits, undefined)).outcome).toBe('complete');
   });
 });

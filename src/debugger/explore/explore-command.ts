@@ -15,16 +15,15 @@ import type { World } from './world.ts';
 /** Characters of the detail of a violation in text output. */
 const maxDetail = 1_000;
 
-/** What can be explored. */
 export interface ExplorationSubject {
   readonly bounds: Readonly<Record<string, number>>;
   /** A world in its first state. */
   begin(): World;
-  /** Limits where the user gives none; absent: the bounds make the number of states finite. */
+  /** Limits if the user gives none; absent if the bounds make the number of states finite. */
   readonly defaultLimits?: Limits;
-  /** Makes that world in a second thread; a subject without is small, and looked through breadth first. */
+  /** Creates the same world in a second thread; absent for a small subject, which is explored breadth first. */
   readonly helper?: Helper;
-  /** The run that these choices are, as a trace. */
+  /** Writes the run with these choices as a trace. */
   writeTrace(path: readonly string[], sink: TraceSink): void;
 }
 
@@ -36,9 +35,9 @@ export interface ExploreCommandOptions {
 }
 
 /**
- * `chartpilot explore`: every state within the bounds.
+ * `chartpilot explore`: explores every state within the bounds.
  *
- * @returns the exit code: 0 nothing is wrong in what was seen, 1 a violation
+ * @returns the exit code: 0 without a violation, 1 with one
  */
 export function exploreWithin(
   subject: ExplorationSubject,
@@ -46,7 +45,7 @@ export function exploreWithin(
   output: CommandOutput,
 ): number {
   const { limit, minutes, trace: path } = options;
-  // It is written only at a violation, after the search.
+  // It is written only after a violation, at the end of the search.
   if (path !== undefined && statSync(dirname(resolve(path)), { throwIfNoEntry: false })?.isDirectory() !== true) {
     throw optionError('--trace', mustBe('a file in a directory that exists', path));
   }
@@ -75,13 +74,13 @@ export function exploreWithin(
   return result.outcome === 'violation' ? 1 : 0;
 }
 
-/** How far it is, in a line. */
+/** The progress in one line. */
 export function formatProgress({ states, edges, open, ms }: Progress): string {
   const [seen, gone, left] = [states, edges, open].map((n) => n.toLocaleString('en'));
   return `explore: ${seen} states, ${gone} edges, ${left} choices left, ${Math.round(ms / 1_000)} s`;
 }
 
-/** A result for a terminal; its last line holds the figures. */
+/** A result for a terminal; its last line contains the figures. */
 function formatExploration(bounds: ExplorationSubject['bounds'], result: Exploration, trace?: string): string {
   const { outcome, states, edges, depth, ms, found } = result;
   const within = Object.entries(bounds).map(([name, number]) => `${number} ${name}`);

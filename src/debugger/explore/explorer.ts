@@ -1,6 +1,6 @@
 /**
- * Every state of a world. Depth first, because then only the states on the way are kept and not those at the edge; a
- * violation is then looked for again breadth first, which gives a shortest path to it.
+ * Visits every state of a world. Depth first, which keeps only the states on the current path instead of the whole
+ * frontier. After a violation a breadth-first search finds a shortest path to it.
  */
 import { atOnce, type Steps, Turns } from '../../runtime/turns.ts';
 import { type EdgeList, StateGraph } from './state-graph.ts';
@@ -8,62 +8,61 @@ import { SeenHere, type SeenStates } from './state-table.ts';
 import type { Choice, Violation, World } from './world.ts';
 
 export interface Limits {
-  /** Stop when so many states were seen. */
+  /** Maximum number of visited states. */
   readonly states?: number;
   readonly ms?: number;
 }
 
-/** How far an exploration is. */
 export interface Progress {
   readonly states: number;
-  /** Edges that this thread has gone along. */
+  /** Edges that this thread has followed. */
   readonly edges: number;
-  /** Choices that are still to be tried, as far as they are known. */
+  /** Known choices that are not tried yet. */
   readonly open: number;
   readonly ms: number;
 }
 
-/** Told now and then, at most every {@link progressMs}. Nothing else happens meanwhile: what it has to say it says at once. */
+/** Called at most every {@link progressMs}. The exploration pauses until it returns. */
 export type TellProgress = (progress: Progress) => void;
 
 const progressMs = 5_000;
-/** A clock costs as much as a small step. */
+/** Reading the clock costs as much as a small step. */
 const edgesBetweenLooks = 64;
 
 export interface Exploration {
-  /** `complete`: every state within the bounds was seen. */
+  /** `complete`: every state within the bounds was visited. */
   readonly outcome: 'complete' | 'violation' | 'limit';
   readonly states: number;
   readonly edges: number;
-  /** Choices on the way to the state that is farthest from the beginning, each reached by its shortest way. */
+  /** Choices on the shortest path to the state that is farthest from the root. */
   readonly depth: number;
   readonly ms: number;
   readonly found?: Counterexample;
-  /** Shortest runs that together lead through every state that was seen: for checks that look at whole runs. */
+  /** Shortest runs that together visit every visited state: for checks of whole runs. */
   readonly runs: () => string[][];
 }
 
 export interface Counterexample {
   readonly path: readonly string[];
-  /** Nothing shorter leads to a violation. */
+  /** No shorter run leads to a violation. */
   readonly shortest: boolean;
   readonly violations: readonly Violation[];
 }
 
-/** Of a state from which what is wanted is out of reach. */
+/** The violation in a state from which the goal is unreachable. */
 export const whatIsWantedIsReached = 'the goal is eventually reached';
 
-/** Breadth first keeps a note of each state at the edge, of some 20 kB: this many and no more. */
+/** A breadth-first search keeps about 20 kB for each state of the frontier. */
 const mostStatesBreadthFirst = 150_000;
 
-/** @param begin makes the world in its first state, anew with each call */
+/** @param begin creates the world in its first state with each call */
 export function explore(begin: () => World, limits: Limits = {}, tell?: TellProgress): Exploration {
   return atOnce(exploring(begin, limits, tell));
 }
 
 /**
- * As {@link explore}, with a turn of the event loop from time to time: objects that weak references or pending promises of a world
- * refer to are only released between turns.
+ * Like {@link explore}, but yields to the event loop from time to time: objects that weak references or pending promises
+ * of a world refer to are only released between turns.
  */
 export function exploreInTurns(begin: () => World, limits: Limits = {}, tell?: TellProgress): Promise<Exploration> {
   return new Turns().through(exploring(begin, limits, tell));
@@ -78,7 +77,7 @@ function* exploring(begin: () => World, limits: Limits, tell?: TellProgress): St
   return (yield* again.breadthFirst()) === 'violation' ? again.report('violation') : search.report('violation');
 }
 
-/** Breadth first only: for a world that is small, or that is known to be at fault. */
+/** Breadth first only: for a small world, or one that is known to have a violation. */
 export function findShortest(begin: () => World, limits: Limits = {}, tell?: TellProgress): Exploration {
   const search = new Search(begin(), { states: mostStatesBreadthFirst, ...limits }, new SeenHere(), tell);
   return search.report(atOnce(search.breadthFirst()));
@@ -89,22 +88,20 @@ interface Node {
   readonly restore: () => void;
   choices: readonly Choice[];
   readonly spawned: number;
-  /** Of the next choice to try. */
+  /** Index of the next choice to try. */
   next: number;
 }
 
-/** A state, and those of its choices that are still to be tried. */
+/** A state, and its choices that are not tried yet. */
 export interface Task {
   readonly path: readonly string[];
   readonly state: number;
   readonly choices: readonly Choice[];
 }
 
-/** Another search through the same states. */
+/** Another thread that explores the same states. */
 export interface Company {
-  /** It has nothing to do. */
   readonly isIdle: boolean;
-  /** It has found a violation. */
   readonly isDone: boolean;
   give(task: Task): void;
 }
@@ -133,19 +130,19 @@ export class Search {
     return this.#graph.toEdges();
   }
 
-  /** What another search has found out. */
+  /** Adds the results of another search. */
   join(edges: EdgeList, found: Counterexample | undefined): void {
     this.#graph.addEdges(edges);
     this.found ??= found;
   }
 
-  /** Everything from the beginning. */
+  /** Explores all states from the root. */
   *depthFirst(): Steps<Exploration['outcome']> {
     const outcome = yield* this.#walk(this.#root());
     return outcome === 'complete' ? this.conclude() : outcome;
   }
 
-  /** What another search has left to do. */
+  /** Explores a task of another search. */
   takeOver({ path, state, choices }: Task, company: Company): Exploration['outcome'] {
     this.#backToRoot();
     for (const choice of path) this.#world.apply(choice);
@@ -156,10 +153,10 @@ export class Search {
     return atOnce(this.#walk(this.#root(), company));
   }
 
-  /** Depth first from a node at which the world is; yields after each edge. */
+  /** Depth first from the node of the current state; yields after each edge. */
   *#walk(start: Node | undefined, company?: Company, before: readonly string[] = []): Steps<Exploration['outcome']> {
     const way = start === undefined ? [] : [start];
-    /** The node that the world stands at. */
+    /** The node of the current state of the world. */
     let at = start;
     while (way.length > 0) {
       if (company?.isDone === true) return 'complete';
@@ -235,7 +232,7 @@ export class Search {
     return this.#newNode(this.#seen.claim(this.#world.key()).state);
   }
 
-  /** A state that nobody has seen before. */
+  /** A node for a state that is visited for the first time. */
   #newNode(state: number): Node {
     if (this.#world.reached !== undefined) this.#saysWhatIsWanted = true;
     if (this.#world.reached === true) this.#graph.noteReached(state);
@@ -247,7 +244,9 @@ export class Search {
     return { state, restore: this.#world.save(), choices: this.#world.choices(), spawned, next: 0 };
   }
 
-  /** Takes a node's next choice, the world standing there; the node that it leads to, if it is new. */
+  /**
+   * Applies the next choice of a node, which must be the current state. @returns the resulting node, if its state is new
+   */
   #follow(node: Node): Node | undefined {
     const choice = node.choices[node.next++]!;
     this.#world.apply(choice.name);
@@ -261,7 +260,7 @@ export class Search {
     return isNew ? this.#newNode(state) : undefined;
   }
 
-  /** @param nodes on which choices may be left */
+  /** @param nodes that may have untried choices */
   #progress(...nodes: (readonly Node[])[]): void {
     if (this.#tell === undefined || this.#graph.edges % edgesBetweenLooks !== 0) return;
     const now = performance.now();
@@ -276,7 +275,7 @@ export class Search {
     return this.#seen.size >= states || performance.now() - this.#startedAt > ms;
   }
 
-  /** All states are known: what remains is whether some run never comes to rest, or never to what is wanted. */
+  /** All states are known: searches for a livelock and for a state from which the goal is unreachable. */
   conclude(): Exploration['outcome'] {
     this.#graph.states = this.#seen.size;
     if (this.found !== undefined) return 'violation';
@@ -294,14 +293,14 @@ export class Search {
   }
 }
 
-/** The choices that were taken on a way. */
+/** The choices that lead along a path. */
 const namesOn = (way: readonly Node[]): string[] => way.map(({ choices, next }) => choices[next - 1]!.name);
 
-/** Gives away what is left to do at the node that is nearest to the beginning: the most. */
+/** Hands over the untried choices of the node that is nearest to the root, which are the largest part. */
 function share(way: readonly Node[], before: readonly string[], company: Company): void {
   const depth = way.findIndex(({ next, choices }) => next < choices.length);
   const node = way[depth];
-  // With a single choice left at a single node there is nothing to hand over but one's own work.
+  // A single choice at a single node is the current work of this thread and can't be shared.
   if (node === undefined || (depth === way.length - 1 && node.choices.length - node.next < 2)) return;
   const kept = depth === way.length - 1 ? node.next + 1 : node.next;
   company.give({

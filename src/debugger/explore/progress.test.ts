@@ -5,7 +5,7 @@ import type { World } from './world.ts';
 
 afterEach(() => vi.restoreAllMocks());
 
-/** Counts from 0 to a number, a step or two at a time. */
+/** Counts from 0 to a number in steps of one or two. */
 class Counter implements World {
   #at = 0;
   readonly #to: number;
@@ -37,9 +37,9 @@ class Counter implements World {
 test.each([
   ['depth first', explore],
   ['breadth first', findShortest],
-])('%s, a long exploration tells how far it is, every five seconds and no more often', (_, search) => {
+])('%s, a long exploration reports its progress once every five seconds', (_, search) => {
   const told: Progress[] = [];
-  // Ten milliseconds a look at the clock.
+  // Every read of the clock advances it by ten milliseconds.
   let now = 0;
   vi.spyOn(performance, 'now').mockImplementation(() => (now += 10));
   const { states } = search(
@@ -55,7 +55,7 @@ test.each([
   expect(told[0]!.open).toBeGreaterThan(0);
 });
 
-test('a line for people', () => {
+test('formatProgress returns one readable line', () => {
   expect(formatProgress({ states: 12_345, edges: 45_678, open: 9, ms: 35_400 })).toBe(
     'explore: 12,345 states, 45,678 edges, 9 choices left, 35 s',
   );

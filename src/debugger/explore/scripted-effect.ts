@@ -1,19 +1,19 @@
 /**
- * Effects that answer when they are told to, in the same turn: no promise, no timer, and no state of their own beside
- * the actor's snapshot, so that a world can be brought back to an earlier moment.
+ * Effects that settle synchronously when the world settles them: without promises, timers, or state outside the actor's
+ * snapshot, so that a world can be restored.
  */
 import type { ActorLogic, AnyActorRef, AnyEventObject, Snapshot } from 'xstate';
 import type { CallbackActorLogic, PromiseActorLogic } from 'xstate/actors';
 import { relay } from '../../runtime/actors/relay-event.ts';
 
-/** A running effect, as the world sees it. */
+/** A running effect. */
 export interface Running<Input> {
   readonly input: Input;
   readonly self: AnyActorRef;
   readonly system: AnyActorRef['system'];
 }
 
-/** Stands in for `fromPromise`: `start` is called when the effect begins; the world answers with {@link settle}. */
+/** Replaces `fromPromise`: `start` is called when the effect begins; the world settles it with {@link settle}. */
 export function scriptedPromise<Output, Input>(
   start: (call: Running<Input>) => void,
   stop: (call: Running<Input>) => void = () => {},
@@ -41,16 +41,16 @@ export function scriptedPromise<Output, Input>(
   return logic;
 }
 
-/** What promises tell themselves; the recorder leaves these out of a trace. */
+/** Events that promise actors send to themselves; the recorder omits them from a trace. */
 const resolved = 'xstate.promise.resolve';
 const rejected = 'xstate.promise.reject';
 
-/** Lets a scripted promise resolve with a value, or reject with an error. */
+/** Resolves a scripted promise with a value, or rejects it with an error. */
 export function settle(call: AnyActorRef, result: { value: unknown } | { error: Error }): void {
   call.send('error' in result ? { type: rejected, data: result.error } : { type: resolved, data: result.value });
 }
 
-/** Stands in for `fromCallback`. */
+/** Replaces `fromCallback`. */
 export function scriptedCallback<Order extends { type: string }, Input>(effect: {
   start(effect: Running<Input>): void;
   receive?(effect: Running<Input>, order: Order): void;
@@ -73,7 +73,7 @@ export function scriptedCallback<Order extends { type: string }, Input>(effect: 
   return logic;
 }
 
-/** An effect's report to the actor that runs it. */
+/** Sends an event of an effect to the actor that runs it. */
 export function report(effect: AnyActorRef, event: AnyEventObject): void {
   const parent = effect._parent;
   if (parent === undefined || effect.getSnapshot().status !== 'active') return;

@@ -1,6 +1,6 @@
 import type { Choice } from './world.ts';
 
-/** Grows as needed; a plain array of millions of numbers would cost several times as much. */
+/** A growing array of integers; a plain array of millions of numbers needs several times the memory. */
 class Numbers {
   #values = new Int32Array(1024);
   length = 0;
@@ -25,19 +25,19 @@ class Numbers {
 
 interface EdgeFacts {
   readonly choice: Choice;
-  /** A process was started on the way. */
+  /** A process was started on this edge. */
   readonly spawns: boolean;
   readonly ending: boolean;
 }
 
-/** The edges that one thread has seen: plain data. */
+/** The edges that one thread has followed, as plain data. */
 export interface EdgeList {
   readonly names: readonly string[];
   readonly from: Int32Array;
   readonly to: Int32Array;
   readonly choice: Int32Array;
   readonly facts: Int32Array;
-  /** States in which what is wanted is the case. */
+  /** States in which the goal is reached. */
   readonly reached: Int32Array;
 }
 
@@ -47,7 +47,7 @@ const restless = 2;
 const fair = 4;
 const both = free | restless;
 
-/** The states that were seen, by number, and the edges between them. */
+/** The visited states, by number, and the edges between them. */
 export class StateGraph {
   readonly #names: string[] = [];
   readonly #numberOf = new Map<string, number>();
@@ -63,12 +63,12 @@ export class StateGraph {
     return this.#from.length;
   }
 
-  /** States have the numbers below this; the root is 0. */
+  /** The number of states; the root is 0. */
   set states(states: number) {
     this.#states = states;
   }
 
-  /** For another thread. */
+  /** Exports the edges for another thread. */
   toEdges(): EdgeList {
     const [from, to, choice, facts, reached] = [this.#from, this.#to, this.#choice, this.#facts, this.#reached].map(
       (part) => part.toArray(),
@@ -76,7 +76,7 @@ export class StateGraph {
     return { names: this.#names, from: from!, to: to!, choice: choice!, facts: facts!, reached: reached! };
   }
 
-  /** From another thread. */
+  /** Adds the edges of another thread. */
   addEdges({ names, from, to, choice, facts, reached }: EdgeList): void {
     const numbers = names.map((name) => this.#name(name));
     for (let edge = 0; edge < from.length; edge++) {
@@ -96,18 +96,18 @@ export class StateGraph {
     this.#facts.push((choice.free ? free : 0) | (spawns || ending ? restless : 0) | (isFair ? fair : 0));
   }
 
-  /** What is wanted is the case in this state. */
+  /** Marks a state in which the goal is reached. */
   noteReached(state: number): void {
     this.#reached.push(state);
   }
 
-  /** Choices on the shortest way to the state that is farthest from the root. */
+  /** Choices on the shortest path to the state that is farthest from the root. */
   depth(): number {
     const { distance } = this.#shortestWays();
     return distance.reduce((farthest, one) => Math.max(farthest, one), 0);
   }
 
-  /** Shortest paths that together lead through every state. */
+  /** Shortest paths that together visit every state. */
   coveringPaths(): string[][] {
     const { cameBy } = this.#shortestWays();
     const passed = new Set(Array.from(cameBy.subarray(1), (edge) => this.#from.at(edge)));
@@ -124,7 +124,7 @@ export class StateGraph {
   }
 
   /**
-   * A cycle of free choices that starts a process, or any after an order to end: the agent would never come to rest,
+   * A cycle of free choices that starts a process, or any cycle after an order to end: the agent would never become idle,
    * though nothing disturbs it.
    */
   findLivelock(): { path: string[]; cycle: string[] } | undefined {
@@ -142,8 +142,8 @@ export class StateGraph {
   }
 
   /**
-   * A shortest run after which what is wanted never becomes the case: no list of fair choices leads there. Where one does from
-   * every state, it becomes the case sooner or later (each choice that is possible again and again is taken at last).
+   * A shortest run after which the goal is unreachable: no sequence of fair choices leads to it. If one does from every
+   * state, the goal is eventually reached, because each choice that is possible repeatedly is taken eventually.
    */
   findDeadEnd(): string[] | undefined {
     const within = this.#withinReach();
@@ -156,7 +156,7 @@ export class StateGraph {
     return nearest === none ? undefined : this.shortestPathTo(nearest);
   }
 
-  /** 1 for each state from which fair choices lead to what is wanted: backwards from there. */
+  /** 1 for each state from which fair choices lead to the goal, found by a backward search. */
   #withinReach(): Uint8Array {
     const { first, byState } = this.#edgesByState('to');
     const within = new Uint8Array(this.#states);
@@ -218,7 +218,7 @@ export class StateGraph {
     return path.reverse();
   }
 
-  /** Edges in the order of the states that they leave, or lead to. */
+  /** Edges sorted by their source or target state. */
   #edgesByState(end: 'from' | 'to' = 'from'): { first: Int32Array; byState: Int32Array } {
     if (end === 'from' && this.#index?.edges === this.edges) return this.#index;
     const states = end === 'from' ? this.#from : this.#to;
@@ -233,7 +233,10 @@ export class StateGraph {
     return index;
   }
 
-  /** Strongly connected components of the free edges (Tarjan 1972), without recursion: the number of each state's. */
+  /**
+   * Strongly connected components of the free edges (Tarjan 1972), without recursion. @returns the component of each
+   * state
+   */
   #components(): Int32Array {
     const size = this.#states;
     const { first, byState } = this.#edgesByState();

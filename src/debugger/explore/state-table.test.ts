@@ -5,7 +5,7 @@ describe.each([
   ['of one thread', () => new SeenHere()],
   ['that threads share', () => new SharedStates(1_000)],
 ])('a table of states %s', (_, make) => {
-  test('numbers states as they come, and knows them again', () => {
+  test('numbers states in order of arrival and recognizes them again', () => {
     const states = make();
     expect(states.claim('a')).toEqual({ state: 0, isNew: true });
     expect(states.claim('b')).toEqual({ state: 1, isNew: true });
@@ -13,7 +13,7 @@ describe.each([
     expect(states.size).toBe(2);
   });
 
-  test('tells a great many apart', () => {
+  test('distinguishes many states', () => {
     const states = make();
     const keys = Array.from({ length: 1_000 }, (_, i) => `state ${i}`);
     expect(keys.map((key) => states.claim(key).state)).toEqual(keys.map((_, i) => i));
@@ -22,7 +22,7 @@ describe.each([
 });
 
 describe('a table that threads share', () => {
-  test('is one table for all that have its memory', () => {
+  test('has the same content for all users of its memory', () => {
     const here = new SharedStates(100);
     const there = new SharedStates(here.buffer);
     expect(here.claim('a')).toEqual({ state: 0, isNew: true });
@@ -31,7 +31,7 @@ describe('a table that threads share', () => {
     expect(here.size).toBe(2);
   });
 
-  test('says when it is full', () => {
+  test('throws an error when it is full', () => {
     const states = new SharedStates(4);
     expect(() => {
       for (let i = 0; i < 10; i++) states.claim(`state ${i}`);

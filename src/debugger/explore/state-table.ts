@@ -1,13 +1,13 @@
 import { hash } from 'node:crypto';
 
-/** Where a search keeps which states it has seen. */
+/** The table of visited states of a search. */
 export interface SeenStates {
   readonly size: number;
-  /** The state's number, in the order in which states were first seen; `isNew` when this is that time. */
+  /** The number of the state, in the order of first visits; `isNew` for the first visit. */
   claim(key: string): { readonly state: number; readonly isNew: boolean };
 }
 
-/** 128 bits of a key instead of a text of a kilobyte. */
+/** Stores a 128-bit digest instead of a key of about a kilobyte. */
 export class SeenHere implements SeenStates {
   readonly #numbers = new Map<string, number>();
 
@@ -29,7 +29,10 @@ const wordsOfKey = 4;
 const empty = 0;
 const beingWritten = -1;
 
-/** The same in memory that threads share: a hash table with open addressing; of two that come at once, one is first. */
+/**
+ * The same in memory that threads share: a hash table with open addressing. If two threads claim a state at once, `isNew`
+ * is true for one of them.
+ */
 export class SharedStates implements SeenStates {
   readonly buffer: SharedArrayBuffer;
   readonly #count: Int32Array;
@@ -38,7 +41,7 @@ export class SharedStates implements SeenStates {
   readonly #keys: Int32Array;
   readonly #slots: number;
 
-  /** @param room for how many states, or the buffer of another thread's */
+  /** @param room the maximum number of states, or the buffer of another thread */
   constructor(room: number | SharedArrayBuffer) {
     const slots = typeof room === 'number' ? 2 ** Math.ceil(Math.log2(room * 2)) : (room.byteLength / 4 - 1) / 5;
     this.buffer = typeof room === 'number' ? new SharedArrayBuffer(4 * (1 + slots * (1 + wordsOfKey))) : room;
@@ -52,9 +55,9 @@ export class SharedStates implements SeenStates {
     return Atomics.load(this.#count, 0);
   }
 
-  /** @throws RangeError when there is no room left */
+  /** @throws RangeError when the table is full */
   claim(key: string): { state: number; isNew: boolean } {
-    // Half of the slots stay empty: searches stay short, and threads that come at once find one.
+    // Half of the slots stay empty: searches stay short, and threads that claim at the same time find a slot.
     if (this.size > this.#slots / 2) throw new RangeError(`more than ${this.size} states do not fit in memory`);
     const digest = hash('md5', key, 'buffer');
     const words = [0, 4, 8, 12].map((at) => digest.readInt32LE(at));

@@ -1,21 +1,21 @@
 /**
- * An actor system whose time is a {@link Zone} and that can be brought back to an earlier moment in place. Replaying a run
- * from its start costs as much as the run is long; this costs as much as the system is large.
+ * An actor system whose time is a {@link Zone} and that can be restored to an earlier state in place. Replaying a run
+ * costs time proportional to its length; restoring costs time proportional to the size of the system.
  *
- * It relies on how XState 5 keeps an actor: an immutable snapshot, a processing status, and its registration with the
- * system. A test holds that a world brought back and a world replayed are the same.
+ * It relies on the internals of XState 5 actors: an immutable snapshot, a processing status, and the registration with
+ * the system. A test checks that a restored world equals a replayed one.
  */
 import { type AnyActorLogic, type AnyActorRef, type AnyEventObject, createActor, type InspectionEvent } from 'xstate';
 import { type DeadlineKind, Zone } from './zone.ts';
 
-/** The parts of XState's actor that are saved. `@internal` in its types. */
+/** The saved fields of an XState actor, which are `@internal` in its types. */
 interface ActorInside {
   _snapshot: unknown;
   _processingStatus: number;
   readonly sessionId: string;
   readonly systemId: string | undefined;
   readonly observers: ReadonlySet<unknown>;
-  /** A new one, not yet at work, once the actor has ended. */
+  /** Replaced by a new mailbox, which is not started, when the actor ends. */
   readonly mailbox: { start(): void };
 }
 
@@ -30,7 +30,7 @@ interface Timer {
   readonly source: AnyActorRef;
   readonly target: AnyActorRef;
   readonly event: AnyEventObject;
-  /** What XState calls it, unique to its source. */
+  /** The ID that XState assigns, unique within its source. */
   readonly id: string;
 }
 
@@ -41,22 +41,22 @@ export interface RootOptions {
   readonly id: string;
   readonly input: unknown;
   readonly inspect?: ((event: InspectionEvent) => void) | undefined;
-  /** Called before the root starts: its effects may look for their world by its system. */
+  /** Called before the root starts: its effects may look up their world by its system. */
   readonly created?: (root: AnyActorRef) => void;
-  /** Told of every event that an actor sends to the root, before the root is. */
+  /** Called for every event that an actor sends to the root, before the root receives it. */
   readonly overhear?: (event: AnyEventObject) => void;
-  /** Timers that never go off, by their names: `epoch-1.notice`. */
+  /** Timers that never fire, by name: `epoch-1.notice`. */
   readonly silences?: (timer: string) => boolean;
 }
 
-/** Where root actors are started. */
+/** Starts root actors. */
 export interface ActorHome {
   start(logic: AnyActorLogic, options: RootOptions): AnyActorRef;
-  /** Nothing of a root that is over need be kept. */
+  /** Called for a root that has ended: its state need not be kept. */
   forget(root: AnyActorRef): void;
 }
 
-/** Calls back with what a machine failed of, the root itself or one below it. */
+/** Calls back with the error of a machine that failed, of the root itself or of a descendant. */
 export function onChartFailure(root: AnyActorRef, tell: (failure: string) => void): void {
   const system = systemOf(root);
   const relay = system._relay;
@@ -67,7 +67,7 @@ export function onChartFailure(root: AnyActorRef, tell: (failure: string) => voi
   onRootFailure(root, tell);
 }
 
-/** Hears every event that an actor sends to the root, before the root does. */
+/** Calls back with every event that an actor sends to the root, before the root receives it. */
 export function listenAt(root: AnyActorRef, overhear: (event: AnyEventObject) => void): void {
   const system = systemOf(root);
   const relay = system._relay;
@@ -90,10 +90,10 @@ export class SymbolicSystem implements ActorHome {
   #roots: readonly AnyActorRef[] = [];
   #silences: (timer: string) => boolean = () => false;
   #kept: ReadonlySet<string> = new Set();
-  /** Machines that failed, and why. */
+  /** Errors of machines that failed. */
   #failures: readonly string[] = [];
 
-  /** Starts a root actor; several share one time. */
+  /** Starts a root actor; all roots share one time. */
   start(logic: AnyActorLogic, { id, input, inspect, created, overhear, silences }: RootOptions): AnyActorRef {
     this.#silences = silences ?? this.#silences;
     const root = createActor(logic, { id, input, ...(inspect !== undefined && { inspect }) }) as AnyActorRef;
@@ -111,14 +111,14 @@ export class SymbolicSystem implements ActorHome {
     return root;
   }
 
-  /** Forgets a root that is over. */
+  /** Removes a root that has ended. */
   forget(root: AnyActorRef): void {
     this.#roots = this.#roots.filter((other) => other !== root);
   }
 
   /**
-   * A root whose process is killed: nothing of it happens any more, and none of its effects is told so. How long its timers had run is known to
-   * whoever arms one of the same name.
+   * Ends a root whose process is killed: it receives no more events and its effects are not stopped. The elapsed time of
+   * its timers is kept for timers of the same name.
    */
   kill(root: AnyActorRef): void {
     for (const actor of [...family(root)].toReversed()) retire(actor);
@@ -130,17 +130,17 @@ export class SymbolicSystem implements ActorHome {
     this.forget(root);
   }
 
-  /** Forgets how long timers of a killed root had run. */
+  /** Removes the elapsed time of timers of a killed root. */
   forgetKilled(names: readonly string[]): void {
     for (const name of names) if (!this.#timers.has(name)) this.#zone = this.#zone.cancel(name);
   }
 
-  /** Of these, which are about to be cancelled, it stays known how long they had run, as of a root that is killed. */
+  /** Keeps the elapsed time of these timers, which are about to be cancelled, as for a killed root. */
   keepCancelled(names: readonly string[]): void {
     this.#kept = new Set(names);
   }
 
-  /** The names of its timers. */
+  /** The names of the timers of a root. */
   timersOf(root: AnyActorRef): string[] {
     return [...this.#timers].flatMap(([name, { source }]) => (source.system === root.system ? [name] : []));
   }
@@ -153,7 +153,7 @@ export class SymbolicSystem implements ActorHome {
     return this.#failures;
   }
 
-  /** A deadline of the world's own. */
+  /** Arms a deadline that belongs to the world, not to an actor. */
   arm(name: string, ms: number, kind: Exclude<DeadlineKind, 'exact'>): void {
     this.#zone = this.#zone.arm(name, ms, kind);
   }
@@ -162,12 +162,12 @@ export class SymbolicSystem implements ActorHome {
     this.#zone = this.#zone.cancel(name);
   }
 
-  /** A deadline of the world's own has another name from now on. */
+  /** Renames a deadline of the world. */
   rename(name: string, to: string): void {
     this.#zone = this.#zone.renamed(name, to);
   }
 
-  /** Lets any time pass that no deadline forbids. */
+  /** Lets any time pass that the deadlines allow. */
   elapse(): void {
     this.#zone = this.#zone.elapse();
   }
@@ -180,7 +180,7 @@ export class SymbolicSystem implements ActorHome {
     systemOf(timer.target)._relay(timer.source, timer.target, timer.event);
   }
 
-  /** Takes note of every actor; the function that is returned brings them back. The system must be quiet. */
+  /** Saves every actor. The returned function restores them. The system must be idle. */
   save(): () => void {
     const zone = this.#zone;
     const timers = this.#timers;
@@ -254,7 +254,7 @@ export class SymbolicSystem implements ActorHome {
     this.#zone = this.#kept.has(name) ? this.#zone.as(name, 'mark') : this.#zone.cancel(name);
   }
 
-  /** `epoch-1.healthy`: as the machine calls the delay, where that is unique. */
+  /** `epoch-1.healthy`: the name of the delay in the machine, if that is unique. */
   #nameOf({ target, event, id }: Timer): string {
     const [, after, delay] = event.type.split('.');
     const short = `${target.id}.${after === 'after' ? delay : event.type}`;
@@ -262,17 +262,17 @@ export class SymbolicSystem implements ActorHome {
   }
 }
 
-/** What is noted of an actor. */
+/** The saved state of an actor. */
 interface Note {
   readonly snapshot: unknown;
   readonly status: number;
 }
 
-/** XState's `ProcessingStatus`. */
+/** The values of XState's `ProcessingStatus`. */
 const running = 1;
 const stopped = 2;
 
-/** An actor that does not exist in the state that is brought back: nobody may wake it. */
+/** Stops an actor that does not exist in the restored state, so that it receives no events. */
 function retire(actor: AnyActorRef): void {
   const was = inside(actor);
   if (was._processingStatus !== stopped) systemOf(actor)._unregister(actor);

@@ -1,6 +1,6 @@
 /**
- * The explorer on two cores: two threads walk through the same world, share the table of the states that they have seen, and
- * hand each other work. Both wait without an event loop: actors and their world are synchronous.
+ * The explorer on two cores: two threads explore the same world, share the table of visited states, and hand over work to
+ * each other. Both wait without an event loop: actors and their world are synchronous.
  */
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads';
 import {
@@ -20,11 +20,11 @@ import type { World } from './world.ts';
 /** A module that calls {@link helpToExplore} with the same world. */
 export interface Helper {
   readonly module: URL;
-  /** What it needs to make that world: plain data. */
+  /** Plain data from which the module creates the world. */
   readonly world: unknown;
 }
 
-/** What the helper's thread is given, as its `workerData`. */
+/** The `workerData` of the helper thread. */
 export interface HelpNeeded {
   readonly world: unknown;
   readonly limits: Limits;
@@ -33,7 +33,7 @@ export interface HelpNeeded {
   readonly port: MessagePort;
 }
 
-/** Room for so many: 160 MB. */
+/** Capacity of the state table: 160 MB. */
 const mostStates = 4_000_000;
 
 type Outcome = Exploration['outcome'];
@@ -47,7 +47,7 @@ type Message =
     }
   | { readonly kind: 'failure'; readonly error: unknown };
 
-/** As `explore`, in half the time where there are two cores. */
+/** Like `explore`, in half the time on two cores. */
 export function exploreInTwo(
   begin: () => World,
   helper: Helper,
@@ -61,7 +61,7 @@ export function exploreInTwo(
   const search = new Search(begin(), limits, seen, tell);
   const needed: HelpNeeded = { world: helper.world, limits, states: seen.buffer, control, port: port2 };
   const worker = new Worker(helper.module, { workerData: needed, transferList: [port2] });
-  // It has nothing to do until it is given something.
+  // The helper is idle until it gets a task.
   const company = new OtherThread(control, port1);
   try {
     const outcome = company.work(search, search.begin(company));
@@ -75,7 +75,7 @@ export function exploreInTwo(
   }
 }
 
-/** The helper's part: takes over what it is given until nothing is left. */
+/** Runs in the helper thread: explores the tasks that it gets until all are done. */
 export function helpToExplore(begin: (world: unknown) => World, needed: HelpNeeded): void {
   const search = new Search(begin(needed.world), needed.limits, new SharedStates(needed.states));
   const company = new OtherThread(needed.control, needed.port);
@@ -91,7 +91,7 @@ export function helpToExplore(begin: (world: unknown) => World, needed: HelpNeed
 
 const idle = 0;
 const done = 1;
-/** Whether the helper is there: a thread that comes too late, or never, is not waited for. */
+/** Slot for the state of the helper. The main thread does not wait for a helper that has not joined. */
 const joined = 2;
 const words = 3;
 const yes = 1;
@@ -99,7 +99,7 @@ const tooLate = 2;
 const threads = 2;
 const pollMs = 5;
 
-/** The other of the two threads, as this one sees it. */
+/** The connection to the other thread. */
 class OtherThread implements Company {
   readonly #control: Int32Array;
   readonly #port: MessagePort;
@@ -123,7 +123,7 @@ class OtherThread implements Company {
     this.#port.postMessage({ kind: 'task', task } satisfies Message);
   }
 
-  /** Does what the other one has to give, until both have nothing left. */
+  /** Explores tasks of the other thread until both have no tasks left. */
   work(search: Search, first: Outcome): Outcome {
     let outcome = first;
     while (outcome === 'complete' && !this.isDone) {
@@ -135,12 +135,12 @@ class OtherThread implements Company {
     return outcome;
   }
 
-  /** The helper is here; false when it is not needed any more. */
+  /** Called by the helper when it starts; false if it is not needed any more. */
   join(): boolean {
     return Atomics.compareExchange(this.#control, joined, 0, yes) === 0;
   }
 
-  /** The result of the helper; undefined when it has not come. */
+  /** The result of the helper; `undefined` if it has not joined. */
   await(): Extract<Message, { kind: 'result' }> | undefined {
     if (Atomics.compareExchange(this.#control, joined, 0, tooLate) === 0) return undefined;
     while (this.#result === undefined) {

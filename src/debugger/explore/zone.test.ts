@@ -3,35 +3,35 @@ import { describe, expect, test } from 'vitest';
 import { type DeadlineKind, Zone } from './zone.ts';
 
 describe('a zone', () => {
-  test('lets that timer be next which is due first, and any of those that are due together', () => {
+  test('allows the earliest timer next, and any of several that are due together', () => {
     const zone = Zone.empty.arm('late', 300).arm('soon', 100).arm('as soon', 100).elapse();
     expect(zone.firable()).toEqual(['soon', 'as soon']);
   });
 
-  test('knows after one timer has fired how far off the others are', () => {
+  test('knows the remaining time of the other timers after one has fired', () => {
     const zone = Zone.empty.arm('late', 300).arm('soon', 100).elapse().fire('soon').arm('between', 199).elapse();
     expect(zone.firable()).toEqual(['between']);
     expect(zone.fire('between').arm('after', 2).elapse().firable()).toEqual(['late']);
   });
 
-  test('does not know when something was armed that came at a time of its own', () => {
+  test('does not know when a deadline without an exact time was armed', () => {
     const zone = Zone.empty.arm('first', 100).elapse().arm('second', 50).elapse();
     expect(zone.firable()).toEqual(['first', 'second']);
   });
 
-  test('lets no timer fire while something must happen before it', () => {
+  test('allows no timer while something must happen before it', () => {
     const zone = Zone.empty.arm('timer', 100).arm('an exit', 50, 'within').elapse();
     expect(zone.firable()).toEqual([]);
     expect(zone.cancel('an exit').elapse().firable()).toEqual(['timer']);
   });
 
-  test('lets a timer fire before something that may take longer', () => {
+  test('allows a timer before a deadline that may take longer', () => {
     const zone = Zone.empty.arm('timer', 100).arm('an exit', 150, 'within').elapse();
     expect(zone.firable()).toEqual(['timer']);
     expect(zone.fire('timer').has('an exit')).toBe(true);
   });
 
-  test('does not stop time at a mark, and knows when it has surely passed', () => {
+  test('does not stop time at a mark, and knows when it has certainly passed', () => {
     const zone = Zone.empty.arm('deadline', 100, 'mark').arm('timer', 150).elapse();
     expect(zone.hasPassed('deadline')).toBe(false);
     const later = zone.fire('timer');
@@ -40,17 +40,17 @@ describe('a zone', () => {
     expect(zone.sinceMs('deadline')).toBe(-100);
   });
 
-  test('forgets what is cancelled, and does not mind what is not there', () => {
+  test('removes a cancelled deadline and ignores an unknown one', () => {
     const zone = Zone.empty.arm('a', 1).arm('b', 2).elapse();
     expect(zone.cancel('a').names('exact')).toEqual(['b']);
     expect(zone.cancel('c')).toBe(zone);
   });
 
-  test('has one deadline of a name', () => {
+  test('has one deadline per name', () => {
     expect(() => Zone.empty.arm('a', 1).arm('a', 2)).toThrow("deadline 'a' exists already");
   });
 
-  test('is the same for the order of its deadlines, whatever lies between them and in whatever sequence they were armed', () => {
+  test('has the same order key for the same order of deadlines, independent of distances and arming order', () => {
     const near = Zone.empty.arm('a', 100).arm('b', 200).elapse();
     const far = Zone.empty.arm('b', 900).arm('a', 100).elapse();
     expect(near.orderKey()).toBe(far.orderKey());
@@ -59,14 +59,14 @@ describe('a zone', () => {
     expect(near.orderKey()).not.toBe(Zone.empty.arm('a', 100).arm('b', 100).elapse().orderKey());
   });
 
-  test('is not the same before and after a mark has passed', () => {
+  test('has different keys before and after a mark has passed', () => {
     const before = Zone.empty.arm('mark', 0, 'mark').arm('timer', 10);
     const after = Zone.empty.arm('mark', 1, 'mark').arm('timer', 10);
     expect(before.orderKey()).not.toBe(after.orderKey());
     expect(before.orderKey(true)).not.toBe(after.orderKey(true));
   });
 
-  test('is the same however long ago a mark was, where nobody asks for that', () => {
+  test('has the same key for any age of a mark if pastIsPast is set', () => {
     const passed = Zone.empty.arm('mark', 0, 'mark').arm('timer', 0);
     const longAgo = Zone.empty.arm('mark', 0, 'mark').arm('other', 5).fire('other').arm('timer', 0);
     expect(longAgo.orderKey(true)).toBe(passed.orderKey(true));
@@ -79,7 +79,7 @@ interface Step {
   readonly deed: 'arm' | 'cancel' | 'fire';
   readonly kind: DeadlineKind;
   readonly ms: number;
-  /** How much of the time that the deadlines leave goes by before it. */
+  /** The fraction of the time allowed by the deadlines that passes before this step. */
   readonly share: number;
   readonly which: number;
 }
@@ -92,7 +92,7 @@ const step = fc.record<Step>({
   which: fc.nat(1000),
 });
 
-/** One timing, with its zone beside it. */
+/** One concrete timing with its zone. */
 class Timing {
   now = 0;
   zone = Zone.empty;
@@ -138,7 +138,7 @@ class Timing {
   }
 }
 
-test('whatever happens in some timing may happen in the zone, and what the zone is sure of is so in every timing', () => {
+test('a zone allows everything that happens in a concrete timing, and what it knows for certain holds in every timing', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 30, size: 'max' }), (steps) => {
       const timing = new Timing();

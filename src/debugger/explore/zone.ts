@@ -1,17 +1,17 @@
 /**
- * Time without a clock: what is known of the order of deadlines, as differences between them (a difference bound matrix:
- * Dill 1989, Bengtsson and Yi 2004). A zone stands for every timing in which a run may happen, so an exploration covers
- * all of them and not only those in which things fall on deadlines.
+ * Time without a clock: the known order of deadlines, as differences between them (a difference bound matrix: Dill 1989,
+ * Bengtsson and Yi 2004). A zone stands for every timing in which a run may happen, so an exploration covers all of them
+ * and not only those in which events coincide with deadlines.
  *
  * Bounds are not strict: of two deadlines at the same instant either may be first.
  */
 
 export type DeadlineKind =
-  /** Something happens exactly then (a timer). */
+  /** An event at exactly that time (a timer). */
   | 'exact'
-  /** Something happens at any time until then. */
+  /** An event at any time up to then. */
   | 'within'
-  /** A moment that is only asked about. */
+  /** A time that is only queried and does not limit the passing of time. */
   | 'mark';
 
 interface Deadline {
@@ -19,10 +19,10 @@ interface Deadline {
   readonly kind: DeadlineKind;
 }
 
-/** Immutable: every operation answers a new zone. */
+/** Immutable: every operation returns a new zone. */
 export class Zone {
   readonly #deadlines: readonly Deadline[];
-  /** `#bounds[i * size + j]`: the most that moment i can be later than moment j, in milliseconds. Moment 0 is now. */
+  /** `#bounds[i * size + j]`: the maximum by which moment i is later than moment j, in milliseconds. Moment 0 is now. */
   readonly #bounds: Float64Array;
 
   private constructor(deadlines: readonly Deadline[], bounds: Float64Array) {
@@ -40,7 +40,7 @@ export class Zone {
     return this.#deadlines.filter((deadline) => deadline.kind === kind).map(({ name }) => name);
   }
 
-  /** A deadline `ms` milliseconds from now. */
+  /** Adds a deadline `ms` milliseconds from now. */
   arm(name: string, ms: number, kind: DeadlineKind = 'exact'): Zone {
     if (this.has(name)) throw new Error(`deadline '${name}' exists already`);
     const size = this.#size;
@@ -66,7 +66,7 @@ export class Zone {
     return new Zone(this.#deadlines.toSpliced(gone - 1, 1), next);
   }
 
-  /** The same moment under another name, which nothing else has. */
+  /** Renames a deadline. The new name must be unused. */
   renamed(name: string, to: string): Zone {
     if (this.has(to)) throw new Error(`deadline '${to}' exists already`);
     return new Zone(
@@ -75,7 +75,9 @@ export class Zone {
     );
   }
 
-  /** The same moment, which is only asked about from now on, or is a deadline again. Of the timings, those remain in which it is not over. */
+  /**
+   * Changes the kind of a deadline. If it becomes other than a mark, only the timings remain in which it has not passed.
+   */
   as(name: string, kind: DeadlineKind): Zone {
     const index = this.#indexOf(name);
     const next = this.#bounds.slice();
@@ -83,14 +85,14 @@ export class Zone {
     return new Zone(this.#deadlines.with(index - 1, { name, kind }), next);
   }
 
-  /** The timers that may be the next to fire: no other deadline must come before. */
+  /** The timers that may fire next: no other deadline must come before. */
   firable(): string[] {
     return this.#deadlines
       .filter(({ kind }, index) => kind === 'exact' && this.#mayBeNext(index + 1))
       .map(({ name }) => name);
   }
 
-  /** The zone at the moment of this timer, which is gone then. */
+  /** The zone at the time of this timer, without the timer. */
   fire(name: string): Zone {
     const fired = this.#indexOf(name);
     const size = this.#size;
@@ -107,14 +109,14 @@ export class Zone {
     return new Zone(this.#deadlines, next).cancel(name);
   }
 
-  /** Any time passes that the deadlines allow. */
+  /** Lets any time pass that the deadlines allow. */
   elapse(): Zone {
     const size = this.#size;
     const next = this.#bounds.slice();
     for (let i = 1; i < size; i++) {
       let bound = Number.POSITIVE_INFINITY;
       for (let k = 1; k < size; k++) {
-        // Now is not later than deadline k, which is so much later than deadline i at the most.
+        // Now is not later than deadline k, which limits how much later than deadline i it can be.
         if (this.#deadlines[k - 1]!.kind !== 'mark') bound = Math.min(bound, this.#bound(k, i));
       }
       next[i] = bound;
@@ -122,23 +124,23 @@ export class Zone {
     return new Zone(this.#deadlines, next);
   }
 
-  /** Whether that moment lies in the past, or is now, however the run was timed. */
+  /** Whether that moment is in the past, or is now, in every timing. */
   hasPassed(name: string): boolean {
     const index = this.#indexOf(name);
     return index !== -1 && this.#bound(index, 0) <= 0;
   }
 
-  /** The least time, in milliseconds, that has passed since that moment; negative before it. */
+  /** The minimum time, in milliseconds, since that moment; negative before it. */
   sinceMs(name: string): number {
     return 0 - this.#bound(this.#indexOf(name), 0);
   }
 
-  /** The most time, in milliseconds, that can have passed since that moment. */
+  /** The maximum time, in milliseconds, since that moment. */
   atMostSinceMs(name: string): number {
     return this.#bound(0, this.#indexOf(name));
   }
 
-  /** Identity: all that is known of the future. How long ago a mark was is of no consequence. */
+  /** A key of everything that is known about the future. The age of a passed mark does not matter. */
   key(): string {
     const all = this.#sorted();
     const order = all.filter((i) => !this.#isPast(i));
@@ -153,9 +155,9 @@ export class Zone {
   }
 
   /**
-   * Identity up to the order of the deadlines: of each two, whether the one may be before the other.
+   * A key of the order of the deadlines: for each two, whether one may be before the other.
    *
-   * @param pastIsPast nobody asks how long ago a mark was: that it has passed is all that counts
+   * @param pastIsPast whether the age of a passed mark is ignored
    */
   orderKey(pastIsPast = false): string {
     const all = this.#sorted().filter((i) => i !== 0);
@@ -201,7 +203,7 @@ export class Zone {
   }
 }
 
-/** Adds "moment i is at most `bound` later than moment j" and draws its consequences. */
+/** Adds the constraint "moment i is at most `bound` later than moment j" and its consequences. */
 function tighten(bounds: Float64Array, size: number, i: number, j: number, bound: number): void {
   if (bounds[i * size + j]! <= bound) return;
   for (let a = 0; a < size; a++) {

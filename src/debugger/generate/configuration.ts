@@ -1,4 +1,4 @@
-/** Where a run of a machine stands, and what may happen to it there. */
+/** The configuration of a run of a machine, and its possible steps. */
 
 import type { AnyStateNode } from 'xstate';
 import { matchesDescriptor } from '../../runtime/trace/event-descriptor.ts';
@@ -6,7 +6,7 @@ import type { MachineRun } from './machine-run.ts';
 import { outcomesOf, payloadsOf, type SampledState, type Samples } from './samples.ts';
 import type { Step } from './suite.ts';
 
-/** Every step that can be taken from where a run stands, as its samples allow. */
+/** Every step that is possible in the current configuration of a run, with its samples. */
 export function possibleSteps(run: MachineRun, samples: Samples): Step[] {
   const { snapshot } = run;
   if (snapshot.status !== 'active') return [];
@@ -45,7 +45,7 @@ function mapNodes(history: Record<string, AnyStateNode[]>): Record<string, strin
   return Object.fromEntries(Object.entries(history).map(([id, nodes]) => [id, nodes.map((node) => node.id)]));
 }
 
-/** What JSON would leave out of a context, so that two contexts are not taken for one. */
+/** Encodes values that JSON would omit, so that different contexts get different keys. */
 function plain(_name: string, value: unknown): unknown {
   if (value instanceof Map) return ['map', ...value];
   if (value instanceof Set) return ['set', ...value];

@@ -1,30 +1,30 @@
-/** Chooses, among everything that a machine was seen to do, the runs that are worth a test. */
+/** Chooses the runs for tests from all observed runs of a machine. */
 import type { AnyStateNode, AnyTransitionDefinition } from 'xstate';
 import { matchesDescriptor } from '../../runtime/trace/event-descriptor.ts';
 import { type Cover, stepLabel } from './suite.ts';
 import { descriptorName, nodeName, type Targets, type TransitionTarget } from './targets.ts';
 import { type Configuration, type Edge, edgesTo, type Walk } from './walk.ts';
 
-/** A run and why it was chosen. */
+/** A run and the reason why it was chosen. */
 export interface Chosen {
   readonly edges: readonly Edge[];
-  /** What is covered here first, in words. */
+  /** Names of the targets that this run covers first. */
   readonly covers: readonly string[];
 }
 
 export interface Choice {
   readonly chosen: readonly Chosen[];
-  /** Bounds that cut something off, in words. */
+  /** Descriptions of the limits that were reached. */
   readonly bounds: readonly string[];
 }
 
-/** What one edge covers; a name stands for a guard that refuses. */
+/** A target that an edge covers; a name stands for a guard that refuses. */
 type Covered = AnyStateNode | AnyTransitionDefinition | string;
 
 const refusals = (edge: Edge, names: ReadonlyMap<unknown, string>): string[] =>
   edge.refused.map((definition) => `refused: ${names.get(definition)}`);
 
-/** States and transitions by the fewest of the shortest runs; or every run that comes to no configuration twice. */
+/** Covers states and transitions by the fewest of the shortest runs; or all runs that visit no configuration twice. */
 export function choose(walked: Walk, targets: Targets, cover: Cover, limit: number): Choice {
   if (cover === 'paths') return simplePaths(walked, limit);
   const names = new Map<Covered, string>(namedTransitions(targets));
@@ -43,7 +43,7 @@ export function choose(walked: Walk, targets: Targets, cover: Cover, limit: numb
 const namedTransitions = ({ transitions }: Targets): [Covered, string][] =>
   transitions.map(({ definition, name }) => [definition, name]);
 
-/** For each wanted thing the first run that covers it: edges come in the order of their distance. */
+/** For each target the first run that covers it: edges are sorted by distance. */
 function shortestRuns(
   walked: Walk,
   wanted: ReadonlyMap<Covered, string>,
@@ -57,7 +57,7 @@ function shortestRuns(
   });
 }
 
-/** Longer runs pass by what shorter ones are for. */
+/** Longer runs cover the targets of shorter ones as well. */
 function fewest(
   runs: readonly Edge[][],
   wanted: ReadonlyMap<Covered, string>,
@@ -67,7 +67,7 @@ function fewest(
   const chosen = runs
     .toSorted((a, b) => b.length - a.length)
     .flatMap((edges): Chosen[] => {
-      // What its last edge covers is what the run is for: said first.
+      // The targets of its last edge are the purpose of the run, so they are listed first.
       const news = [...new Set(edges.toReversed().flatMap(coveredBy))].filter((covered) => open.has(covered));
       for (const covered of news) open.delete(covered);
       return news.length === 0 ? [] : [{ edges, covers: news.map((covered) => wanted.get(covered)!) }];
@@ -75,11 +75,11 @@ function fewest(
   return chosen.toReversed();
 }
 
-/** Depth first; a run is told when it can be made no longer, so none is the beginning of another. */
+/** Depth first. A run is chosen when it cannot be extended, so none is the beginning of another. */
 function simplePaths(walked: Walk, limit: number): Choice {
   const chosen: Chosen[] = [];
   let more = 0;
-  // Loops, back to the same configuration, are steps of no path: each is told once, at the end of the way to it.
+  // An edge back to the same configuration is in no path: each is chosen once, after the path to its configuration.
   const extend = (at: Configuration, edges: readonly Edge[], visited: ReadonlySet<Configuration>): void => {
     const onward = at.edges.filter(({ to }) => !visited.has(to));
     if (onward.length === 0 && edges.length > 0) {
@@ -87,7 +87,7 @@ function simplePaths(walked: Walk, limit: number): Choice {
       else chosen.push({ edges, covers: [edges.map(({ step }) => stepLabel(step)).join(', ')] });
     }
     for (const edge of onward) {
-      // Counting what is left out must end, too.
+      // The count of omitted paths is limited, too.
       if (more >= limit) return;
       extend(edge.to, [...edges, edge], new Set([...visited, edge.to]));
     }
@@ -97,7 +97,7 @@ function simplePaths(walked: Walk, limit: number): Choice {
   return { chosen, bounds: more === 0 ? [] : [`${left} after the first ${limit} are omitted (--limit)`] };
 }
 
-/** Why something was not covered, as far as the walk can tell. */
+/** The reason why a target was not covered, as far as the walk shows it. */
 export function whyMissing(walked: Walk, target: TransitionTarget): string {
   const { source, descriptor, guard } = target;
   const entered = wasActive(walked, source);
@@ -129,10 +129,10 @@ function whyNotSent(descriptor: string, unless: string): string {
   return `${descriptor} was never sent there; add samples of it${unless}`;
 }
 
-/** A bound may be the reason. */
+/** A limit may be the reason. */
 const cutOff = ({ bounds }: Walk): string => (bounds.length === 0 ? '' : ' (the exploration was limited)');
 
-/** What starting alone brings. */
+/** The states and transitions that starting covers. */
 export function begun({ starts }: Walk): (AnyStateNode | AnyTransitionDefinition)[] {
   return starts.flatMap(({ active, taken }) => [...active, ...taken]);
 }

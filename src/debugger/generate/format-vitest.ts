@@ -1,19 +1,19 @@
-/** A suite as a vitest file that a person reads. */
+/** Writes a suite as a readable vitest file. */
 import { ChartpilotError } from '../../runtime/errors.ts';
 import type { Expectation, Share, Step, Suite } from './suite.ts';
 
 export interface VitestFile {
-  /** How the file names the machine's module. */
+  /** The import path of the machine's module. */
   readonly machineImport: string;
-  /** How the file names `chartpilot/machine-test`. */
+  /** The import path of `chartpilot/machine-test`. */
   readonly runtimeImport: string;
-  /** Who runs it. */
+  /** The test runner. */
   readonly runner: 'vitest' | 'node';
-  /** The command that makes the file again. */
+  /** The command that generates the file. */
   readonly command: string;
 }
 
-/** @throws ChartpilotError MACHINE_INVALID when a sample is not plain data, and so cannot be written down */
+/** @throws ChartpilotError MACHINE_INVALID if a sample is not plain data and cannot be written as a literal */
 export function formatVitest(suite: Suite, { machineImport, runtimeImport, runner, command }: VitestFile): string {
   const { machine, tests, coverage } = suite;
   const name = machine.export === 'default' ? 'theMachine' : machine.export;
@@ -47,7 +47,7 @@ export function formatVitest(suite: Suite, { machineImport, runtimeImport, runne
   ].join('\n');
 }
 
-/** Numbered where there are several. */
+/** Numbered if there are several. */
 const startName = ({ starts }: Suite, index: number): string => (starts.length === 1 ? 'start' : `start${index + 1}`);
 
 function shareLines(what: string, { covered, total, missing }: Share): string[] {
@@ -57,12 +57,12 @@ function shareLines(what: string, { covered, total, missing }: Share): string[] 
   ];
 }
 
-/** What somebody's machine throws may have any text: what is behind the end of a line would be code of the test. */
+/** An error message of a user's machine may contain line breaks: text after one would be code of the test. */
 function comment(text: string): string {
   return `// ${text.replaceAll(/\s*[\r\n\u2028\u2029]+\s*/g, ' ')}`;
 }
 
-/** Packages before files, as import sorters have it. */
+/** Packages before files, the order of import sorters. */
 function importOrder(a: string, b: string): number {
   const rank = (specifier: string): number => (specifier.startsWith('.') || specifier.startsWith('/') ? 1 : 0);
   return rank(a) - rank(b) || (a < b ? -1 : 1);
@@ -92,7 +92,7 @@ function milliseconds(ms: number): string {
   return Number.isInteger(ms) ? String(ms).replaceAll(/\B(?=(\d{3})+$)/g, '_') : String(ms);
 }
 
-/** Plain data as a person would write it. */
+/** Plain data as a readable literal. */
 function literal(value: unknown): string {
   if (typeof value === 'string') return quoted(value);
   if (value === undefined || value === null || typeof value === 'boolean') return String(value);

@@ -1,4 +1,4 @@
-/** `chartpilot generate` as a person runs it, and its vitest files as vitest runs them. */
+/** Runs `chartpilot generate` as a user does, and its vitest files with vitest. */
 import { execFile } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,11 +9,11 @@ import { packageRoot } from '../../runtime/package-root.ts';
 import { type GenerateCommandOptions, generateTests } from './generate-command.ts';
 import { ownMachines } from './own-machines.ts';
 
-// Seconds of a processor that others may have for most of a minute: nothing here is judged by a clock.
+// Each run needs seconds of CPU time, so no assertion here depends on elapsed time.
 const root = packageRoot();
 let folder: string;
 
-/** A project of somebody else's, who has installed chartpilot. */
+/** A project of a user with chartpilot installed. */
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'chartpilot-generate-'));
   mkdirSync(join(folder, 'node_modules'));
@@ -53,7 +53,7 @@ function breakMachine(from: string, to: string): void {
   writeFileSync(file, text.replace(from, to));
 }
 
-/** The command without the process. */
+/** Runs the command in this process. */
 async function generated(machine: string, options: Partial<GenerateCommandOptions> = {}): Promise<Run> {
   let [out, error] = ['', ''];
   const code = await generateTests(
@@ -81,7 +81,7 @@ describe('a vitest file', () => {
     expect(out).toContain("reservation after seats.chosen: state: expected 'choosing', got 'held.waiting'");
   });
 
-  test('is the one in examples/', async () => {
+  test('equals the one in examples/', async () => {
     const { out } = await generated(join(root, 'examples/generate/reservation.machine.ts'), { format: 'vitest' });
     const committed = readFileSync(join(root, 'examples/generate/reservation.machine.test.ts'), 'utf8');
     const tests = (text: string): string => text.slice(text.indexOf('const start'));
@@ -91,7 +91,7 @@ describe('a vitest file', () => {
 
 describe('machines of chartpilot', () => {
   test.each(ownMachines.filter(({ name }) => name !== 'supervisor').map(({ name }) => name))(
-    'every transition of %s is covered',
+    'tests cover every transition of %s',
     async (name) => {
       // Charts with independent regions have more states than the default limit.
       const { out } = await generated(name, { limit: 4_000 });
@@ -100,22 +100,22 @@ describe('machines of chartpilot', () => {
   );
 });
 
-describe('what cannot be done', () => {
-  test('a name that is none', async () => {
+describe('generate rejects', () => {
+  test('an unknown machine name', async () => {
     await expect(generated('cert-watchr')).rejects.toMatchObject({
       code: 'FLAG_INVALID',
       hint: expect.stringContaining('cert-watcher'),
     });
   });
 
-  test('a file that is not there', async () => {
+  test('a missing file', async () => {
     await expect(generated('./nowhere.ts')).rejects.toMatchObject({
       code: 'FLAG_INVALID',
       fields: { path: expect.stringContaining('nowhere.ts') },
     });
   });
 
-  test('an export that is not there: those that are, are named', async () => {
+  test('a missing export and lists the existing exports', async () => {
     const file = join(folder, 'reservation.machine.ts');
     await expect(generated(file, { export: 'cinema' })).rejects.toMatchObject({
       code: 'FLAG_INVALID',
@@ -130,14 +130,14 @@ describe('what cannot be done', () => {
       "import { createMachine } from 'xstate'; export const a = createMachine({}), b = createMachine({});",
       /several machines: a, b/,
     ],
-    ['a mistake', 'export const machine = ;', /cannot load .*machine\.ts: /],
+    ['a syntax error', 'export const machine = ;', /cannot load .*machine\.ts: /],
   ])('a module with %s', async (_, text, message) => {
     const file = join(folder, 'machine.ts');
     writeFileSync(file, text);
     await expect(generated(file)).rejects.toThrow(message);
   });
 
-  test('samples with mistakes: all of them are told', async () => {
+  test('invalid samples and lists all their errors', async () => {
     const samples = join(folder, 'wrong.samples.ts');
     writeFileSync(samples, 'export const event = {}; export const outcomes = { pay: 5 };');
     await expect(generated(join(folder, 'reservation.machine.ts'), { samples })).rejects.toThrow(

@@ -15,17 +15,18 @@ export interface GenerateCommandOptions {
   readonly samples?: string;
   readonly limit?: number;
   readonly depth?: number;
-  /** Standard output unless given. */
+  /** Default: standard output. */
   readonly output?: string;
-  /** What a vitest file imports the runtime from. */
+  /** The import path of the runtime in a vitest file. */
   readonly runtime: string;
 }
 
 /**
- * `chartpilot generate`: tests of a machine. What they cover, and what not and why, is told on standard error.
+ * `chartpilot generate`: generates tests of a machine. The coverage, with the reasons for gaps, is printed on standard
+ * error.
  *
- * @returns the exit code: 0 tests were made, 1 there was nothing to test
- * @throws ChartpilotError when there is no such machine, or no tests can be made of it
+ * @returns the exit code: 0 if tests were generated, 1 if there was nothing to test
+ * @throws ChartpilotError if there is no such machine, or no tests can be generated for it
  */
 export async function generateTests(
   request: string,
@@ -62,7 +63,7 @@ function jsonOf(suite: Suite): string {
 function vitestOf(suite: Suite, loaded: LoadedMachine, request: string, options: GenerateCommandOptions): string {
   const folder = options.output === undefined ? process.cwd() : dirname(resolve(options.output));
   return formatVitest(suite, {
-    // Node runs no TypeScript below node_modules: there our machines come from the package's entry.
+    // Node runs no TypeScript below node_modules: there the machines of this package are imported from its entry point.
     machineImport: loaded.isOwn && isInstalled() ? 'chartpilot/machines' : specifier(folder, loaded.file),
     runner: options.format === 'node' ? 'node' : 'vitest',
     runtimeImport: options.runtime,
@@ -70,7 +71,7 @@ function vitestOf(suite: Suite, loaded: LoadedMachine, request: string, options:
   });
 }
 
-/** And no checkout. */
+/** Whether the package runs from node_modules and not from a checkout. */
 function isInstalled(): boolean {
   return packageRoot().split(sep).includes('node_modules');
 }
@@ -94,13 +95,13 @@ function commandLine(
   ].join(' ');
 }
 
-/** As an import names a file: relative, with slashes. */
+/** The import path of a file: relative, with slashes. */
 function specifier(folder: string, file: string): string {
   const path = relative(folder, file).split(sep).join('/');
   return path.startsWith('.') ? path : `./${path}`;
 }
 
-/** What the tests cover, for a terminal. */
+/** The coverage of the tests, for a terminal. */
 function formatCoverage({ machine, tests, coverage }: Suite, file?: string): string {
   const { states, transitions, explored, bounds, failures } = coverage;
   const steps = tests.reduce((sum, test) => sum + test.steps.length, 0);

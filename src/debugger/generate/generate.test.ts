@@ -12,11 +12,11 @@ const generated = (machine: AnyStateMachine, samples: Samples = {}, options: Par
 const stepsOf = ({ tests }: Suite): string[] =>
   tests.map(({ steps }) => steps.map(({ do: step, expect: { state } }) => `${stepLabel(step)} → ${state}`).join(', '));
 
-/** Every test of a suite passes on a machine, or these do not. */
+/** The deviations of a machine from the tests of a suite. */
 const departures = (suite: Suite, machine: AnyStateMachine): string[] =>
   suite.tests.flatMap((each) => departureOf(machine, suite, each) ?? []);
 
-/** A lamp that is switched, and switches itself off. */
+/** A lamp that is switched on and off, and turns off by itself. */
 const lamp = (change: { delayMs?: number; offTarget?: string; told?: string } = {}) =>
   createMachine({
     id: 'lamp',
@@ -32,7 +32,7 @@ const lamp = (change: { delayMs?: number; offTarget?: string; told?: string } = 
     },
   });
 
-describe('what is covered', () => {
+describe('a suite covers', () => {
   test('every transition, by the fewest of the shortest runs', () => {
     expect(stepsOf(generated(lamp()))).toEqual([
       'switch.pressed → lit, after 1000 → dark',
@@ -45,7 +45,7 @@ describe('what is covered', () => {
     expect(stepsOf(generated(lamp(), {}, { cover: 'states' }))).toEqual(['switch.pressed → lit, bulb.died → broken']);
   });
 
-  test('every path that comes to no configuration twice', () => {
+  test('every path that visits no configuration twice', () => {
     const three = createMachine({
       initial: 'a',
       states: { a: { on: { b: 'b', c: 'c' } }, b: { on: { c: 'c', a: 'a' } }, c: { on: { b: 'b' } } },
@@ -54,7 +54,7 @@ describe('what is covered', () => {
     expect(paths).toEqual(['b → b, c → c', 'c → c, b → b']);
   });
 
-  test('the outcomes of effects, with the samples given', () => {
+  test('the outcomes of effects, with the given samples', () => {
     const machine = setup({ actors: { load: fromPromise<{ rows: number }>(async () => ({ rows: 0 })) } }).createMachine(
       {
         initial: 'loading',
@@ -83,7 +83,7 @@ describe('what is covered', () => {
     });
   });
 
-  test('transitions that XState takes by itself, and states that are only passed', () => {
+  test('eventless transitions, and states that are left immediately', () => {
     const machine = createMachine({
       initial: 'a',
       states: { a: { on: { go: 'choosing' } }, choosing: { always: 'b' }, b: {} },
@@ -118,13 +118,13 @@ describe('what is covered', () => {
   });
 });
 
-describe('what is not covered is said, and why', () => {
+describe('a suite reports as not covered, with the reason,', () => {
   const why = (machine: AnyStateMachine, samples: Samples = {}, options: Partial<GenerateOptions> = {}) =>
     Object.fromEntries(
       generated(machine, samples, options).coverage.transitions.missing.map((each) => [each.what, each.why]),
     );
 
-  test('a guard that the samples never make true', () => {
+  test('a guard that is false for all samples', () => {
     const machine = setup({ guards: { isRich: ({ event }) => event.coins === 100 } }).createMachine({
       initial: 'a',
       states: { a: { on: { pay: { guard: 'isRich', target: 'b' } } }, b: { on: { go: 'a' } } },
@@ -135,12 +135,12 @@ describe('what is not covered is said, and why', () => {
     });
   });
 
-  test('a timer that another one forestalls', () => {
+  test('a timer that never fires because another one fires first', () => {
     const machine = createMachine({ initial: 'a', states: { a: { after: { 10: 'b', 20: 'c' } }, b: {}, c: {} } });
     expect(why(machine)).toEqual({ 'a: after 20 → c': expect.stringContaining('is always taken first') });
   });
 
-  test('a payload that is missing: the machine fails', () => {
+  test('an event with a missing payload, because the machine fails', () => {
     const machine = createMachine({
       initial: 'a',
       states: { a: { on: { pay: { guard: ({ event }) => event.purse.coins > 0, target: 'b' } } }, b: {} },
@@ -150,7 +150,7 @@ describe('what is not covered is said, and why', () => {
     ]);
   });
 
-  test('a bound that was reached: a counter makes endlessly many configurations', () => {
+  test('configurations beyond a limit, because a counter has unlimited configurations', () => {
     const counter = setup({ types: { context: {} as { n: number } } }).createMachine({
       context: { n: 0 },
       initial: 'a',
@@ -171,7 +171,7 @@ describe('what is not covered is said, and why', () => {
     expect(generated(counter, { relevant: () => undefined }).coverage.explored.configurations).toBe(1);
   });
 
-  test('paths beyond the limit are counted', () => {
+  test('the number of paths beyond the limit', () => {
     const names = [...'abcdef'];
     const on = Object.fromEntries(names.map((name) => [name, `.${name}`]));
     const every = createMachine({ initial: 'a', on, states: Object.fromEntries(names.map((name) => [name, {}])) });
@@ -180,7 +180,7 @@ describe('what is not covered is said, and why', () => {
     expect(suite.coverage.bounds).toEqual(['at least 20 paths after the first 20 are omitted (--limit)']);
   });
 
-  test('an actor that is spawned in place cannot be stood in for', () => {
+  test('an actor that is spawned in place, because it cannot be replaced by a stand-in', () => {
     const machine = createMachine({
       initial: 'a',
       states: {
@@ -195,7 +195,7 @@ describe('what is not covered is said, and why', () => {
 });
 
 describe('a generated test', () => {
-  test('passes on the machine that it was made from', () => {
+  test('passes on the machine that it was generated from', () => {
     for (const cover of ['states', 'transitions', 'paths'] as const) {
       expect(departures(generated(lamp(), {}, { cover }), lamp())).toEqual([]);
     }
@@ -210,7 +210,7 @@ describe('a generated test', () => {
     expect(departures(generated(lamp()), lamp(change)).join('\n')).toMatch(message);
   });
 
-  test('does not run the effects of named actions, and sees what is emitted', () => {
+  test('does not run the effects of named actions, and checks emitted events', () => {
     const done: string[] = [];
     const machine = setup({ actions: { launch: () => done.push('launched') } }).createMachine({
       initial: 'a',
@@ -222,7 +222,7 @@ describe('a generated test', () => {
   });
 });
 
-test('what a machine throws, and what a command says, is a comment of the file, however many lines it has', () => {
+test('a vitest file contains error messages and commands as comments, also with several lines', () => {
   const message = 'no such seat\nglobalThis.isHere = true;\r\nprocess.exit(3);\u2028alert(1);';
   const machine = setup({
     guards: {

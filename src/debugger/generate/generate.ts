@@ -1,4 +1,4 @@
-/** Tests of a machine: walked through, chosen from, and told as data. */
+/** Generates tests of a machine as plain data. */
 import type { AnyStateMachine } from 'xstate';
 import { begun, type Chosen, choose, wasActive, whyMissing, whyNeverEntered } from './cover.ts';
 import { MachineRun } from './machine-run.ts';
@@ -10,20 +10,20 @@ import { type Edge, type Walk, walk } from './walk.ts';
 
 export interface GenerateOptions {
   readonly cover: Cover;
-  /** Configurations that are looked at, and paths that are told. */
+  /** Maximum number of explored configurations, and of paths. */
   readonly limit: number;
-  /** Steps of a test, at most. */
+  /** Maximum number of steps of a test. */
   readonly depth: number;
 }
 
 export const defaultLimit = 1_000;
 export const defaultDepth = 30;
-/** Paths grow with the power of their length. */
+/** The number of paths grows exponentially with their length. */
 export const defaultPathDepth = 8;
 
 /**
- * @param source where the machine came from, for whoever reads the result
- * @throws Error when the machine fails as it starts
+ * @param source where the machine was loaded from, for the output
+ * @throws Error if the machine fails at its start
  */
 export function generate(
   machine: AnyStateMachine,
@@ -39,7 +39,7 @@ export function generate(
     ...(options.cover === 'states' && { enough: untilEntered(targets) }),
   });
   const { chosen: candidates, bounds } = choose(walked, targets, options.cover, options.limit);
-  // Another way to a configuration may differ in what `relevant` leaves out: names in events, for one.
+  // A run may lead to a configuration that differs in data that `relevant` omits: names in events, for one.
   const chosen = candidates.filter((run) => isRepeatable(alone, walked, run));
   const dropped = candidates.length - chosen.length;
   const unlike = `${dropped} paths are omitted: their result depends on data that \`relevant\` of the samples omits`;

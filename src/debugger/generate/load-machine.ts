@@ -1,4 +1,4 @@
-/** Finds the machine that a person means: one of ours by its name, or theirs in a module. */
+/** Loads a machine: one of this package by its name, or one of a user's module. */
 import { existsSync } from 'node:fs';
 import { relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -13,14 +13,14 @@ export interface LoadedMachine {
   readonly samples: Samples;
   /** Absolute path of the module. */
   readonly file: string;
-  /** Its name there; `default` for the default export. */
+  /** Its export name; `default` for the default export. */
   readonly exportName: string;
-  /** It is one of chartpilot's. */
+  /** Whether it is a machine of chartpilot. */
   readonly isOwn: boolean;
 }
 
 export interface MachineRequest {
-  /** A name of ours, or a module's path. */
+  /** The name of a machine of chartpilot, or the path of a module. */
   readonly machine: string;
   readonly export?: string;
   /** Path of the samples module; by default `NAME.samples.*` beside the machine's `NAME.machine.*` or `NAME.*`. */
@@ -32,8 +32,8 @@ type Module = Readonly<Record<string, unknown>>;
 const extensions = ['.ts', '.mts', '.js', '.mjs'];
 
 /**
- * @throws ChartpilotError FLAG_INVALID when there is no such name, file or export; MACHINE_INVALID when what is there is no
- *   machine, or the module cannot be loaded
+ * @throws ChartpilotError FLAG_INVALID if there is no such name, file or export; MACHINE_INVALID if the export is not a
+ * machine or the module cannot be loaded
  */
 export async function loadMachine(request: MachineRequest): Promise<LoadedMachine> {
   const own = ownMachines.find(({ name }) => name === request.machine);
@@ -56,7 +56,7 @@ export async function loadMachine(request: MachineRequest): Promise<LoadedMachin
   return { ...found, file, samples: await samplesFor(file, request.samples), isOwn: false };
 }
 
-/** @throws ChartpilotError FLAG_INVALID: a machine of chartpilot has no exports to choose from */
+/** @throws ChartpilotError FLAG_INVALID if an export is given for a machine of chartpilot */
 export function refuseExport({
   machine,
   export: name,
@@ -107,7 +107,7 @@ function pickMachine(
   });
 }
 
-/** By its shape: the module may have an XState of its own, but one of version 5. */
+/** Checks the structure instead of the class: the module may use its own copy of XState 5. */
 function isMachine(value: unknown): value is AnyStateMachine {
   return (
     typeof value === 'object' &&

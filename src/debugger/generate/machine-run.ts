@@ -20,8 +20,8 @@ import { VirtualTimers } from './virtual-timers.ts';
 const observers = 'observers';
 
 /**
- * One run of a machine, alone: below a parent that takes every event, among peers that do (`system.get`), with effects
- * that end when a step says so. The machine comes from `withStandIns`.
+ * A run of one machine in isolation. Its parent and its peers (`system.get`) accept every event, and its effects end when
+ * a step ends them. The machine comes from `withStandIns`.
  */
 export class MachineRun {
   readonly #timers: VirtualTimers;
@@ -33,7 +33,7 @@ export class MachineRun {
   #passed = new Set<AnyStateNode>();
   #failure: unknown;
 
-  /** @param inspect told of everything that happens, from the beginning */
+  /** @param inspect called for every inspection event, from the start */
   constructor(machine: AnyStateMachine, input: unknown, inspect?: (event: InspectionEvent) => void) {
     this.#id = machine.id;
     const parent = createActor(parentOf(machine), {
@@ -57,7 +57,7 @@ export class MachineRun {
     return this.#machine.getSnapshot() as AnyMachineSnapshot;
   }
 
-  /** Why the machine failed, in words; undefined while it did not. */
+  /** The error that the machine failed with, as text; `undefined` if it has not failed. */
   get failure(): string | undefined {
     if (this.#failure !== undefined) return messageOf(this.#failure);
     const inPlace = this.#children().find(([, actor]) => !isStandIn(actor));
@@ -70,17 +70,17 @@ export class MachineRun {
     return this.#taken;
   }
 
-  /** State nodes that are active now. */
+  /** The active state nodes. */
   get active(): readonly AnyStateNode[] {
     return nodesOf(this.snapshot);
   }
 
-  /** Those, and the ones that the last step went through without stopping. */
+  /** The active state nodes, and those that the last step entered and left again. */
   get passed(): readonly AnyStateNode[] {
     return [...new Set([...this.#passed, ...this.active])];
   }
 
-  /** Running effects by their ids. */
+  /** IDs of the running effects. */
   get effects(): readonly string[] {
     return this.#children()
       .filter(([, actor]) => actor.getSnapshot().status === 'active')
@@ -101,14 +101,14 @@ export class MachineRun {
     return this.#timers.pending();
   }
 
-  /** How the last step ended. */
+  /** The result of the last step. */
   outcome(): Expectation {
     const { value, status } = this.snapshot;
     const state = this.failure === undefined ? stateName(value) : `failed: ${this.failure}`;
     return { state, done: status === 'done', sent: this.#sent, running: this.effects };
   }
 
-  /** @throws Error when this cannot happen now: no such effect runs, or time passes too fast. */
+  /** @throws Error if the step is impossible: no such effect runs, or another timer fires first */
   take(step: Step): void {
     this.#sent = [];
     this.#taken = [];
@@ -129,7 +129,7 @@ export class MachineRun {
     }
   }
 
-  /** Not a millisecond early. */
+  /** Also checks that nothing happens before the last millisecond. */
   #pass(ms: number): void {
     const before = stateName(this.snapshot.value);
     const lastMs = Math.min(1, ms);
@@ -195,7 +195,7 @@ const isSubject = (actor: AnyActorRef): boolean => actor._parent?.id === 'parent
 
 type ParentMachine = ReturnType<typeof makeParent>;
 
-/** Making a machine takes longer than many a run. */
+/** Cached, because creating a machine takes longer than many runs. */
 const parents = new WeakMap<AnyStateMachine, ParentMachine>();
 
 function parentOf(machine: AnyStateMachine): ParentMachine {
@@ -213,7 +213,8 @@ function makeParent(machine: AnyStateMachine) {
     initial: 'not begun',
     states: {
       'not begun': { on: { begin: 'at work' } },
-      // A state of its own: what the machine sends while it starts finds its peers and its timers in place.
+      // The machine is invoked in a second state: events that it sends while it starts find its peers and its timers
+      // ready.
       'at work': {
         invoke: {
           id: 'machine',
@@ -226,7 +227,7 @@ function makeParent(machine: AnyStateMachine) {
   });
 }
 
-/** Somebody whom the machine knows by a system id. */
+/** A stand-in for an actor that the machine gets by a system ID. */
 function peer(name: string): AnyActorRef {
   return createActor(
     fromTransition(() => null, null),

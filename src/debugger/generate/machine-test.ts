@@ -1,6 +1,6 @@
 /**
- * What generated vitest files import (`chartpilot/machine-test`): runs a machine alone, in virtual time, step by step.
- * Any test runner will do: a step that does not bring what it should throws.
+ * The runtime of generated tests (`chartpilot/machine-test`): runs one machine in isolation, in virtual time, step by
+ * step. It works with any test runner: a step with an unexpected result throws an error.
  */
 import type { AnyStateMachine } from 'xstate';
 import { messageOf } from '../../runtime/errors.ts';
@@ -8,27 +8,28 @@ import { MachineRun } from './machine-run.ts';
 import { withStandIns } from './stand-ins.ts';
 import { type Expectation, type GeneratedTest, type Step, type Suite, stepLabel } from './suite.ts';
 
-/** A machine under test. Each step returns it, so that what is expected can be said in the same line. */
+/** A machine under test. Each step returns it, so that the expectation can follow in the same statement. */
 export interface MachineUnderTest {
   /** Sends it an event. */
   event(event: { readonly type: string; readonly [field: string]: unknown }): MachineUnderTest;
-  /** Lets `ms` milliseconds pass since the last step; nothing may happen before they are over. The name is for readers. */
+  /** Lets `ms` milliseconds pass since the last step; no other timer may fire before. The name is documentation only. */
   after(timer: string, ms: number): MachineUnderTest;
-  /** An effect (an invoked or spawned actor, by its id) ends well. */
+  /** Ends an effect (an invoked or spawned actor, by its ID) with success. */
   done(effect: string, output?: unknown): MachineUnderTest;
-  /** An effect fails with an `Error` of this message. */
+  /** Ends an effect with an `Error` with this message. */
   fails(effect: string, message: string): MachineUnderTest;
   /**
-   * What must be so after the last step.
+   * Checks the result of the last step.
    *
-   * @param state nested states joined with `.`, regions with ` | `
-   * @param sent what it sent to others in the last step, in order: `TYPE to RECEIVER`
-   * @throws Error that says what is so instead
+   * @param state nested states joined with `.`, regions with `
+   *  `
+   * @param sent events sent in the last step, in order: `TYPE to RECEIVER`
+   * @throws Error with expected and actual values
    */
   is(state: string, sent?: readonly string[]): MachineUnderTest;
 }
 
-/** Starts a machine with stand-ins for its effects, below a parent and among peers that take whatever it sends. */
+/** Starts a machine with stand-ins for its effects, its parent and its peers, which accept every event. */
 export function startMachine(machine: AnyStateMachine, options: { readonly input?: unknown } = {}): MachineUnderTest {
   const run = new MachineRun(withStandIns(machine), options.input);
   let last = 'start';
@@ -55,7 +56,7 @@ export function startMachine(machine: AnyStateMachine, options: { readonly input
 /**
  * Runs one test of a suite (`--format json`).
  *
- * @returns what is not as the test expects it, in words; undefined when all is
+ * @returns the deviation as text; `undefined` if the test passes
  */
 export function departureOf(
   machine: AnyStateMachine,

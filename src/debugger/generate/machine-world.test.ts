@@ -10,7 +10,7 @@ import { openTrace, readRecords } from '../trace/read-trace.ts';
 import { exploreMachine } from './machine-world.ts';
 import type { Samples } from './samples.ts';
 
-/** Opens with a code, locks itself after a while, and forgets to count when it should. */
+/** Opens with a code, locks itself after a delay, and does not limit its counter. */
 const lock = setup({
   types: {
     context: {} as { tries: number },
@@ -37,13 +37,13 @@ const lock = setup({
 const events = { 'code.entered': [{ code: '1234' }, { code: '0000' }] };
 const found = (samples: Samples) => findShortest(() => exploreMachine(lock, samples).begin());
 
-test('every configuration of a machine is seen', () => {
+test('the exploration visits every configuration of a machine', () => {
   const { outcome, states, edges } = found({ events });
-  // Five counts while it is locked, one state while it is not.
+  // Five counter values while it is locked, one state while it is open.
   expect({ outcome, states, edges }).toEqual({ outcome: 'complete', states: 6, edges: 12 });
 });
 
-test('what must hold and does not is found by the shortest way', () => {
+test('the exploration finds a violated invariant by the shortest run', () => {
   const invariants = {
     'three tries at most': ({ context }: { context: Record<string, unknown> }) => Number(context.tries) <= 3,
   };
@@ -56,7 +56,7 @@ test('what must hold and does not is found by the shortest way', () => {
   });
 });
 
-test('a guard that throws is a violation, not the end of the exploration', () => {
+test('the exploration reports a guard that throws as a violation and does not fail', () => {
   const broken = lock.provide({
     guards: {
       isRight: () => {
@@ -70,11 +70,11 @@ test('a guard that throws is a violation, not the end of the exploration', () =>
   expect(example?.path).toHaveLength(1);
 });
 
-test('each input is a beginning of its own', () => {
+test('the exploration starts with each input', () => {
   expect(found({ events, inputs: [{ door: 'front' }, { door: 'back' }] }).states).toBe(13);
 });
 
-test('the run that leads to a violation is a trace', async () => {
+test('the exploration writes the run that leads to a violation as a trace', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-machine-world-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const path = join(folder, 'run.trace');
@@ -90,7 +90,7 @@ test('the run that leads to a violation is a trace', async () => {
   ]);
 });
 
-test('an exploration that is cut off says so, and exits well', () => {
+test('the exploration reports a reached limit and exits with 0', () => {
   const texts: string[] = [];
   const output = { out: (text: string) => void texts.push(text), error: () => {} };
   const code = exploreWithin(exploreMachine(lock, { events }), { format: 'text', limit: 2 }, output);

@@ -1,4 +1,4 @@
-/** One machine as the explorer sees it: everything that its samples allow is a choice, also which input it is started with. */
+/** A single machine as a world for the explorer: its choices are the inputs and all steps that its samples allow. */
 import type { AnyStateMachine, InspectionEvent } from 'xstate';
 import { createRecorder } from '../../runtime/trace/recorder.ts';
 import type { TraceSink } from '../../runtime/trace/trace.ts';
@@ -10,13 +10,13 @@ import { inputsOf, type Samples } from './samples.ts';
 import { withStandIns } from './stand-ins.ts';
 import { type Step, stepLabel } from './suite.ts';
 
-/** Of a machine whose guard, action or effect throws, with nobody to take it. */
+/** The violation if a guard, an action or an unhandled effect of the machine throws. */
 const doesNotFail = 'the machine does not fail';
 
-/** The context of a machine may grow with each event: then it has no end of states. */
+/** The context of a machine may grow with each event: then the number of states is unlimited. */
 const defaultLimits = { ms: 60_000 };
 
-/** A machine and the events of its samples, to be explored. */
+/** The exploration of a machine with its samples. */
 export function exploreMachine(machine: AnyStateMachine, samples: Samples): ExplorationSubject {
   const alone = withStandIns(machine);
   const inputs = inputsOf(samples).length;
@@ -43,10 +43,10 @@ class MachineWorld implements World {
   readonly #machine: AnyStateMachine;
   readonly #samples: Samples;
   readonly #inspect: ((event: InspectionEvent) => void) | undefined;
-  /** What was chosen so far. */
+  /** The choices so far. */
   #path: readonly string[] = [];
   #run: { readonly start: number; readonly machine: MachineRun } | undefined;
-  /** What was wrong with a step itself. */
+  /** The error of the last step, if it failed. */
   #failure: string | undefined;
   readonly spawned = 0;
   readonly ending = false;
@@ -99,7 +99,7 @@ class MachineWorld implements World {
     });
   }
 
-  /** A run is brought back by its choices: a machine alone is small, and its runs are short. */
+  /** Restores a run by replaying its choices: a single machine is small, and its runs are short. */
   save(): () => void {
     const path = this.#path;
     return () => {
@@ -116,7 +116,7 @@ class MachineWorld implements World {
     this.#run = { start, machine };
   }
 
-  /** By their names; a number is the input to start with. */
+  /** The possible steps by name; a number is the index of the input to start with. */
   #steps(): Map<string, Step | number> {
     if (this.#run === undefined) {
       return new Map(
@@ -128,7 +128,7 @@ class MachineWorld implements World {
   }
 }
 
-/** Different steps have different names. */
+/** A unique name of a step. */
 function nameOf(step: Step): string {
   const { kind, ...rest } = step;
   const label = stepLabel(step);

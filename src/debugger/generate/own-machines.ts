@@ -1,4 +1,4 @@
-/** The machines that chartpilot itself is made of, by their names, with samples of what happens to them. */
+/** The machines of chartpilot, by name, with samples of their events. */
 
 import type { AnyStateMachine } from 'xstate';
 import {
@@ -16,14 +16,14 @@ import type { Samples } from './samples.ts';
 
 export interface OwnMachine {
   readonly name: string;
-  /** Below the package's root. */
+  /** Relative to the root of the package. */
   readonly file: string;
   readonly export: string;
   readonly samples: Samples;
   load(): Promise<AnyStateMachine>;
 }
 
-/** In the order in which a person meets them. */
+/** In the order in which they are listed for users. */
 export const ownMachines: readonly OwnMachine[] = [
   {
     name: 'agent',

@@ -1,4 +1,4 @@
-/** What tests made of chartpilot's own machines import where it is installed (`chartpilot/machines`). */
+/** The export `chartpilot/machines`, which generated tests of chartpilot's machines import from an installed package. */
 import type { AnyStateMachine } from 'xstate';
 import * as agent from '../../../machines/agent/agent.machine.ts';
 import * as epoch from '../../../machines/agent/envoy/epoch.machine.ts';
@@ -10,7 +10,7 @@ import * as certWatcher from '../../../machines/agent/files/cert-watcher.machine
 import * as directoryWatch from '../../../machines/agent/files/directory-watch.machine.ts';
 import * as status from '../../../machines/agent/status/status.machine.ts';
 
-// Their types are many and would be promised with them: for a test they are machines.
+// Declared without their specific types, which would become part of the public API.
 export const agentMachine: AnyStateMachine = agent.agentMachine;
 export const supervisorMachine: AnyStateMachine = supervisor.supervisorMachine;
 export const restartMachine: AnyStateMachine = restart.restartMachine;

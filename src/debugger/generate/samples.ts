@@ -1,42 +1,45 @@
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { ownValue } from '../../runtime/json-object.ts';
 
-/** A machine's state, as far as samples may depend on it. */
+/** The part of a machine's state that samples may depend on. */
 export interface SampledState {
   readonly value: unknown;
   readonly context: Readonly<Record<string, unknown>>;
 }
 
-/** Fields of an event beside its type. */
+/** Fields of an event besides its type. */
 export type Payload = Readonly<Record<string, unknown>>;
 
-/** How an effect may end: with an output, or with an error's message. */
+/** The result of an effect: an output, or the message of an error. */
 export type Outcome = { readonly output: unknown } | { readonly error: string };
 
 /**
- * What a person tells about a machine that cannot be read off it: the exports of a samples module. All of it is optional,
- * and plain data wherever it goes into a test.
+ * The exports of a samples module: data on a machine that cannot be derived from its definition. All fields are optional,
+ * and plain data wherever they are written into a test.
  */
 export interface Samples {
-  /** What the machine is started with. */
+  /** The input that the machine is started with. */
   readonly input?: unknown;
-  /** Several inputs, in place of one: for a machine whose input decides where it may go. */
+  /** Several inputs instead of one, for a machine whose input affects its transitions. */
   readonly inputs?: readonly unknown[];
   /**
-   * Payloads per event type; guards and actions run with them. An event type without samples is sent bare. A function
-   * gets the state in which the event would be sent.
+   * Payloads per event type; guards and actions run with them. An event type without samples is sent without a payload. A
+   * function gets the state in which the event would be sent.
    */
   readonly events?: Readonly<Record<string, readonly Payload[] | ((state: SampledState) => readonly Payload[])>>;
-  /** How effects end, per id of the invoked or spawned actor; one that is not named ends without output, and fails. */
+  /**
+   * Results of effects, by ID of the invoked or spawned actor. An effect without samples succeeds without output, and
+   * fails.
+   */
   readonly outcomes?: Readonly<Record<string, readonly Outcome[] | ((state: SampledState) => readonly Outcome[])>>;
   /**
-   * What of the context decides what happens later; all of it by default. Two configurations that agree in it are taken for
-   * one, which keeps counters, logs and names from making endlessly many.
+   * Selects the part of the context that affects future behaviour; default: all of it. Two configurations with equal
+   * parts are merged, so that counters, logs and names don't create an unlimited number.
    */
   readonly relevant?: (context: Readonly<Record<string, unknown>>) => unknown;
   /**
-   * What must hold in every state that is explored, by its name: true, or what is wrong in words. `value` is the state as XState
-   * has it.
+   * Conditions for every explored state, by name: a function returns true, or a description of the violation. `value` is
+   * the state value of XState.
    */
   readonly invariants?: Readonly<Record<string, (state: SampledState) => boolean | string>>;
 }
@@ -44,7 +47,7 @@ export interface Samples {
 const bare: readonly Payload[] = [{}];
 const endsEitherWay = (id: string): readonly Outcome[] => [{ output: undefined }, { error: `${id} failed` }];
 
-/** One or more; undefined for a machine that takes nothing. */
+/** One or more inputs; one `undefined` for a machine without input. */
 export function inputsOf({ input, inputs }: Samples): readonly unknown[] {
   return inputs ?? [input];
 }
@@ -61,7 +64,7 @@ export function outcomesOf(samples: Samples, effect: string, state: SampledState
 
 const names = ['input', 'inputs', 'events', 'outcomes', 'relevant', 'invariants'] as const;
 
-/** @throws ChartpilotError MACHINE_INVALID naming every mistake of the module's exports. */
+/** @throws ChartpilotError MACHINE_INVALID with every error in the exports of the module. */
 export function readSamples(module: Readonly<Record<string, unknown>>, file: string): Samples {
   const errors = [
     ...Object.keys(module)

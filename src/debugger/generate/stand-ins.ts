@@ -1,8 +1,10 @@
-/** A machine made ready to run alone: whatever it starts is a stand-in that does what a test's steps say. */
+/**
+ * Prepares a machine to run in isolation: every actor that it starts is a stand-in, which the steps of a test control.
+ */
 import { type AnyActorLogic, type AnyStateMachine, createMachine } from 'xstate';
 import { scriptedPromise } from '../explore/scripted-effect.ts';
 
-/** Runs until a step settles it, and takes every event that it is sent. */
+/** Runs until a step settles it, and accepts every event. */
 const standIn = scriptedPromise(() => {}) as AnyActorLogic;
 
 interface Invoke {
@@ -15,8 +17,8 @@ interface StateConfig {
 }
 
 /**
- * The same statechart with a stand-in for every actor and nothing for every named action that is a plain function: these
- * are effects. Guards, delays, assigns and everything else that decides stays as it is.
+ * The same statechart with a stand-in for every actor and a no-op for every named action that is a plain function: these
+ * are effects. Guards, delays, assigns and everything else that affects transitions are unchanged.
  */
 export function withStandIns(machine: AnyStateMachine): AnyStateMachine {
   const { actors, actions, ...rest } = machine.implementations;
@@ -32,18 +34,18 @@ export function withStandIns(machine: AnyStateMachine): AnyStateMachine {
   ) as AnyStateMachine;
 }
 
-/** @returns whether an actor is one that steps can settle; not so for logic that an action spawns in place. */
+/** @returns whether steps can settle an actor; false for logic that an action spawns in place */
 export function isStandIn(actor: unknown): boolean {
   return (actor as { logic?: unknown }).logic === standIn;
 }
 
-/** Logic that is written in place of a name gets one. */
+/** Assigns names to inline actor logic. */
 function nameSources(config: StateConfig, place: string, named: Record<string, AnyActorLogic>): StateConfig {
   const nameSource = (invoke: Invoke, index: number): Invoke => {
     if (typeof invoke.src === 'string') return invoke;
     const name = `in place ${index} ${place}`;
     named[name] = standIn;
-    // XState's own id for it comes from its place, which stays the same.
+    // XState derives its ID from its place, which stays the same.
     return { ...invoke, src: name };
   };
   return {
@@ -57,7 +59,7 @@ function nameSources(config: StateConfig, place: string, named: Record<string, A
   };
 }
 
-/** `assign`, `sendTo`, `raise` and their like: XState resolves them, a plain function it calls. */
+/** Whether an action is `assign`, `sendTo`, `raise` or the like, which XState resolves; it calls a plain function. */
 function isBuiltIn(action: unknown): boolean {
   return typeof action === 'function' && 'resolve' in action;
 }

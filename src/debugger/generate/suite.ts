@@ -1,19 +1,19 @@
 /**
- * What `chartpilot generate` makes: tests of one machine, as plain data (docs/generating-tests.md). A runner in any
- * language needs nothing else: it brings the machine into its first state, takes the steps one by one, and compares.
+ * The output of `chartpilot generate`: tests of one machine, as plain data (docs/generating-tests.md). A runner in any
+ * language needs nothing else: it starts the machine, takes the steps one by one, and compares.
  */
 
-/** Of {@link Suite.version}. Fields may be added under the same number; a change of meaning counts it up. */
+/** The value of {@link Suite.version}. Fields may be added under the same number; a change of meaning increments it. */
 export const suiteVersion = 1;
 
-/** Everything that `--format json` prints. */
+/** The output of `--format json`. */
 export interface Suite {
   readonly format: 'chartpilot-tests';
   readonly version: typeof suiteVersion;
-  /** The machine's id, and where it came from: a name of ours or a module's path. */
+  /** The ID of the machine, and its source: the name of a machine of chartpilot, or the path of a module. */
   readonly machine: { readonly id: string; readonly source: string; readonly export: string };
   readonly cover: Cover;
-  /** The ways in which the tests start the machine: one, unless samples give several inputs. */
+  /** The starts of the tests: one, unless samples give several inputs. */
   readonly starts: readonly Start[];
   readonly tests: readonly GeneratedTest[];
   readonly coverage: Coverage;
@@ -22,9 +22,9 @@ export interface Suite {
 export type Cover = 'states' | 'transitions' | 'paths';
 
 export interface Start {
-  /** What the machine is started with; absent when it takes nothing. */
+  /** Absent if the machine takes no input. */
   readonly input?: unknown;
-  /** Before the first step. */
+  /** The expected result before the first step. */
   readonly expect: Expectation;
 }
 
@@ -41,18 +41,17 @@ export interface TestStep {
   readonly expect: Expectation;
 }
 
-/** One thing that happens to a machine. */
 export type Step = EventStep | DelayStep | DoneStep | ErrorStep;
 
-/** The machine is sent this event, whoever sends it. */
+/** The machine receives this event, from any sender. */
 export interface EventStep {
   readonly kind: 'event';
   readonly event: { readonly type: string; readonly [field: string]: unknown };
 }
 
 /**
- * Time passes until these timers fall due (`after`, delayed events), and no sooner: `ms` milliseconds after the previous
- * step. Events and outcomes take no time.
+ * Time passes until exactly these timers fire (`after`, delayed events): `ms` milliseconds after the previous step.
+ * Events and outcomes take no time.
  */
 export interface DelayStep {
   readonly kind: 'delay';
@@ -60,61 +59,64 @@ export interface DelayStep {
   readonly ms: number;
 }
 
-/** An effect (an invoked or spawned actor, by its id) ends well. */
+/** An effect (an invoked or spawned actor, by its ID) succeeds. */
 export interface DoneStep {
   readonly kind: 'done';
   readonly effect: string;
   readonly output?: unknown;
 }
 
-/** An effect fails with an `Error` of this message. */
+/** An effect fails with an `Error` with this message. */
 export interface ErrorStep {
   readonly kind: 'error';
   readonly effect: string;
   readonly message: string;
 }
 
-/** What is so after a step. */
+/** The expected result of a step. */
 export interface Expectation {
-  /** Names of nested states joined with `.`, parallel regions with ` | `, in the order of the definition. */
+  /**
+   * Names of nested states joined with `.`, parallel regions with `
+   *  `, in the order of the definition.
+   */
   readonly state: string;
-  /** The machine has reached a final state. */
+  /** Whether the machine has reached a final state. */
   readonly done: boolean;
-  /** What the machine sent to others in this step, in order: `TYPE to RECEIVER`. */
+  /** Events that the machine sent in this step, in order: `TYPE to RECEIVER`. */
   readonly sent: readonly string[];
-  /** Ids of the effects that run now, sorted. */
+  /** IDs of the running effects, sorted. */
   readonly running: readonly string[];
 }
 
-/** What the tests cover of the machine, and what they do not. */
+/** The coverage of the machine by the tests. */
 export interface Coverage {
   readonly states: Share;
   readonly transitions: Share;
-  /** Transitions whose guards are also seen to refuse an event that then nobody takes. */
+  /** Transitions whose guards also refuse an event in a test, with no other transition taken. */
   readonly refusals: number;
-  /** How much of the machine was walked through to find the tests. */
+  /** The part of the machine that was explored to find the tests. */
   readonly explored: {
     /** Different configurations of state, context, effects and timers. */
     readonly configurations: number;
     readonly steps: number;
     readonly depth: number;
-    /** Nothing was cut off by a bound. */
+    /** Whether no limit was reached. */
     readonly complete: boolean;
   };
-  /** Every bound that cut something off, in words. */
+  /** Descriptions of all limits that were reached. */
   readonly bounds: readonly string[];
-  /** Steps that the machine cannot take with the samples given: a guard or an action threw. */
+  /** Steps that the machine cannot take with the given samples because a guard or an action threw an error. */
   readonly failures: readonly string[];
 }
 
 export interface Share {
   readonly covered: number;
   readonly total: number;
-  /** What is not covered, and why. */
+  /** Names of targets that are not covered, with the reason. */
   readonly missing: readonly { readonly what: string; readonly why: string }[];
 }
 
-/** A step in a few words, for names and messages. */
+/** A short description of a step, for names and messages. */
 export function stepLabel(step: Step): string {
   switch (step.kind) {
     case 'event':

@@ -1,4 +1,4 @@
-/** What there is to cover of a machine: its states and its transitions, each with a name for people. */
+/** The coverage targets of a machine: its states and its transitions, with readable names. */
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate';
 import { timerName } from '../../runtime/trace/statechart.ts';
 
@@ -6,7 +6,7 @@ export interface TransitionTarget {
   readonly name: string;
   readonly source: AnyStateNode;
   readonly descriptor: string;
-  /** The guard as the machine names it; undefined when there is none. */
+  /** The name of the guard; `undefined` without a guard. */
   readonly guard: string | undefined;
   readonly definition: AnyTransitionDefinition;
 }
@@ -16,7 +16,7 @@ export interface Targets {
   readonly transitions: readonly TransitionTarget[];
 }
 
-/** History nodes are never entered themselves, and the root always is. */
+/** Without history nodes, which are never entered themselves, and the root, which is always active. */
 export function targetsOf(machine: AnyStateMachine): Targets {
   const nodes = nodesBelow(machine.root);
   return {
@@ -25,12 +25,12 @@ export function targetsOf(machine: AnyStateMachine): Targets {
   };
 }
 
-/** `running.live`; the root is the machine itself. */
+/** `running.live`; for the root the ID of the machine in parentheses. */
 export function nodeName(node: AnyStateNode): string {
   return node.path.length === 0 ? `(${node.id})` : node.path.join('.');
 }
 
-/** An event's descriptor in words: `after backoff`, `prepare is done`, `always`. */
+/** A readable event descriptor: `after backoff`, `prepare is done`, `always`. */
 export function descriptorName(descriptor: string): string {
   if (descriptor === '') return 'always';
   const timer = timerName(descriptor);

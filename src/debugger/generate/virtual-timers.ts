@@ -3,13 +3,13 @@ import { relay } from '../../runtime/actors/relay-event.ts';
 import { timerName } from '../../runtime/trace/statechart.ts';
 import type { ArmedTimer } from '../explore/armed-timer.ts';
 
-/** The timers of one actor system. No clock runs: time passes when it is told to. */
+/** The timers of one actor system, in virtual time: time passes only by calls of `pass`. */
 export class VirtualTimers {
   #now = 0;
   /** In the order in which they were armed. */
   #armed: readonly ArmedTimer[] = [];
 
-  /** Takes the system's timers over, before any is armed. */
+  /** Replaces the scheduler of the system; must be called before a timer is armed. */
   constructor({ scheduler }: AnyActorRef['system']) {
     scheduler.schedule = (source, target, event, delay, id = '') => {
       this.#armed = [...this.#armed, { at: this.#now + (delay > 0 ? delay : 0), id, source, target, event }];
@@ -22,7 +22,7 @@ export class VirtualTimers {
     return this.#now;
   }
 
-  /** The timers that fall due next, and in how long. */
+  /** The timers that fire next, and the time until then. */
   soonest(): { timers: string[]; ms: number } | undefined {
     if (this.#armed.length === 0) return undefined;
     const at = Math.min(...this.#armed.map((timer) => timer.at));
@@ -30,12 +30,12 @@ export class VirtualTimers {
     return { timers: due.map(({ event }) => timerName(event.type) ?? event.type), ms: at - this.#now };
   }
 
-  /** Every timer, with the time that it has left: part of a configuration's identity. */
+  /** Every timer with its remaining time, as a part of the configuration key. */
   pending(): string[] {
     return this.#armed.map(({ at, event }) => `${event.type} ${at - this.#now}`).sort();
   }
 
-  /** Lets time pass; fires what falls due on the way, soonest first, equal ones in the order of their arming. */
+  /** Lets time pass. Fires due timers, earliest first, equal ones in the order of their arming. */
   pass(ms: number): void {
     const until = this.#now + ms;
     for (let next = this.soonest(); next !== undefined && this.#now + next.ms <= until; next = this.soonest()) {

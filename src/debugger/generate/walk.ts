@@ -1,4 +1,4 @@
-/** Walks through a machine: every step that its samples allow, from every configuration, the nearest first. */
+/** Explores a machine breadth first: every step that its samples allow, from every configuration. */
 import type { AnyEventObject, AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate';
 import { matchesDescriptor } from '../../runtime/trace/event-descriptor.ts';
 import { configurationKey, possibleSteps } from './configuration.ts';
@@ -7,11 +7,11 @@ import { inputsOf, type Samples } from './samples.ts';
 import { type Expectation, type Step, stepLabel } from './suite.ts';
 
 export interface WalkLimits {
-  /** Configurations. */
+  /** Maximum number of configurations. */
   readonly configurations: number;
-  /** Steps from the first configuration. */
+  /** Maximum number of steps from the first configuration. */
   readonly depth: number;
-  /** Told of every edge; what is left needs no look when it returns true. */
+  /** Called for every edge; the walk stops when it returns true. */
   readonly enough?: (edge: Edge) => boolean;
 }
 
@@ -21,7 +21,7 @@ export interface Configuration {
   readonly start: number;
   readonly depth: number;
   readonly edges: readonly Edge[];
-  /** The edge by which it was found; undefined for the first. */
+  /** The edge by which it was found; `undefined` for the first. */
   readonly found: Edge | undefined;
 }
 
@@ -32,9 +32,9 @@ export interface Edge {
   readonly step: Step;
   readonly expect: Expectation;
   readonly taken: readonly AnyTransitionDefinition[];
-  /** Where nothing was taken: the transitions whose guards refused. */
+  /** If no transition was taken: the transitions whose guards refused. */
   readonly refused: readonly AnyTransitionDefinition[];
-  /** State nodes that are active after the step, or were on the way. */
+  /** State nodes that are active after the step, or were active during it. */
   readonly active: readonly AnyStateNode[];
 }
 
@@ -44,20 +44,20 @@ export interface Walk {
   readonly edges: readonly Edge[];
   /** `node id event type` of every event that was sent while that state node was active. */
   readonly tried: ReadonlySet<string>;
-  /** Steps that made the machine fail, in words. */
+  /** Descriptions of steps that made the machine fail. */
   readonly failures: readonly string[];
-  /** Bounds that cut something off, in words. */
+  /** Descriptions of limits that were reached. */
   readonly bounds: readonly string[];
-  /** Stopped by {@link WalkLimits.enough}. */
+  /** Whether {@link WalkLimits.enough} stopped the walk. */
   readonly enough: boolean;
 }
 
-/** The machine, started with one of its inputs. */
+/** The start of the machine with one of its inputs. */
 export interface Beginning {
   readonly input: unknown;
   readonly first: Configuration;
   readonly expect: Expectation;
-  /** State nodes and transitions that starting alone brings. */
+  /** State nodes and transitions that starting covers. */
   readonly active: readonly AnyStateNode[];
   readonly taken: readonly AnyTransitionDefinition[];
 }
@@ -68,7 +68,7 @@ interface Mutable extends Configuration {
 
 /**
  * @param machine from `withStandIns`
- * @throws Error when the machine fails as it starts
+ * @throws Error if the machine fails at its start
  */
 export function walk(machine: AnyStateMachine, samples: Samples, limits: WalkLimits): Walk {
   return new Walker(machine, samples, limits).walk();
@@ -126,7 +126,7 @@ class Walker {
     return run;
   }
 
-  /** Takes every step that is possible here. */
+  /** Takes every step that is possible in a configuration. */
   #leave(configuration: Mutable): void {
     const reached = this.#reach(configuration);
     const steps = possibleSteps(reached, this.#samples);
@@ -140,7 +140,7 @@ class Walker {
       const before = run.snapshot;
       const around = surroundings(run);
       this.#step(configuration, run, step);
-      // An event that is ignored leaves no trace; every other way onward begins anew.
+      // The run is unchanged after an ignored event and is reused; after any other step the next one needs a new run.
       const ignored =
         run.failure === undefined &&
         run.snapshot.context === before.context &&
@@ -168,7 +168,7 @@ class Walker {
     }
     const taken = [...run.taken];
     const refused = taken.length > 0 ? [] : guardedAt(run.active, type);
-    // Nobody has a use for the event: that is not worth a test.
+    // No transition uses the event, so it is not worth a test.
     if (taken.length === 0 && refused.length === 0) return;
     const seen = { from, step, expect: run.outcome(), taken, refused, active: run.passed };
     const edge: { -readonly [field in keyof Edge]: Edge[field] } = { ...seen, to: from };
@@ -185,7 +185,7 @@ class Walker {
   }
 }
 
-/** The shortest way to a configuration. */
+/** The shortest run to a configuration. */
 export function edgesTo(configuration: Configuration): Edge[] {
   const edges: Edge[] = [];
   for (let edge = configuration.found; edge !== undefined; edge = edge.from.found) edges.unshift(edge);
@@ -194,7 +194,7 @@ export function edgesTo(configuration: Configuration): Edge[] {
 
 const stepsTo = (configuration: Configuration): Step[] => edgesTo(configuration).map(({ step }) => step);
 
-/** The event that a step comes to a machine as; a delay is known by its timers alone. */
+/** The type of the event of a step; a delay is identified by its timers only. */
 export function eventTypeOf(step: Step): string {
   switch (step.kind) {
     case 'event':

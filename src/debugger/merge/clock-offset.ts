@@ -1,30 +1,33 @@
-/** How far one program's clock is from another's, as the messages between them allow: none arrives before it was sent. Runs in a browser. */
+/**
+ * Estimates the offset between the clocks of two programs from the messages between them, because no message arrives
+ * before it was sent. Runs in a browser.
+ */
 
-/** A message between two programs, in wall-clock milliseconds of each one's own clock. */
+/** A message between two programs, in wall-clock milliseconds of the clock of each. */
 export interface Crossing {
-  /** `true`: from the program whose offset is looked for, to the other one. */
+  /** `true`: from the program with the unknown offset to the other one. */
   readonly outwards: boolean;
   readonly sentAt: number;
   readonly receivedAt: number;
 }
 
 export interface ClockOffset {
-  /** To be added to the program's clock; 0 where its wall clock may be right. */
+  /** To be added to the clock of the program; 0 if its wall clock may be right. */
   readonly ms: number;
-  /** How far off that may be; infinite where messages went one way only, or none did. */
+  /** The uncertainty of the offset; infinite if there are no messages in one direction. */
   readonly plusMinusMs: number;
-  /** Messages that the offset agrees with. */
+  /** Messages that are consistent with the offset. */
   readonly agreed: number;
 }
 
 /**
- * The tightest bounds are taken first; what contradicts them is left out.
+ * Applies the tightest bounds first and ignores bounds that contradict them.
  *
- * @param prior where the clocks are thought to be without any message
+ * @param prior estimated offset without messages
  */
 export function clockOffset(crossings: readonly Crossing[], prior = 0): ClockOffset {
   let [least, most] = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY];
-  // An outward message bounds the offset from above, one that came from below.
+  // A sent message bounds the offset from above, a received one from below.
   const bounds = crossings.map(({ outwards, sentAt, receivedAt }) => ({
     outwards,
     ms: outwards ? receivedAt - sentAt : sentAt - receivedAt,

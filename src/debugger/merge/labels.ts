@@ -1,10 +1,10 @@
-/** What programs are called that are put on one axis. Runs in a browser. */
+/** Labels of the programs in a merged trace. Runs in a browser. */
 
-/** `gateway` of `traces/gateway.trace.ndjson`; numbered where two files are called alike. */
+/** `gateway` for `traces/gateway.trace.ndjson`; numbered if two files have the same name. */
 export function labelsOf(traces: readonly string[]): string[] {
   const used = new Map<string, number>();
   return traces.map((path) => {
-    // A colon ends it in the names of its actors.
+    // A colon separates the label from the name of an actor.
     const name =
       path
         .slice(path.lastIndexOf('/') + 1)

@@ -1,4 +1,7 @@
-/** Where a trace says that something went to another program, or came from one (`machines/timeline.ts`, `links`). Runs in a browser. */
+/**
+ * Records of a trace that are sent to another program or received from one (`links` in `machines/timeline.ts`). Runs in a
+ * browser.
+ */
 import type { LinkRule } from '../../../machines/timeline.ts';
 import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
 import { fieldAt } from '../trace/mark-text.ts';
@@ -6,13 +9,13 @@ import { fieldAt } from '../trace/mark-text.ts';
 /** One end of an arrow between two programs. */
 export interface LinkEnd {
   readonly side: 'sends' | 'receives';
-  /** Both ends of one arrow have the same; several arrows may. */
+  /** The same for both ends of an arrow; several arrows may have the same key. */
   readonly key: string;
-  /** What goes along it. */
+  /** Text of the arrow. */
   readonly text: string;
-  /** Place of the record. */
+  /** Index of the record. */
   readonly index: number;
-  /** Who did it, as far as the program goes: an arrow begins or ends there. */
+  /** The actor in this program at which the arrow begins or ends. */
   readonly actor: string;
 }
 
@@ -39,7 +42,7 @@ export function linkEnds({ machines }: TraceHeader, records: readonly TraceRecor
   });
 }
 
-/** A key with what fields hold; undefined where one of them holds nothing. */
+/** A key with the values of fields; `undefined` if a field has no value. */
 function keyOf(template: string, fields: object): string | undefined {
   let isWhole = true;
   const key = template.replaceAll(/\{([^{}]+)\}/g, (_, path: string) => {

@@ -9,7 +9,7 @@ import { mergeInto } from './merge-command.ts';
 
 const stored = join(import.meta.dirname, '../../../test/fixtures/traces-of-versions');
 
-test('traces of all versions become one that is read like any other, and where each was put is told', async () => {
+test('merge combines traces of all versions into one readable trace and reports the placement of each', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-merge-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const path = join(folder, 'all.trace');
@@ -20,13 +20,13 @@ test('traces of all versions become one that is read like any other, and where e
   expect(texts.join('')).toMatch(/^version-1: reference clock\nversion-2: placed by its wall clock/);
   const { records } = await readRecords((await openTrace(path)).records);
   const lines = traces.map((trace) => readFileSync(trace, 'utf8').trimEnd().split('\n').length - 1);
-  // And one of each that says where it was put.
+  // And one record per program with its placement.
   expect(records).toHaveLength(lines.reduce((sum, count) => sum + count, 0) + 3);
   for (const [i, { t }] of records.entries()) if (i > 0) expect(t).toBeGreaterThanOrEqual(records[i - 1]!.t);
   expect(records.flatMap((record) => (record.kind === 'spawn' ? record.actor : []))).toContain('version-2:epoch-1');
 });
 
-test('no trace is lost by writing the whole, and what makes no sense is refused', async () => {
+test('merge refuses invalid arguments and does not overwrite its inputs', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-merge-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const [one, two, link] = ['one.trace', 'two.trace', 'link.trace'].map((name) => join(folder, name)) as [
@@ -50,7 +50,7 @@ test('no trace is lost by writing the whole, and what makes no sense is refused'
     fields: { path: link, got: 'the run of one' },
   });
   await mergeInto(all, [one, two], output);
-  // As the traces are that are in it.
+  // The same mode as the input traces.
   expect(statSync(all).mode & 0o777).toBe(0o600);
   await expect(mergeInto(join(folder, 'more.trace'), [all, one], output)).rejects.toMatchObject({
     code: 'FLAG_INVALID',
@@ -63,7 +63,7 @@ test('no trace is lost by writing the whole, and what makes no sense is refused'
   expect(told.join('')).toContain('a merged trace (one, two)');
 });
 
-test('spans of programs on one axis are those of each of them', async () => {
+test('a merged trace exports the same spans as its parts', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-merge-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const all = join(folder, 'all.trace');

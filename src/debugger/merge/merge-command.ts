@@ -8,7 +8,8 @@ import { labelsOf } from './labels.ts';
 import { type MergedTrace, mergeTraces, type ProgramTrace, placementInWords } from './merge-traces.ts';
 
 /**
- * `chartpilot trace --merge FILE TRACE…`: writes several programs' traces as one, on one axis; prints where each was put.
+ * `chartpilot trace --merge FILE TRACE…`: merges the traces of several programs into one and prints the placement of
+ * each.
  *
  * @throws ChartpilotError FILE_UNREADABLE, TRACE_INVALID or FLAG_INVALID
  */
@@ -25,7 +26,7 @@ export async function mergeInto(path: string, traces: readonly string[], { out, 
   await out(`${placementLines(merged).join('\n')}\n`);
 }
 
-/** Reads traces and puts them on one axis. */
+/** Reads and merges traces. */
 export async function merge(traces: readonly string[], error: (text: string) => void = () => {}): Promise<MergedTrace> {
   const labels = labelsOf(traces);
   const programs: ProgramTrace[] = [];
@@ -53,12 +54,12 @@ export async function merge(traces: readonly string[], error: (text: string) => 
   return mergeTraces(programs);
 }
 
-/** As a file has it. */
+/** The lines of a trace file. */
 export function formatMerged({ header, records }: MergedTrace): string {
   return [header, ...records].map(formatTraceLine).join('');
 }
 
-/** Where each program was put, and what has no place. */
+/** The placement of each program, and the number of messages without a match. */
 function placementLines({ placements, arrows, unplaced }: MergedTrace): string[] {
   return [
     ...placements.map((placement) => `${placement.label}: ${placementInWords(placement)}`),

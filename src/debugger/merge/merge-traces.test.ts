@@ -21,7 +21,7 @@ const event = (t: number, from: string, to: string, type: string, more: object =
   ...(cause !== undefined && { cause }),
 });
 
-/** A program whose clock shows `clockMs` more than it should. */
+/** A program whose clock is `clockMs` fast. */
 function program(label: string, machine: Statechart, bodies: readonly At[], clockMs = 0): ProgramTrace {
   return {
     label,
@@ -30,7 +30,7 @@ function program(label: string, machine: Statechart, bodies: readonly At[], cloc
   };
 }
 
-/** Anybody's programs: requests and answers with a nonce. */
+/** Generic programs that exchange requests and responses with a nonce. */
 const chart = (id: string, links: readonly LinkRule[]): Statechart => ({
   id,
   states: [],
@@ -45,7 +45,7 @@ const asking = chart('client', [
   { event: 'received', side: 'receives', key: 'to {nonce}', text: 'push' },
   { event: 'answered', side: 'sends', key: 'from {nonce}', text: 'ack' },
 ]);
-/** Sent at 100 and 300, 10 ms on the way each time; the clock of the client is wrong by `clockMs`. */
+/** Sent at 100 and 300, with a latency of 10 ms; the clock of the client is wrong by `clockMs`. */
 const both = (clockMs: number): ProgramTrace[] => [
   program('server', serving, [
     event(100, 'push', 'stream', 'sent', { nonce: 'a' }),
@@ -67,18 +67,15 @@ const both = (clockMs: number): ProgramTrace[] => [
 ];
 
 describe('the clocks of two programs', () => {
-  test.each([0, 7, -9])(
-    'that are off by %d ms, as far as can be told, are left as they are: the ± says how far that may be off',
-    (off) => {
-      const { placements, unplaced, arrows } = mergeTraces(both(off));
-      expect(placements[1]!.offset.ms).toBe(0);
-      expect(placements[1]!.offset.plusMinusMs).toBeLessThanOrEqual(20);
-      expect({ unplaced, arrows }).toEqual({ unplaced: 0, arrows: 4 });
-    },
-  );
+  test.each([0, 7, -9])('are not adjusted for a difference of %d ms within the uncertainty', (off) => {
+    const { placements, unplaced, arrows } = mergeTraces(both(off));
+    expect(placements[1]!.offset.ms).toBe(0);
+    expect(placements[1]!.offset.plusMinusMs).toBeLessThanOrEqual(20);
+    expect({ unplaced, arrows }).toEqual({ unplaced: 0, arrows: 4 });
+  });
 
   test.each([5_000, -5_000, 86_400_000])(
-    'that are off by %d ms are brought together by request and answer of one nonce',
+    'are aligned by request and response of one nonce for a difference of %d ms',
     (off) => {
       const { placements, records, arrows } = mergeTraces(both(off));
       const { ms, plusMinusMs } = placements[1]!.offset;
@@ -93,7 +90,7 @@ describe('the clocks of two programs', () => {
     },
   );
 
-  test('no arrow points back in time: one that would is counted', () => {
+  test('a merged trace has no arrow back in time and counts those that would be', () => {
     const [server, client] = both(0);
     const late = {
       ...server!,
@@ -107,7 +104,7 @@ describe('the clocks of two programs', () => {
     }
   });
 
-  test('without a message between them they are placed by their wall clocks, and that is said', () => {
+  test('are aligned by their wall clocks without messages between them, and the placement states that', () => {
     const [server] = both(0);
     const { placements, unplaced } = mergeTraces([
       server!,
@@ -132,7 +129,7 @@ test.each([
     20,
     10,
   ],
-])('messages %j make an offset of %d ± %d', (crossings, ms, plusMinusMs) => {
+])('messages %j result in an offset of %d ± %d', (crossings, ms, plusMinusMs) => {
   expect(clockOffset(crossings)).toMatchObject({ ms, plusMinusMs });
 });
 
@@ -157,9 +154,9 @@ describe('a gateway and its control plane', () => {
   ]);
   const merged = mergeTraces([gateway, discovery]);
 
-  test('are one trace: the epoch connects, is configured, and is live, though a minute lies between their clocks', () => {
+  test('are merged into one trace: the epoch connects, is configured, and is live, despite clocks a minute apart', () => {
     expect(merged.arrows).toBe(2);
-    // The other node's connection, both of its ends.
+    // Both ends of the connection of the other node.
     expect(merged.unplaced).toBe(2);
     expect(merged.placements.map(placementInWords)[1]).toMatch(
       /clock \d+ ms behind that of gateway \(± 480 ms, from 2 messages\)/,
@@ -171,7 +168,7 @@ describe('a gateway and its control plane', () => {
     ]);
   });
 
-  test('which is a trace like any other: its lines are read, and a cause goes from one program to the other', () => {
+  test('are merged into a valid trace in which a cause leads from one program to the other', () => {
     const reader = new TraceLineReader();
     for (const line of [merged.header, ...merged.records]) expect(reader.read(JSON.stringify(line))).toEqual(line);
     expect(merged.records.map(({ seq }) => seq)).toEqual(merged.records.map((_, i) => i + 1));
@@ -184,7 +181,7 @@ describe('a gateway and its control plane', () => {
   });
 });
 
-test('two versions of one machine have two names, the same one has one', () => {
+test('two versions of a machine get two names, and equal definitions one', () => {
   const other = chart('server', []);
   const { header } = mergeTraces([program('a', serving, []), program('b', serving, []), program('c', other, [])]);
   expect(header.machines.map(({ id }) => id)).toEqual(['server', 'c:server']);

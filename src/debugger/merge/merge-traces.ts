@@ -1,6 +1,7 @@
 /**
- * Several programs in one trace: on one axis, with the arrows between them. Each program's records keep their order; clocks are
- * compared by the messages that went both ways, no arrow points back in time, and what cannot be placed is counted. Runs in a browser.
+ * Merges the traces of several programs, with the arrows between them. The records of each program keep their order.
+ * Clocks are aligned by the messages in both directions, no arrow points back in time, and ends that cannot be matched
+ * are counted. Runs in a browser.
  */
 import type { Statechart } from '../../runtime/trace/statechart.ts';
 import { type ActorSnapshot, type TraceHeader, type TraceRecord, traceVersion } from '../../runtime/trace/trace.ts';
@@ -8,16 +9,16 @@ import { type ClockOffset, type Crossing, clockOffset } from './clock-offset.ts'
 import { type LinkEnd, linkEnds } from './link-ends.ts';
 
 export interface ProgramTrace {
-  /** Unique among those that are merged: it stands before its actors' names. */
+  /** Unique among the merged programs: the prefix of the names of its actors. */
   readonly label: string;
   readonly header: TraceHeader;
   readonly records: readonly TraceRecord[];
 }
 
-/** Where a program was put. */
+/** The placement of a program on the common time axis. */
 export interface Placement {
   readonly label: string;
-  /** Whose clock it was held against; absent for the one that is the measure, and where no message tells anything. */
+  /** The label of the reference program; absent for the reference itself, and if there are no messages. */
   readonly against?: string;
   readonly offset: ClockOffset;
 }
@@ -26,19 +27,19 @@ export interface MergedTrace {
   readonly header: TraceHeader;
   readonly records: readonly TraceRecord[];
   readonly placements: readonly Placement[];
-  /** Between programs, as they are drawn. */
+  /** Arrows between programs. */
   readonly arrows: number;
-  /** Ends of arrows without another end, and arrows that would point back in time. */
+  /** Ends without a matching end, and arrows that would point back in time. */
   readonly unplaced: number;
 }
 
-/** An arrow, in places of records in two of the traces. */
+/** An arrow between two records of different traces. */
 interface Arrow {
   readonly from: { readonly program: number; readonly end: LinkEnd };
   readonly to: { readonly program: number; readonly end: LinkEnd };
 }
 
-/** Clocks of one mesh are not farther apart than that, unless they count differently. */
+/** Maximum trusted difference between clocks of one mesh. */
 const trustedMs = 2_000;
 
 export function mergeTraces(programs: readonly ProgramTrace[]): MergedTrace {
@@ -53,7 +54,7 @@ export function mergeTraces(programs: readonly ProgramTrace[]): MergedTrace {
   return { header, records, placements, arrows: drawn.length, unplaced: all - 2 * drawn.length };
 }
 
-/** Keys that come once are matched for certain; of others, each end takes the nearest that is left on the other side. */
+/** Unique keys are matched exactly; for others, each end is matched with the nearest remaining one on the other side. */
 function arrowsBetween(programs: readonly ProgramTrace[], ends: readonly (readonly LinkEnd[])[]): Arrow[] {
   const byKey = new Map<string, { sends: Arrow['from'][]; receives: Arrow['to'][] }>();
   for (const [program, own] of ends.entries()) {
@@ -72,7 +73,8 @@ function arrowsBetween(programs: readonly ProgramTrace[], ends: readonly (readon
     let next = 0;
     for (const [i, send] of from!.entries()) {
       const until = from![i + 1] === undefined ? Number.POSITIVE_INFINITY : time(from![i + 1]!) - trustedMs / 2;
-      // As many of both: in their order, whatever their clocks say. Else by the clocks, as far as those are trusted.
+      // Equal numbers of both are matched in their order, independent of clocks. Otherwise clocks are compared, within
+      // the trusted difference.
       const found = isSure
         ? i
         : to!.findIndex(
@@ -87,7 +89,7 @@ function arrowsBetween(programs: readonly ProgramTrace[], ends: readonly (readon
   });
 }
 
-/** The program with the most arrows is the measure; the others are held against one that has its place. */
+/** The program with the most arrows is the reference; the others are aligned with one that is already placed. */
 function place(programs: readonly ProgramTrace[], arrows: readonly Arrow[]): Placement[] {
   const between = (a: number, b: number): Arrow[] =>
     arrows.filter(
@@ -190,7 +192,7 @@ function weave(
   };
 }
 
-/** Always the earliest of the programs' next records; at the same moment who sends comes before who receives. */
+/** Merges records by time; at the same moment the sender precedes the receiver. */
 function* inOrder(
   programs: readonly ProgramTrace[],
   wall: (program: number, t: number) => number,
@@ -228,7 +230,7 @@ function renamed(
     if (number === undefined) delete copy[field];
     else copy[field] = number;
   }
-  // In a transition these are states.
+  // In a transition these fields are states.
   const named = record.kind === 'event' ? ['from', 'to'] : ['actor', 'parent'];
   for (const field of named) if (typeof copy[field] === 'string') copy[field] = name(copy[field]);
   if (record.kind === 'spawn' && record.machine !== undefined) copy.machine = machine(record.machine);
@@ -253,7 +255,7 @@ function movedActor(
   };
 }
 
-/** Definitions of all programs, each once: two versions of one machine have two names. */
+/** Definitions of all programs, each once: two versions of a machine have two names. */
 class Machines {
   readonly all: Statechart[] = [];
   readonly #names: readonly ReadonlyMap<string, string>[];
@@ -290,7 +292,7 @@ export function placementInWords({ against, offset: { ms, plusMinusMs, agreed } 
   return `clock ${how} that of ${against} (${off}, from ${agreed} ${agreed === 1 ? 'message' : 'messages'})`;
 }
 
-/** Microseconds, as a recorder has it. */
+/** Rounds to microseconds, the resolution of a recorder. */
 function rounded(t: number): number {
   return Math.round(t * 1_000) / 1_000;
 }

@@ -4,27 +4,27 @@ import { spansOf } from './run-spans.ts';
 import type { Span } from './span.ts';
 
 export interface SpanLimits {
-  /** So long a trace that has ended stays as it is before it is told: what belongs to it may come in several records. */
+  /** How long a trace that has ended must be unchanged before it is exported: its data may come in several records. */
   readonly settleMs: number;
-  /** So long one that has not: who waits for a proxy that has left waits for ever. */
+  /** The same for a trace that has not ended: a proxy that has left never confirms a push. */
   readonly staleMs: number;
-  /** Records that are kept; with more of them, traces that have not ended are told as they are. */
+  /** Maximum number of kept records; above it, unfinished traces are exported as they are. */
   readonly mostRecords: number;
 }
 
 export const spanLimits: SpanLimits = { settleMs: 2_000, staleMs: 120_000, mostRecords: 50_000 };
 
-/** What asked for a restart, and the first change of a push, are in records before the one that the trace is named after. */
+/** The cause of a restart, and the first change of a push, are in records before the one that names the trace. */
 const recordsBefore = 2_000;
 
-/** Finds the traces of a run that is still going on, each when it has ended. */
+/** Finds the traces of a running program, each after it has ended. */
 export class FinishedSpans {
   readonly #header: TraceHeader;
   readonly #limits: SpanLimits;
   #records: TraceRecord[] = [];
   #told = new Set<string>();
   #hasNew = false;
-  /** Traces that were not told yet, as they were when they last changed. */
+  /** Traces that are not exported yet, with the state and time of their last change. */
   #seen = new Map<string, { readonly shape: string; readonly atMs: number }>();
 
   constructor(header: TraceHeader, { settleMs, staleMs, mostRecords }: SpanLimits = spanLimits) {
@@ -41,16 +41,16 @@ export class FinishedSpans {
     this.#hasNew = true;
   }
 
-  /** Spans of the traces that have ended since the last time. */
+  /** Returns the spans of traces that have ended since the last call. */
   take(nowMs: number): Span[] {
-    // Nothing has come, and nothing waits for its time.
+    // There are no new records and no pending traces.
     if (!this.#hasNew && this.#seen.size === 0) return [];
     this.#hasNew = false;
     const tooMany = this.#records.length > this.#limits.mostRecords;
     return this.#take((trace, spans) => tooMany || this.#isOver(trace, spans, nowMs));
   }
 
-  /** The run is over: spans of all that were not told, as they are. */
+  /** Called at the end of the run: returns the spans of all traces that are not exported, as they are. */
   end(): Span[] {
     return this.#take(() => true);
   }
@@ -77,7 +77,7 @@ export class FinishedSpans {
     return nowMs - before.atMs >= (hasEnded(spans) ? settleMs : staleMs);
   }
 
-  /** Records that no trace needs which was not told. */
+  /** Drops records that no pending trace needs. */
   #forget(all: ReadonlyMap<string, readonly Span[]>): void {
     const half = this.#limits.mostRecords / 2;
     if (this.#records.length <= half) return;
@@ -87,7 +87,7 @@ export class FinishedSpans {
     const first = this.#records.findIndex(({ seq }) => seq >= Math.min(...needed));
     const from = Math.max(0, (first === -1 ? this.#records.length : first) - Math.min(recordsBefore, half));
     this.#records = this.#records.slice(from);
-    // A trace whose records are gone cannot come again.
+    // A trace whose records were dropped cannot be found again.
     for (const trace of this.#told) if (!all.has(trace)) this.#told.delete(trace);
   }
 }
@@ -100,7 +100,7 @@ function isOpen({ attributes }: Span): boolean {
   return attributes['chartpilot.unfinished'] === true;
 }
 
-/** A restart has ended when its Envoy was live, or what went wrong is known: between two of its phases none is open. */
+/** A restart has ended when its Envoy was live or its error is known: between two phases no span is open. */
 function hasEnded(spans: readonly Span[]): boolean {
   if (spans.some(isOpen)) return false;
   const isRestart = rootOf(spans).attributes['chartpilot.epoch.name'] !== undefined;

@@ -2,10 +2,13 @@ import type { RecordedRun } from '../trace/record-list.ts';
 import { unfinished } from './restart-spans.ts';
 import type { Span } from './span.ts';
 
-/** States of one life; what is beyond is not told. */
+/** Exported states of one root actor; further states are omitted. */
 const mostStates = 1_000;
 
-/** Of a program of anybody's: the life of each root actor is a trace, each state that it or one below it was in a span. */
+/**
+ * Spans of a foreign program: a trace for each root actor, with a span for each state of it and its
+ * descendants.
+ */
 export function lifeSpans({ records }: RecordedRun): Span[] {
   const spans: Span[] = [];
   const lives = new Map<string, { trace: string; from: number; seq: number; states: number }>();

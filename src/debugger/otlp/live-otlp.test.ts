@@ -13,7 +13,7 @@ import { SendQueue } from './send-queue.ts';
 const header = headerWith({ program: 'pilot-agent', pid: 7 });
 const quick: LiveOtlpOptions = { settleMs: 40, lookMs: 5, pauseMs: 1, endMs: 500 };
 
-/** A hot restart up to the life of its Envoy, and then the end of the one before. */
+/** A hot restart until its Envoy is live, and then the end of the previous epoch. */
 function restartOf(number: number): { begins: TraceRecord[]; ends: TraceRecord[] } {
   let seq = number * 100;
   const [name, before] = [`epoch-${number}`, `epoch-${number - 1}`];
@@ -40,10 +40,10 @@ async function receiver(answers?: (response: ServerResponse) => void): Promise<O
   return started;
 }
 
-/** A program that runs: what is written here it has recorded. */
+/** A running program: what is written here are its records. */
 function follow(to: string, options: LiveOtlpOptions = {}) {
   const trace = new PassThrough({ highWaterMark: 1_000_000 });
-  // Connections that come after the first one.
+  // Connections after the first one.
   const next: PassThrough[] = [];
   const source: PageSource = {
     ...{ name: 'agent', kind: 'live', place: '127.0.0.1:15020' },
@@ -66,7 +66,7 @@ function follow(to: string, options: LiveOtlpOptions = {}) {
     said,
     done,
     trace,
-    /** A connection that is there when the one before it breaks. */
+    /** Prepares the connection that follows when the current one breaks. */
     again: (first: TraceHeader, records: readonly TraceRecord[]): PassThrough => {
       const connection = new PassThrough({ highWaterMark: 1_000_000 });
       connection.write([first, ...records].map(formatTraceLine).join(''));
@@ -77,13 +77,13 @@ function follow(to: string, options: LiveOtlpOptions = {}) {
   };
 }
 
-test('a restart is told when it has ended, while the program runs, and once', async () => {
+test('the live export sends a restart once, when it has ended, while the program runs', async () => {
   const { address, requests } = await receiver();
   const { record, trace, done, said } = follow(address);
   const first = restartOf(1);
   record(first.begins);
   await new Promise((resolve) => setTimeout(resolve, 200));
-  // The one before it drains still.
+  // The previous epoch is still draining.
   expect(requests).toEqual([]);
   record(first.ends);
   await eventually('the restart is told', () => requests.length === 1);
@@ -94,12 +94,12 @@ test('a restart is told when it has ended, while the program runs, and once', as
   record(restartOf(3).begins);
   trace.end();
   await done;
-  // What had not ended with the program is told as it was, and nothing twice.
+  // Unfinished traces are exported when the program ends, and none is exported twice.
   expect(requests.map((names) => names.length)).toEqual([4, 4, 4]);
   expect(said).toEqual({ out: `otlp: 3 traces, 12 spans → ${address}/v1/traces\n`, error: '' });
 });
 
-test('a connection that breaks is made again: what had been told is not told twice, what came meanwhile is', async () => {
+test('the live export reconnects after a broken connection, and sends records from the gap but none twice', async () => {
   const { address, requests } = await receiver();
   const { record, trace, again, done, said } = follow(address);
   const [first, second, third] = [1, 2, 3].map(restartOf).map(({ begins, ends }) => [...begins, ...ends]);
@@ -116,9 +116,9 @@ test('a connection that breaks is made again: what had been told is not told twi
 });
 
 test.each([
-  ['nobody answers there any more', undefined],
-  ['another run answers there', { ...header, pid: 8 }],
-])('a program that is killed: what it had begun is told as it was, where %s', async (_, other) => {
+  ['no program responds any more', undefined],
+  ['another run responds', { ...header, pid: 8 }],
+])('the live export sends unfinished traces when the program is killed and %s', async (_, other) => {
   const { address, requests } = await receiver();
   const { record, trace, again, done, said } = follow(address, { againMs: 100 });
   const { begins, ends } = restartOf(1);
@@ -132,7 +132,7 @@ test.each([
   expect(requests).toEqual([['hot restart', 'start', 'initialise', 'drain']]);
 });
 
-test('while a receiver hangs, the program is read on, and what waits is bounded and counted', async () => {
+test('the live export keeps reading from the program while a receiver hangs, and limits and counts waiting requests', async () => {
   const { address } = await receiver(() => {});
   const { record, trace, done, said } = follow(address, { timeoutMs: 60_000, settleMs: 0 });
   for (let number = 1; number <= 300; number++) {
@@ -147,7 +147,7 @@ test('while a receiver hangs, the program is read on, and what waits is bounded 
   expect(lost).toBeGreaterThan(100);
 });
 
-test('a receiver that is away is told once, and ends nothing', async () => {
+test('the live export reports an unavailable receiver once and continues', async () => {
   const { record, trace, done, said } = follow('http://127.0.0.1:1');
   for (const number of [1, 2]) {
     const { begins, ends } = restartOf(number);
@@ -160,7 +160,7 @@ test('a receiver that is away is told once, and ends nothing', async () => {
   expect(said.out).toContain('2 requests not delivered');
 });
 
-test('records are kept for what has not ended, and no more of them than may be', () => {
+test('the span finder keeps records of unfinished traces only, up to a limit', () => {
   const spans = new FinishedSpans(header, { settleMs: 10, staleMs: 1_000, mostRecords: 1_000 });
   const names: string[] = [];
   let most = 0;
@@ -173,15 +173,15 @@ test('records are kept for what has not ended, and no more of them than may be',
   names.push(...spans.end().map(({ trace }) => trace));
   expect(most).toBeLessThan(1_100);
   expect(new Set(names).size).toBe(2_000);
-  // Each trace has four spans, and is told once.
+  // Each trace has four spans and is exported once.
   expect(names).toHaveLength(8_000);
 });
 
-test('a hundred requests wait for a receiver, the newest', async () => {
+test('the send queue keeps the newest hundred requests', async () => {
   const { address } = await receiver(() => {});
   const queue = new SendQueue(new URL(address), { timeoutMs: 60_000 }, () => {});
   for (let number = 0; number < 300; number++) queue.offer({ resourceSpans: [] });
-  // One is on its way.
+  // One request is being sent.
   expect({ waiting: queue.waiting, lost: queue.lost }).toEqual({ waiting: 100, lost: 199 });
   await queue.end(10);
   expect({ waiting: queue.waiting, lost: queue.lost }).toEqual({ waiting: 0, lost: 299 });

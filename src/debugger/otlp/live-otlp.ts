@@ -16,20 +16,21 @@ import { SendQueue } from './send-queue.ts';
 import type { Span } from './span.ts';
 
 export interface LiveOtlpOptions extends SendOptions, Partial<SpanLimits> {
-  /** Between two looks for traces that have ended. */
+  /** Interval between searches for traces that have ended. */
   readonly lookMs?: number;
-  /** A connection that broke is made again for so long. */
+  /** Time limit for restoring a broken connection. */
   readonly againMs?: number;
-  /** For what still waits for the receiver when the program has ended. */
+  /** Time limit for sending waiting requests after the program has ended. */
   readonly endMs?: number;
 }
 
 /**
- * `chartpilot trace --attach HOST:PORT --otlp ADDRESS`: restarts and pushes of a running program, each when it has ended, until
- * the program has. The program does for it what it does for a page that is open: a receiver that is away or slow costs it nothing.
- * A connection that breaks is made again while the same run answers; when it does not, what is known is told all the same.
+ * `chartpilot trace --attach HOST:PORT --otlp ADDRESS`: exports the restarts and pushes of a running program, each when
+ * it has ended, until the program ends. The load on the program is that of an open page: an unavailable or slow receiver
+ * does not affect it. A broken connection is restored as long as the same run responds; otherwise the known traces are
+ * exported.
  *
- * @throws ChartpilotError FLAG_INVALID, REQUEST_FAILED when the program does not answer (any more), TRACE_INVALID
+ * @throws ChartpilotError FLAG_INVALID, REQUEST_FAILED when the program does not respond, TRACE_INVALID
  */
 export async function followOtlp(
   source: PageSource,
@@ -44,7 +45,7 @@ export async function followOtlp(
     });
   const place = `${url.origin}${url.pathname}`;
   const queue = new SendQueue(url, options, (problem) => error(`${place}: ${problem}\n`));
-  // Each trace is told once: a program that runs for months leaves two numbers here.
+  // Each trace is exported once. Counters keep memory constant for a program that runs for months.
   const told = { traces: 0, spans: 0 };
   let run: FollowedRun | undefined;
   const send = (found: readonly Span[]): void => {
@@ -91,7 +92,7 @@ export async function followOtlp(
   }
 }
 
-/** What is known of the run that is followed, through all connections to it. */
+/** The state of the followed run, across all connections to it. */
 class FollowedRun {
   readonly header: TraceHeader;
   readonly spans: FinishedSpans;
@@ -102,7 +103,7 @@ class FollowedRun {
     this.spans = new FinishedSpans(header, options);
   }
 
-  /** Each connection begins with what the program remembers: records that were known come again. */
+  /** Each connection begins with the program's ring buffer, so known records are repeated. */
   add(record: TraceRecord): void {
     if (record.seq <= this.#last) return;
     this.#last = record.seq;
@@ -110,7 +111,7 @@ class FollowedRun {
   }
 }
 
-/** The lines of one connection; what it begins and does not end is none. */
+/** The lines of one connection; an incomplete last line is dropped. */
 async function* readLines(trace: Readable, place: string): AsyncGenerator<TraceLine> {
   const invalid = (why: string): ChartpilotError => new ChartpilotError('TRACE_INVALID', `${place}: ${why}`);
   const reader = new TraceLineReader();
@@ -122,7 +123,7 @@ async function* readLines(trace: Readable, place: string): AsyncGenerator<TraceL
   }
 }
 
-/** @returns undefined when nobody answers in time */
+/** @returns `undefined` if the program does not respond in time */
 async function readAgain(source: PageSource, limitMs: number): Promise<Readable | undefined> {
   const until = performance.now() + limitMs;
   for (;;) {

@@ -46,7 +46,7 @@ const stop = (t: number, actor: string, error?: string): At => ({
 const told = (spans: readonly Span[]): unknown[] =>
   spans.map(({ name, from, to, error }) => [name, from, to, ...(error === undefined ? [] : [error])]);
 
-/** A certificate changed at 100; epoch 1 is live at 190, and epoch 0 gone at 400. */
+/** A certificate changed at 100, epoch 1 is live at 190, and epoch 0 has exited at 400. */
 const restart: readonly At[] = [
   event(100, 'outside', 'supervisor', 'signal.received', { signal: 'SIGHUP' }),
   spawn(110, 'epoch-1', 1),
@@ -70,7 +70,7 @@ const restart: readonly At[] = [
 ];
 
 describe('a restart', () => {
-  test('is a trace with a span for each thing that takes its time, from what asked for it to the end of the old epoch', () => {
+  test('is a trace with a span for each phase, from its cause to the end of the old epoch', () => {
     expect(told(spansOf(runOf(restart)))).toEqual([
       ['hot restart', 100, 400],
       ['validate', 111, 130],
@@ -81,7 +81,7 @@ describe('a restart', () => {
     ]);
   });
 
-  test('that fails is an error, and so is what it failed at', () => {
+  test('that fails is an error, and so is its failed phase', () => {
     const failed = event(150, 'epoch-1', 'supervisor', 'epoch.failed', {
       name: 'epoch-1',
       during: 'initializing',
@@ -96,7 +96,7 @@ describe('a restart', () => {
     });
   });
 
-  test('that goes on says that it has no end', () => {
+  test('that is still running is marked as unfinished', () => {
     const spans = spansOf(runOf(restart.slice(0, 9)));
     expect(spans.find(({ name }) => name === 'hand-over')?.attributes).toEqual({ 'chartpilot.unfinished': true });
     expect(spans[0]?.attributes).toMatchObject({ 'chartpilot.unfinished': true, 'chartpilot.epoch.name': 'epoch-1' });
@@ -131,7 +131,7 @@ test('a push is a trace with spans for waiting, building, and each group of prox
   });
 });
 
-test('of a program of anybody’s each root actor is a trace, its states are spans', () => {
+test('a foreign program exports a trace for each root actor with its states as spans', () => {
   const to = (t: number, actor: string, state: string): At => ({
     kind: 'transition',
     actor,
@@ -150,7 +150,7 @@ test('of a program of anybody’s each root actor is a trace, its states are spa
   ]);
 });
 
-test('a real trace as a file: each span has its ids, its parent and its times as OTLP has them', async () => {
+test('the export writes a real trace as a file with the IDs, parents and times of OTLP', async () => {
   const { path, output } = made();
   await exportOtlp(join(stored, 'version-2.trace'), path, output);
   const spans = readFileSync(path, 'utf8')
@@ -182,7 +182,7 @@ test('a real trace as a file: each span has its ids, its parent and its times as
 });
 
 describe('a receiver', () => {
-  test('gets the spans by OTLP over HTTP in JSON, with the headers that the environment names', async () => {
+  test('gets the spans by OTLP over HTTP in JSON, with the headers of the environment', async () => {
     const requests: { url: string | undefined; headers: IncomingMessage['headers']; body: string }[] = [];
     const url = await receiver(async (request, answer) => {
       requests.push({ url: request.url, headers: request.headers, body: await text(request) });
@@ -199,7 +199,7 @@ describe('a receiver', () => {
     expect(said()).toContain('otlp: 2 traces, 10 spans');
   });
 
-  test('that has no time is asked again', async () => {
+  test('that is overloaded is tried again', async () => {
     let asked = 0;
     const url = await receiver((_, answer) => {
       answer.statusCode = ++asked < 3 ? 503 : 200;
@@ -209,7 +209,7 @@ describe('a receiver', () => {
     expect(asked).toBe(3);
   });
 
-  test('that takes only a part says so', async () => {
+  test('that accepts only a part of the spans is reported', async () => {
     const url = await receiver(
       (_, answer) => void answer.end('{"partialSuccess":{"rejectedSpans":"3","errorMessage":"too old"}}'),
     );
@@ -219,28 +219,24 @@ describe('a receiver', () => {
   test.each<[string, (request: IncomingMessage, answer: ServerResponse) => void, RegExp]>([
     ['hangs', () => {}, /no response within 200 ms \(3 attempts\)/],
     [
-      'hangs in the middle of its answer',
+      'hangs in the middle of its response',
       (_, answer) => void answer.write('{'),
       /no response within 200 ms|aborted|terminated/,
     ],
     [
-      'would move the cursor',
+      'sends control characters',
       (_, answer) => void answer.writeHead(500).end('\u001b[2Jbro\u0007ken'),
       /status 500: \\x1b\[2Jbro\\x07ken/,
     ],
     ['fails', (_, answer) => void answer.writeHead(500).end('broken'), /status 500: broken/],
-    [
-      'sends elsewhere',
-      (_, answer) => void answer.writeHead(307, { location: 'http://127.0.0.1:1/' }).end(),
-      /status 307/,
-    ],
-    ['hangs up', (request) => void request.socket.destroy(), /\(3 attempts\)/],
+    ['redirects', (_, answer) => void answer.writeHead(307, { location: 'http://127.0.0.1:1/' }).end(), /status 307/],
+    ['closes the connection', (request) => void request.socket.destroy(), /\(3 attempts\)/],
   ])('that %s is an error in bounded time', async (_, behave, says) => {
     const url = await receiver(behave);
     await expect(sendOtlp(new URL(url), {}, { timeoutMs: 200, pauseMs: 1 })).rejects.toThrow(says);
   });
 
-  test('that answers without end is read no further than 64 KiB', async () => {
+  test('with an endless response is read up to 64 KiB', async () => {
     let sent = 0;
     const url = await receiver((_, answer) => {
       const block = 'x'.repeat(16 * 1024);
@@ -254,7 +250,7 @@ describe('a receiver', () => {
     expect(sent).toBeLessThan(16 * 1024 * 1024);
   });
 
-  test('whose address holds a name and a password gets them as a header', async () => {
+  test('whose address contains a name and a password gets them as a header', async () => {
     let authorization: string | undefined;
     const url = await receiver((request, answer) => {
       ({ authorization } = request.headers);
@@ -264,7 +260,7 @@ describe('a receiver', () => {
     expect(authorization).toBe(`Basic ${Buffer.from('user:k ey').toString('base64')}`);
   });
 
-  test('whose address holds a key is named without it', async () => {
+  test('whose address contains a key is reported without it', async () => {
     const error = await sendOtlp(new URL('http://user:key@127.0.0.1:1/v1/traces?token=abc'), {}, { pauseMs: 1 }).catch(
       (reason: Error) => reason,
     );

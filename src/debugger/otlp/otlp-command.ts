@@ -11,9 +11,10 @@ import { spansOf } from './run-spans.ts';
 import { type SendOptions, sendOtlp } from './send-otlp.ts';
 
 /**
- * `chartpilot trace --otlp`: restarts and pushes of a trace as OpenTelemetry traces.
+ * `chartpilot trace --otlp`: exports restarts and pushes of a trace as OpenTelemetry traces.
  *
- * @param to an `http(s)` address of a collector, or a file, which gets a request a line, as a collector's file exporter has it
+ * @param to an `http(s)` address of a collector, or a file, which gets one request per line, like the file exporter of a
+ * collector
  * @throws ChartpilotError FILE_UNREADABLE, TRACE_INVALID, FLAG_INVALID or REQUEST_FAILED
  */
 export async function exportOtlp(
@@ -44,10 +45,10 @@ export async function exportOtlp(
   );
 }
 
-/** An address without a path is a collector's base, as OpenTelemetry's exporters have it. */
+/** An address without a path is the base URL of a collector, as for OpenTelemetry's exporters. */
 export function addressIn(to: string): URL | undefined {
   if (!/^https?:\/\//i.test(to)) {
-    // What looks like an address is none of a file, even where a file could be called so.
+    // Text that looks like an address is not a file name, even if such a file could exist.
     if (!/^([a-z][a-z\d+.-]*:\/\/|[\w.-]+:\d+(\/|$)|\[[\da-f:]+\]:\d+)/i.test(to)) return undefined;
     throw new ChartpilotError('FLAG_INVALID', `--otlp: must be an http(s) address or a file, got ${to}`, {
       hint: `use http://${to.replace(/^.*:\/\//, '')}, or ./NAME for a file`,

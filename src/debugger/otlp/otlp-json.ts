@@ -1,6 +1,6 @@
 /**
- * Spans in OTLP's JSON encoding (opentelemetry-proto, `ExportTraceServiceRequest`): a few fields, written here. The SDK would bring
- * clocks, ids and processors of its own for what has happened already, whose times and ids are to be the same at each export.
+ * Encodes spans as OTLP JSON (opentelemetry-proto, `ExportTraceServiceRequest`). The SDK would add clocks, IDs and
+ * processors of its own, but these spans have known times, and IDs that must be equal in each export.
  */
 import { createHash } from 'node:crypto';
 import type { TraceHeader } from '../../runtime/trace/trace.ts';
@@ -10,7 +10,7 @@ const internal = 1;
 const statusError = 2;
 const spansOfARequest = 256;
 
-/** Requests, none of them large, for all spans of a run. */
+/** Splits all spans of a run into requests of limited size. */
 export function otlpRequests(header: TraceHeader, spans: readonly Span[], version: string): object[] {
   const requests: object[] = [];
   for (let at = 0; at < spans.length; at += spansOfARequest) {
@@ -31,7 +31,7 @@ export function otlpRequests(header: TraceHeader, spans: readonly Span[], versio
   return requests;
 }
 
-/** As OpenTelemetry's conventions for resources have it. */
+/** Resource attributes by OpenTelemetry's conventions. */
 function resourceOf({ program, pid, startedAt }: TraceHeader): Record<string, AttributeValue> {
   return { 'service.name': program, 'service.instance.id': idOf(32, program, pid, startedAt), 'process.pid': pid };
 }
@@ -61,12 +61,12 @@ function spanOf(header: TraceHeader, { trace, key, parent, name, from, to, attri
   };
 }
 
-/** The same of the same: what is exported twice is there once. */
+/** A deterministic ID: spans that are exported twice have the same ID. */
 function idOf(digits: number, ...parts: readonly (string | number)[]): string {
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, digits);
 }
 
-/** Unix time; 64-bit numbers are texts in JSON. */
+/** Unix time; JSON encodes 64-bit numbers as strings. */
 function nanoseconds(startedAt: string, t: number): string {
   const start = Date.parse(startedAt);
   return String(BigInt(Number.isNaN(start) ? 0 : start) * 1_000_000n + BigInt(Math.round(t * 1_000)) * 1_000n);

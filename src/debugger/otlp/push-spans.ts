@@ -4,7 +4,7 @@ import type { RecordedRun } from '../trace/record-list.ts';
 import { unfinished } from './restart-spans.ts';
 import type { AttributeValue, Span } from './span.ts';
 
-/** A group of proxies that are brought up to date. */
+/** A group of proxies that are updated together. */
 interface Group {
   readonly from: number;
   readonly left: Set<unknown>;
@@ -19,14 +19,17 @@ interface Push {
   readonly attributes: Record<string, AttributeValue>;
   readonly version: string;
   readonly groups: Group[];
-  /** More than anybody looks at: counted only. */
+  /** Number of groups beyond the limit, which are only counted. */
   more: number;
 }
 
-/** A thousand proxies are a thousand groups where each has its turn. */
+/** If each proxy is updated separately, a thousand proxies are a thousand groups. */
 const mostGroups = 100;
 
-/** Each push: from the first change that asked for it, with spans for waiting, building, and each group of proxies. */
+/**
+ * The spans of each push: from the first change that requested it, with spans for waiting, building, and each group of
+ * proxies.
+ */
 export function pushSpans({ records }: RecordedRun): Span[] {
   const all: Push[] = [];
   let asked: number | undefined;
@@ -77,7 +80,7 @@ function follow({ event, t }: TraceRecord & { kind: 'event' }, all: readonly Pus
     else push.groups.push({ from: t, left: new Set(connections), proxies: connections.length });
   }
   if (event.type !== 'proxies.served') return;
-  // A proxy has one turn at a time.
+  // A proxy is in one unfinished group at a time.
   for (const connection of connections) {
     const group = all.flatMap(({ groups }) => groups).findLast(({ left }) => left.has(connection));
     group?.left.delete(connection);

@@ -5,7 +5,7 @@ import type { RecordedRun } from '../trace/record-list.ts';
 import { isOrder } from '../verdicts/restart.ts';
 import type { AttributeValue, Span } from './span.ts';
 
-/** Something that began and may not have ended in the trace. */
+/** A phase that has begun and may not end in the trace. */
 interface Phase {
   readonly key: string;
   readonly name: string;
@@ -23,19 +23,20 @@ interface Restart {
   readonly attributes: Record<string, AttributeValue>;
   readonly phases: Phase[];
   error?: string;
-  /** `seq` of the record that told that it is live: what the supervisor does then has it as its cause. */
+  /** `seq` of the record that reported the epoch live: the cause of later actions of the supervisor. */
   liveAt?: number;
-  /** Who drains for it. */
+  /** The previous epoch, which drains. */
   parent?: string;
 }
 
 /**
- * Each start of an Envoy: from what asked for it to the end of the one that it replaced, with spans for validating the bootstrap,
- * starting the process, initialising (until it is live), handing over (while two of them answer), and draining.
+ * The spans of each start of an Envoy: from its cause to the end of the epoch that it replaced, with spans for validating
+ * the bootstrap, starting the process, initialising (until it is live), handing over (while both accept connections), and
+ * draining.
  */
 export function restartSpans(run: RecordedRun): Span[] {
   const all: Restart[] = [];
-  /** The start that is under way of each epoch: a number comes again after a failure. */
+  /** The current start of each epoch: a number is reused after a failure. */
   const byEpoch = new Map<string, Restart>();
   for (const [index, record] of run.records.entries()) {
     if (record.kind === 'event' && record.event.type === 'restart.decided') {
@@ -54,7 +55,7 @@ function begin(run: RecordedRun, record: TraceRecord & { kind: 'event' }, index:
   const { event, seq, t } = record;
   const root = causeChain(run, index, isOrder).links.at(-1);
   const epoch = text(event.name);
-  // It was spawned before that was told.
+  // The epoch was spawned before this record.
   const phases: Phase[] = [];
   for (let at = index; at >= 0 && run.records[at]!.t >= t - 1_000; at--) {
     const before = run.records[at]!;
@@ -176,5 +177,5 @@ function spansOf({ trace, how, from, attributes, phases, error }: Restart, end: 
   ];
 }
 
-/** A span has an end; the trace had none for it. */
+/** A span needs an end; the trace has none. */
 export const unfinished = { 'chartpilot.unfinished': true };

@@ -3,25 +3,25 @@ import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import { visibleLine } from '../../runtime/visible-text.ts';
 
 export interface SendOptions {
-  /** `name=value,…` as OTEL_EXPORTER_OTLP_HEADERS has it. */
+  /** `name=value,…`, the format of OTEL_EXPORTER_OTLP_HEADERS. */
   readonly headers?: string;
-  /** Until the end of an answer. */
+  /** For the request including its response. */
   readonly timeoutMs?: number;
   readonly pauseMs?: number;
 }
 
 const tries = 3;
 const longestPauseMs = 5_000;
-/** An answer says which spans were not taken; nobody reads more. */
+/** Limit for a response, which only contains the number of rejected spans and a message. */
 const mostAnswerBytes = 64 * 1024;
-/** Those after which the protocol has a client try again. */
+/** Status codes that the protocol defines as retryable. */
 const worthATry = new Set([429, 502, 503, 504]);
 
 /**
- * Sends one request by OTLP over HTTP, in JSON. A receiver that hangs, or says that it has no time, is tried three times; its answer
- * is read up to 64 KiB; where it leads elsewhere nobody follows.
+ * Sends one request by OTLP over HTTP, in JSON. A receiver that hangs or is overloaded is tried three times, its response
+ * is read up to 64 KiB, and redirects are not followed.
  *
- * @returns what the receiver did not take, in words; undefined where it took all
+ * @returns what the receiver rejected, as text; `undefined` if it accepted everything
  * @throws ChartpilotError REQUEST_FAILED
  */
 export async function sendOtlp(url: URL, request: object, options: SendOptions = {}): Promise<string | undefined> {
@@ -54,7 +54,7 @@ export async function sendOtlp(url: URL, request: object, options: SendOptions =
   }
 }
 
-/** A name and a password in an address are a header; fetch takes no such address. */
+/** Moves name and password from the address to a header, because fetch rejects such addresses. */
 function apart(url: URL): { target: URL; login: Record<string, string> } {
   const { username, password } = url;
   if (username === '' && password === '') return { target: url, login: {} };
@@ -69,7 +69,7 @@ async function textOf({ body }: Response): Promise<string> {
   if (body === null) return '';
   const decoder = new TextDecoder();
   let [text, bytes] = ['', 0];
-  // Left early, the connection is closed.
+  // Leaving the loop early closes the connection.
   for await (const chunk of body as unknown as AsyncIterable<Uint8Array>) {
     bytes += chunk.length;
     text += decoder.decode(chunk, { stream: true });
@@ -78,7 +78,7 @@ async function textOf({ body }: Response): Promise<string> {
   return text.slice(0, mostAnswerBytes);
 }
 
-/** `partialSuccess` of an answer. */
+/** The `partialSuccess` of a response. */
 function rejectedIn(text: string): string | undefined {
   let partial: { rejectedSpans?: unknown; errorMessage?: unknown } | undefined;
   try {
@@ -115,7 +115,7 @@ function reasonOf(error: unknown, timeoutMs: number): string {
   return messageOf(cause ?? error);
 }
 
-/** Without what may be a key in the address. */
+/** Omits parts of the address that may contain a key. */
 function failed({ origin, pathname }: URL, why: string): ChartpilotError {
   return new ChartpilotError('REQUEST_FAILED', `${origin}${pathname}: ${why}`, {
     hint: 'use the OTLP/HTTP port of a collector, usually 4318 with path /v1/traces',

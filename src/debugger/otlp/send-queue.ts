@@ -2,10 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../../runtime/errors.ts';
 import { type SendOptions, sendOtlp } from './send-otlp.ts';
 
-/** Requests that wait for a receiver that is away or slow. */
+/** Limit for requests that wait for an unavailable or slow receiver. */
 const mostWaiting = 100;
 
-/** Sends requests one after the other. With more of them than may wait the oldest is dropped, and counted. */
+/** Sends requests in order. Above the limit the oldest request is dropped and counted. */
 export class SendQueue {
   readonly #url: URL;
   readonly #options: SendOptions;
@@ -15,7 +15,7 @@ export class SendQueue {
   #lastProblem: string | undefined;
   lost = 0;
 
-  /** @param tell is told what goes wrong, each problem once until it is another */
+  /** Reports each problem that differs from the previous one. */
   constructor(url: URL, options: SendOptions, tell: (problem: string) => void) {
     this.#url = url;
     this.#options = options;
@@ -35,7 +35,7 @@ export class SendQueue {
     this.#sending ??= this.#sendAll();
   }
 
-  /** @returns when all is sent or given up; after `limitMs` what still waits is lost */
+  /** Resolves when all requests are sent or given up; after `limitMs` the waiting requests are lost. */
   async end(limitMs: number): Promise<void> {
     await Promise.race([this.#sending, sleep(limitMs, undefined, { ref: false })]);
     this.lost += this.#waiting.length;

@@ -1,15 +1,15 @@
-/** A span as OpenTelemetry has it, before it is written in one of its encodings. Times are milliseconds since the program's start. */
+/** An OpenTelemetry span before it is encoded. Times are milliseconds since the start of the program. */
 export interface Span {
-  /** All spans of one restart, or of one push, have the same. */
+  /** The same for all spans of one restart, or of one push. */
   readonly trace: string;
-  /** Unique in its trace; the root's is empty. */
+  /** Unique in its trace; empty for the root. */
   readonly key: string;
   readonly parent?: string;
   readonly name: string;
   readonly from: number;
   readonly to: number;
   readonly attributes: Readonly<Record<string, AttributeValue>>;
-  /** What went wrong; absent where nothing did. */
+  /** The error message; absent without an error. */
   readonly error?: string;
 }
 

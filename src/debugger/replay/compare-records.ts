@@ -3,23 +3,23 @@ import { tooDeep } from '../../runtime/trace/redact.ts';
 import { redacted } from '../../runtime/trace/secret-texts.ts';
 import type { ContextChange, TraceRecord } from '../../runtime/trace/trace.ts';
 
-/** What the redactor writes where something was cut. */
+/** The redactor's markers for truncated data. */
 const cutList = /^… \((\d+) items\)$/;
 const cutText = /… \(\d+ characters\)$/;
 
-/** How many items a list had that a trace cut, from its last item; undefined for a list that is whole. */
+/** The original length of a truncated list, from its last item; `undefined` for a complete list. */
 export function lengthBeforeCut(list: readonly unknown[]): number | undefined {
   const last = list.at(-1);
   const [, length] = (typeof last === 'string' && cutList.exec(last)) || [];
   return length === undefined ? undefined : Number(length);
 }
 
-/** Whether a trace cut a text. */
+/** Whether a trace truncated a text. */
 export function isCutText(text: string): boolean {
   return cutText.test(text);
 }
 
-/** The fields of each kind of record that a replay has to bring again. Numbers, times and causes are not among them. */
+/** The fields of each kind of record that a replay must reproduce. Numbers, times and causes are not among them. */
 const comparedFields = {
   spawn: ['actor', 'parent', 'machine', 'input'],
   event: ['from', 'to', 'event'],
@@ -34,8 +34,8 @@ const comparedFields = {
 } as const satisfies Record<TraceRecord['kind'], readonly string[]>;
 
 /**
- * The first field in which a replayed record is another than the recorded one, as a JSON Pointer (`/event/epoch`);
- * undefined when they are the same. What the recording left out or cut is the same as anything.
+ * The first field in which a replayed record differs from the recorded one, as a JSON Pointer (`/event/epoch`);
+ * `undefined` if they are equal. Data that the recording omitted or truncated equals any value.
  */
 export function differingField(recorded: TraceRecord, replayed: TraceRecord): string | undefined {
   if (recorded.kind !== replayed.kind) return '/kind';
@@ -50,7 +50,7 @@ export function differingField(recorded: TraceRecord, replayed: TraceRecord): st
   return undefined;
 }
 
-/** The order in which fields of a context were assigned is of no consequence. */
+/** The order in which fields of a context were assigned is ignored. */
 function differingChange(recorded: unknown, replayed: unknown): string | undefined {
   const before = new Map(((recorded ?? []) as ContextChange[]).map((change) => [change.path, change]));
   const after = new Map(((replayed ?? []) as ContextChange[]).map((change) => [change.path, change]));
@@ -79,7 +79,7 @@ function differingPlace(recorded: unknown, replayed: unknown, place: string): st
     }
     return undefined;
   }
-  // As JSON has it: there is no NaN, and no minus zero.
+  // Compared as JSON, which has no NaN and no minus zero.
   return JSON.stringify(recorded) === JSON.stringify(replayed) ? undefined : place;
 }
 
@@ -88,14 +88,14 @@ function differingItem(recorded: readonly unknown[], replayed: unknown, place: s
   const isCut = lengthBeforeCut(recorded) !== undefined;
   const known = isCut ? recorded.length - 1 : recorded.length;
   for (let i = 0; i < known; i++) {
-    // JSON writes null for what is not there.
+    // JSON writes null for missing items.
     const difference = differingPlace(recorded[i], replayed[i] ?? null, `${place}/${i}`);
     if (difference !== undefined) return difference;
   }
   return isCut || replayed.length === known ? undefined : `${place}/${known}`;
 }
 
-/** A reference to an actor in traces of a recorder that did not name it. */
+/** A reference to an actor in traces of a recorder that did not record its name. */
 const unnamedActor = '[Actor]';
 
 function isSameText(recorded: string, replayed: unknown): boolean {
@@ -108,7 +108,7 @@ function isSameText(recorded: string, replayed: unknown): boolean {
   return hasParts(replayed, parts, kept !== recorded);
 }
 
-/** Whether a text is these parts with anything between them, and anything behind them if it was cut. */
+/** Whether a text consists of these parts with any text between them, and any text after them if it was truncated. */
 function hasParts(text: string, [first = '', ...rest]: readonly string[], isCut: boolean): boolean {
   if (!text.startsWith(first)) return false;
   const last = isCut ? '' : (rest.pop() ?? '');

@@ -16,7 +16,7 @@ const records = texts.map(
   (text, i): TraceRecord => ({ seq: i + 1, t: i, kind: 'log', actor: 'a', level: 'info', text }),
 );
 
-/** Runs the text of a test file with a runtime that notes what it is given. */
+/** Runs the text of a test file with a runtime that records its arguments. */
 async function run(source: string): Promise<{ name: string; lines: string[] }> {
   const body = source.replaceAll(/^import .*$/gm, '').replaceAll('import.meta.url', "'file:///'");
   let name = '';
@@ -39,26 +39,26 @@ async function run(source: string): Promise<{ name: string; lines: string[] }> {
   return { name, lines: seen[0]! };
 }
 
-test('the test replays the lines of the trace as they were', async () => {
+test('a generated test replays the lines of the trace unchanged', async () => {
   const { source, trace } = formatReplayTest({ header, records, name: "a restart's story" });
   expect(trace).toBeUndefined();
   expect(source).toContain("import { replayLines } from 'chartpilot/replay-test';");
   const { name, lines } = await run(source);
   expect(name).toBe("a restart's story");
   const [first, ...others] = lines.map((line) => JSON.parse(line) as unknown);
-  // The machines are the replay's own.
+  // The replay has the machines itself.
   expect(first).toEqual({ ...header, machines: [] });
   expect(others).toEqual(records);
-  // It may be shown in a page.
+  // The source may be embedded in a page.
   expect(source).not.toContain('</script>');
 });
 
-test('up to the chosen record', async () => {
+test('a generated test replays up to the chosen record', async () => {
   const { lines } = await run(formatReplayTest({ header, records, name: 'x', upTo: 2 }).source);
   expect(lines).toHaveLength(3);
 });
 
-test('a long trace lies in a file beside it, which the test names', () => {
+test('a generated test names a separate file for a long trace', () => {
   const text = 'x'.repeat(250_000);
   const long = [{ ...records[0]!, text }] as TraceRecord[];
   const { source, trace } = formatReplayTest({ header, records: long, name: 'A restart, at 03:12!' });
@@ -68,7 +68,7 @@ test('a long trace lies in a file beside it, which the test names', () => {
   expect(trace?.text.split('\n').map((line) => line.length > 0)).toEqual([true, true, false]);
 });
 
-test('it needs nothing that a browser does not have', () => {
+test('the test generator needs no API that a browser lacks', () => {
   const source = readFileSync(join(import.meta.dirname, 'format-test.ts'), 'utf8');
   expect([...source.matchAll(/^import (type )?.* from '(.*)';$/gm)].map(([, , from]) => from)).toEqual([
     '../../runtime/trace/trace.ts',

@@ -1,32 +1,32 @@
-/** Makes a test out of a trace: "copy as test" of the page, which runs it in a browser. */
+/** Generates a test from a trace: "copy as test" of the page, which runs it in a browser. */
 import { formatTraceLine, type TraceHeader, type TraceRecord } from '../../runtime/trace/trace.ts';
 
 export interface ReplayTestOptions {
   readonly header: TraceHeader;
-  /** From the first one on. */
+  /** Must start with the first record. */
   readonly records: readonly TraceRecord[];
-  /** The test's name, in words. */
+  /** The readable name of the test. */
   readonly name: string;
-  /** Number of the last record to be replayed; all unless given. */
+  /** Number of the last record to replay; default: all. */
   readonly upTo?: number;
-  /** What the file imports `replayLines` from. */
+  /** The module that exports `replayLines`. */
   readonly runtime?: string;
 }
 
 export interface ReplayTest {
   /** Text of a vitest file. */
   readonly source: string;
-  /** A longer trace is not in it: this file has to lie beside it. */
+  /** A longer trace is in this separate file, which must be in the same folder. */
   readonly trace?: { readonly name: string; readonly text: string };
 }
 
-/** A longer text is nothing to read in a test. */
+/** A longer text is not readable in a test. */
 const maxInlineBytes = 200_000;
 
-/** A test that replays a trace up to a record and expects that the machines do what was recorded. */
+/** A test that replays a trace up to a record and expects that the machines behave as recorded. */
 export function formatReplayTest(options: ReplayTestOptions): ReplayTest {
   const { header, records, name, upTo = Number.POSITIVE_INFINITY, runtime = 'chartpilot/replay-test' } = options;
-  // The replay has the machines themselves.
+  // The replay has the machines itself.
   const lines = [{ ...header, machines: [] }, ...records.filter(({ seq }) => seq <= upTo)].map((line) =>
     formatTraceLine(line).trimEnd(),
   );
@@ -58,7 +58,7 @@ function testSource(name: string, runtime: string, imports: readonly string[], l
   ].join('\n');
 }
 
-/** A string literal, which a closing script tag or a line separator cannot break. */
+/** A string literal without closing script tags and line separators. */
 function quoted(text: string): string {
   const json = JSON.stringify(text)
     .replaceAll('<', '\\u003c')

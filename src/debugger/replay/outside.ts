@@ -1,4 +1,4 @@
-/** The part of the outside world in a replay: what it did when the trace was recorded, it does again. */
+/** The outside world of a replay: it repeats its recorded actions. */
 import type { AnyActorRef } from 'xstate';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { givenAgain } from './recorded-value.ts';
@@ -16,7 +16,7 @@ export class Outside {
     this.#warn = warn;
   }
 
-  /** Whether a record is of its doing, and no machine's. */
+  /** Whether a record is an action of the outside world, not of a machine. */
   did(at: number): boolean {
     const record = this.#recording.records[at]!;
     if (this.#rootToStart(record) !== undefined) return true;
@@ -37,7 +37,10 @@ export class Outside {
     }
   }
 
-  /** Does again what a record tells. @returns why that could not be; undefined when it could, or when there is nothing to give. */
+  /**
+   * Repeats the action of a record. @returns the reason if that was impossible; `undefined` if it was possible or there
+   * is no action
+   */
   give(at: number): string | undefined {
     const record = this.#recording.records[at]!;
     switch (record.kind) {
@@ -59,7 +62,7 @@ export class Outside {
     }
   }
 
-  /** Whether a record is of an effect that is about to begin, and will do it then. */
+  /** Whether a record belongs to an effect that is about to begin and will then repeat it. */
   awaitsItsMoment(at: number): boolean {
     const record = this.#recording.records[at]!;
     const effect = this.#actors.find(record.kind === 'event' ? record.from : subjectOf(record));
@@ -67,10 +70,10 @@ export class Outside {
   }
 
   /**
-   * Starts the root of a record if the program had started it by then: it may have created it long before. A trace records no start, only what
-   * the actors of the root do from then on.
+   * Starts the root of a record if the program must have started it by then; it may have been created long before. A
+   * trace contains no starts, only the later actions of the actors of the root.
    *
-   * @returns whether there was one to start
+   * @returns whether a root was started
    */
   startRootBefore(at: number): boolean {
     const root = this.#rootToStart(this.#recording.records[at]!);
@@ -108,7 +111,7 @@ export class Outside {
     return undefined;
   }
 
-  /** An error is in a trace by its message. */
+  /** A trace contains only the message of an error. */
   #withError(event: { type: string }): { type: string } {
     const { error } = event as { error?: unknown };
     return typeof error === 'string' && event.type.startsWith('xstate.') ? { ...event, ...errorOf(error) } : event;
@@ -129,14 +132,14 @@ export class Outside {
     return undefined;
   }
 
-  /** Told to the parent as it was thrown, if that was no Error. */
+  /** The parent receives the thrown value itself if that was not an Error. */
   #rejection({ error = '' }: TraceRecord & { kind: 'stop' }, at: number): { error: unknown } {
     const next = this.#recording.records[at + 1];
     const recorded = next?.kind === 'event' && isEnd(next.event.type) ? next.event.error : undefined;
     return recorded === undefined || typeof recorded === 'string' ? errorOf(error) : { error: recorded };
   }
 
-  /** The root that is stopped from outside, when the ends that follow each other here are those of its tree. */
+  /** The root that is stopped from outside, if the following consecutive stops are those of its tree. */
   #stoppedRoot(at: number): AnyActorRef | undefined {
     const name = this.#recording.rootStoppedAt(at);
     const root = name === undefined ? undefined : this.#actors.find(name);
@@ -155,7 +158,7 @@ export class Outside {
   }
 }
 
-/** The end of an actor, as its parent hears of it: it comes with the end itself. */
+/** The event that reports the end of an actor to its parent: it is sent by the end itself. */
 function isEnd(eventType: string): boolean {
   return /^xstate\.(done|error)\.actor\./.test(eventType);
 }

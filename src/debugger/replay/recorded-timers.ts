@@ -3,7 +3,7 @@ import { relay } from '../../runtime/actors/relay-event.ts';
 import { timerName } from '../../runtime/trace/statechart.ts';
 import type { ArmedTimer } from '../explore/armed-timer.ts';
 
-/** The timers of the replayed actors. None ever fires by itself: the recording says which one, and when. */
+/** The timers of the replayed actors. They fire only as recorded. */
 export class RecordedTimers {
   readonly #armed = new Map<AnyActorRef, ArmedTimer[]>();
   readonly #now: () => number;
@@ -12,7 +12,7 @@ export class RecordedTimers {
     this.#now = now;
   }
 
-  /** Takes the timers of an actor system over, before any is armed. */
+  /** Replaces the scheduler of an actor system; must be called before a timer is armed. */
   takeOver({ scheduler }: AnyActorRef['system']): void {
     scheduler.schedule = (source, target, event, delay, id = '') => {
       const timer = { at: this.#now() + Math.max(0, delay), id, source, target, event };
@@ -22,7 +22,7 @@ export class RecordedTimers {
     scheduler.cancelAll = (source) => this.#armed.delete(source);
   }
 
-  /** Lets a named delay of an actor elapse. @returns whether it was armed. */
+  /** Fires a named delay of an actor. @returns whether it was armed. */
   elapse(actor: AnyActorRef, timer: string): boolean {
     return this.#fire(actor, ({ event }) => timerName(event.type) === timer);
   }
@@ -32,7 +32,7 @@ export class RecordedTimers {
     return this.#fire(from, ({ target, event }) => target === to && event.type === type);
   }
 
-  /** Of several, the one that is due first. */
+  /** Fires the matching timer that is due first. */
   #fire(source: AnyActorRef, isMeant: (timer: ArmedTimer) => boolean): boolean {
     const armed = (this.#armed.get(source) ?? []).filter(isMeant);
     const [first, ...others] = armed;

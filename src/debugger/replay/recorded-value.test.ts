@@ -6,12 +6,12 @@ function given(value: unknown): { value: unknown; cut: string[] } {
   return { value: givenAgain(value, (place) => cut.push(place)), cut };
 }
 
-test('what is whole is given as it is', () => {
+test('a complete value is replayed unchanged', () => {
   const value = { type: 'x', list: [1, { a: null }], text: 'abc' };
   expect(given(value)).toEqual({ value, cut: [] });
 });
 
-test('a list that was cut has its length again, with items of the same kind', () => {
+test('a truncated list is replayed in its original length with items of the same kind', () => {
   expect(given({ names: ['a', 'b', '… (4 items)'] })).toEqual({
     value: { names: ['a', 'b', 'missing 1', 'missing 2'] },
     cut: ['/names'],
@@ -20,6 +20,6 @@ test('a list that was cut has its length again, with items of the same kind', ()
   expect(value).toEqual([{ n: 1 }, { n: 1 }, { n: 1 }]);
 });
 
-test('a text that was cut is named', () => {
+test('a truncated text is reported with its place', () => {
   expect(given({ a: ['abc… (3000 characters)'] }).cut).toEqual(['/a/0']);
 });

@@ -15,7 +15,7 @@ import { type ReplayCommandOptions, replayTraces } from './replay-command.ts';
 const folder = mkdtempSync(join(tmpdir(), 'chartpilot-replay-command-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** A program of one machine, which is started and stopped. */
+/** The trace of a program with one machine, which is started and stopped. */
 function written(name: string, tokens = 3): string {
   const path = join(folder, name);
   const recorder = createRecorder({ program: 'limits', sinks: [traceFile(path)] });
@@ -42,14 +42,14 @@ async function replayed(
   return { code, ...printed };
 }
 
-/** The trace, with a text in it exchanged. */
+/** The trace with a changed text. */
 function edited(name: string, change: (text: string) => string, of = written(`${name}-original`)): string {
   const path = join(folder, name);
   writeFileSync(path, change(readFileSync(of, 'utf8')));
   return path;
 }
 
-test('a trace that the machines do again: exit code 0', async () => {
+test('replay exits 0 for a trace that the machines reproduce', async () => {
   const path = written('same');
   const { code, out } = await replayed([path]);
   expect(out).toContain(`${path}: matches the recording (limits, started`);
@@ -57,7 +57,7 @@ test('a trace that the machines do again: exit code 0', async () => {
   expect(code).toBe(0);
 });
 
-test('a difference: exit code 1, with both sides', async () => {
+test('replay exits 1 and shows both sides of a difference', async () => {
   const path = edited('differs', (text) => text.replace('"tokens":3', '"tokens":4'));
   const { code, out } = await replayed([path, written('same-again')]);
   expect(out).toContain('record 2: limiter: differs from the recording in /change/tokens');
@@ -65,7 +65,7 @@ test('a difference: exit code 1, with both sides', async () => {
   expect(code).toBe(1);
 });
 
-test('what cannot be read or replayed: exit code 2, and the others are told all the same', async () => {
+test('replay exits 2 if a trace cannot be read or replayed, and still reports the other traces', async () => {
   const late = edited('late', (text) => text.split('\n').toSpliced(1, 1).join('\n'));
   const { code, out, error } = await replayed([join(folder, 'missing'), late, written('fine')]);
   expect(code).toBe(2);
@@ -75,7 +75,7 @@ test('what cannot be read or replayed: exit code 2, and the others are told all 
   expect(out).toContain('fine: matches the recording');
 });
 
-test('a program whose machines are not known: which flag names them', async () => {
+test('replay names the flag that a program with unknown machines needs', async () => {
   const { code, error } = await replayed([written('foreign')], { machine: [] });
   expect(code).toBe(2);
   expect(error).toMatch(
@@ -83,13 +83,13 @@ test('a program whose machines are not known: which flag names them', async () =
   );
 });
 
-test('a machine of a module is named with its export', async () => {
+test('replay accepts a machine as a module with its export', async () => {
   const module = join(import.meta.dirname, '../../../machines/agent/envoy/start-limiter.machine.ts');
   const { code } = await replayed([written('module')], { machine: [`${module}#startLimiterMachine`] });
   expect(code).toBe(0);
 });
 
-test('--format json is a list of what each trace is', async () => {
+test('replay --format json prints a list with one entry per trace', async () => {
   const { out } = await replayed([written('listed'), join(folder, 'missing')], { format: 'json' });
   expect(JSON.parse(out)).toEqual([
     expect.objectContaining({ verdict: 'same', program: 'limits', records: 3, compared: 3, cutOff: [] }),
@@ -97,7 +97,7 @@ test('--format json is a list of what each trace is', async () => {
   ]);
 });
 
-test('a last line that a crash left half written is left out, and said', async () => {
+test('replay ignores and reports an incomplete last line', async () => {
   const path = edited('crashed', (text) => text.slice(0, -20));
   const { code, out } = await replayed([path]);
   expect(out).toMatch(/crashed:4: truncated line, skipped/);
@@ -105,7 +105,7 @@ test('a last line that a crash left half written is left out, and said', async (
   expect(code).toBe(0);
 });
 
-test('a step that changes more fields than a cut list has items is recorded whole, and done again', async () => {
+test('replay reproduces a transition that changes more fields than the length limit of lists', async () => {
   const zeros = Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`field${i}`, 0]));
   const wide = setup({
     types: { context: {} as Record<string, number> },
@@ -129,7 +129,7 @@ test('a step that changes more fields than a cut list has items is recorded whol
   actor.stop();
 });
 
-test('a machine that is not in the trace is an error that names those that are: it would prove nothing', async () => {
+test('replay rejects a machine that is not in the trace and lists those that are', async () => {
   const { code, out, error } = await replayed([written('stranger')], { machine: ['start-limiter', 'supervisor'] });
   expect(error).toContain("no actor of the trace runs machine 'supervisor'; machines of the trace: start-limiter");
   expect(out).not.toContain('the recording');

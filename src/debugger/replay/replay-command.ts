@@ -10,12 +10,12 @@ import { type ReplayReport, replay } from './replay.ts';
 import { formatReplay } from './replay-report-text.ts';
 
 export interface ReplayCommandOptions {
-  /** `MODULE#EXPORT`, or a name of ours. */
+  /** `MODULE#EXPORT`, or the name of a machine of chartpilot. */
   readonly machine?: readonly string[];
   readonly format: 'text' | 'json';
 }
 
-/** What one trace is found to be; `--format json` prints a list of these and of `UnreadableTrace`. */
+/** The result for one trace; `--format json` prints a list of these and of `UnreadableTrace`. */
 interface ReplayedTrace extends ReplayReport {
   readonly trace: string;
   readonly verdict: 'same' | 'differs';
@@ -23,7 +23,7 @@ interface ReplayedTrace extends ReplayReport {
   readonly files: readonly string[];
   readonly program: string;
   readonly startedAt: string;
-  /** `file:line` of lines that are half written and were left out. */
+  /** `file:line` of incomplete lines, which are ignored. */
   readonly cutOff: readonly string[];
 }
 
@@ -34,9 +34,9 @@ interface UnreadableTrace {
 }
 
 /**
- * `chartpilot replay`: replays each trace for itself. What could not be read is told as an error whatever the format.
+ * `chartpilot replay`: replays each trace separately. Traces that cannot be read are reported as errors in every format.
  *
- * @returns the exit code: 0 no difference, 1 some trace differs, 2 something could not be read or replayed
+ * @returns the exit code: 0 without a difference, 1 if a trace differs, 2 if a trace could not be read or replayed
  */
 export async function replayTraces(
   traces: readonly string[],
@@ -63,9 +63,9 @@ export async function replayTraces(
 }
 
 /**
- * Replays one trace file. Its machines are those of the program that wrote it, and `given`, which go before.
+ * Replays one trace file with the machines of the program that wrote it. Machines in `given` have precedence.
  *
- * @throws ChartpilotError when it cannot be read or replayed
+ * @throws ChartpilotError if the trace cannot be read or replayed
  */
 async function replayTrace(path: string, given: readonly AnyStateMachine[]): Promise<ReplayedTrace> {
   const reading = await openTrace(path);
@@ -87,7 +87,7 @@ async function replayTrace(path: string, given: readonly AnyStateMachine[]): Pro
 }
 
 /**
- * A machine that no actor of the trace is of would change nothing, and the replay would prove nothing of it.
+ * Rejects a machine that no actor of the trace runs, because the replay would not use it.
  *
  * @throws ChartpilotError FLAG_INVALID
  */

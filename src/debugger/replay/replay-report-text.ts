@@ -4,9 +4,9 @@ import { visibleLine } from '../../runtime/visible-text.ts';
 import { formatRecord } from '../trace/print-trace.ts';
 import type { Difference, ReplayReport } from './replay.ts';
 
-/** Warnings that are told; a long trace may have thousands. */
+/** Warnings that are printed; a long trace may have thousands. */
 const maxWarnings = 5;
-/** Longer values are told by their beginnings. */
+/** Longer values are truncated. */
 const longestValue = 300;
 
 /** A report for a terminal. */
@@ -20,7 +20,7 @@ export function formatReplay({ records, compared, difference, warnings }: Replay
   ].join('\n');
 }
 
-/** Both sides of a difference, with what led to it. */
+/** Both sides of a difference, with the preceding records. */
 export function formatDifference(difference: Difference): string {
   const { seq, recorded, replayed, before, cause, field, why } = difference;
   return [
@@ -64,7 +64,7 @@ function textAt(record: TraceRecord, field: string): string {
   return text.length > longestValue ? `${text.slice(0, longestValue)}…` : text;
 }
 
-/** The path of a change and that of a place in its value are written as one. */
+/** `field` consists of the path of a change and of a place in its value. */
 function changeAt(record: TraceRecord, field: string): unknown {
   const place = field.slice('/change'.length);
   const changes = 'change' in record ? (record.change ?? []) : [];

@@ -1,6 +1,6 @@
 /**
- * What tests made of traces import (`chartpilot/replay-test`): gives the machines what came from outside in a trace, and
- * compares what they do with what was recorded. Any test runner will do.
+ * The runtime of tests that are generated from traces (`chartpilot/replay-test`): replays the recorded input from outside
+ * to the machines and compares their behaviour with the recording. It works with any test runner.
  */
 import type { AnyStateMachine } from 'xstate';
 import { ChartpilotError } from '../../runtime/errors.ts';
@@ -10,27 +10,27 @@ import { type Difference, type ReplayReport, replay } from './replay.ts';
 import { formatDifference } from './replay-report-text.ts';
 
 export interface ReplayOptions {
-  /** Root machines of a program that is not chartpilot's; or those that take the place of machines with the same ids. */
+  /** Root machines of a program that is not part of chartpilot, or replacements of machines with the same IDs. */
   readonly machines?: readonly AnyStateMachine[];
 }
 
-/** A report whose difference is told in words. */
+/** A report with the difference as text. */
 export interface ReplayedLines extends Omit<ReplayReport, 'difference'> {
-  /** Undefined when the machines do what was recorded. */
+  /** `undefined` if the machines behave as recorded. */
   readonly difference?: string;
   readonly details?: Difference;
 }
 
 /**
- * @param lines of a trace, the header first; empty ones are passed over
- * @throws ChartpilotError TRACE_INVALID when they are no trace from its beginning
+ * @param lines of a trace, the header first; empty lines are ignored
+ * @throws ChartpilotError TRACE_INVALID if they are not a trace from its beginning
  */
 export async function replayLines(
   lines: readonly string[],
   { machines = [] }: ReplayOptions = {},
 ): Promise<ReplayedLines> {
   const { header, records } = readLines(lines);
-  // Only for traces of ours: somebody else's machines need none of it.
+  // Loaded only for traces of chartpilot: other programs do not need these machines.
   const { machinesOfProgram } = await import('./program-machines.ts');
   const { difference, ...report } = replay(header, records, [...machinesOfProgram(header.program), ...machines]);
   return difference === undefined

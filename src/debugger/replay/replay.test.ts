@@ -17,23 +17,23 @@ import { createRecorder } from '../../runtime/trace/recorder.ts';
 import type { TraceHeader, TraceLine, TraceRecord } from '../../runtime/trace/trace.ts';
 import { type ReplayReport, replay } from './replay.ts';
 
-/** Settable by a test: what the outside world was, when it was recorded. */
+/** Called for every action outside the machine, when the run is recorded. */
 const deed = vi.fn<(what: string) => void>();
 
 type Order = { type: 'order'; n: number };
 type Fact = { type: 'fact'; n: number } | { type: 'go' } | { type: 'ask' } | { type: 'late' } | { type: 'end' };
 
 interface Variant {
-  /** Milliseconds until the machine has enough. */
+  /** Milliseconds until the machine stops. */
   readonly delay?: number;
-  /** What it adds for each fact. */
+  /** The amount that it adds for each fact. */
   readonly step?: number;
   readonly orders?: boolean;
-  /** It answers who asks. */
+  /** Whether it responds to requests. */
   readonly answers?: boolean;
 }
 
-/** A machine with everything that a replay meets, and how another version of it may differ. */
+/** A machine with every feature that a replay handles, and options for a different version of it. */
 function shop({ delay = 100, step = 1, orders = true, answers = false }: Variant = {}): AnyStateMachine {
   const child = setup({
     types: { input: {} as { size: number }, context: {} as { size: number } },
@@ -48,7 +48,7 @@ function shop({ delay = 100, step = 1, orders = true, answers = false }: Variant
     actors: {
       supplier: fromCallback<Order>(({ sendBack, receive }) => {
         sendBack({ type: 'fact', n: 1 });
-        // At once, while the machine is still at work.
+        // Immediately, while the machine is still processing.
         receive(({ n }) => sendBack({ type: 'fact', n }));
       }),
       count: fromPromise<number>(async () => 5),
@@ -112,7 +112,7 @@ interface Recorded {
   readonly records: TraceRecord[];
 }
 
-/** A run of the shop, as it was. */
+/** A recorded run of the shop. */
 async function record(
   drive: (send: (event: Fact) => void, stop: () => void, ended: Promise<unknown>) => Promise<void>,
 ): Promise<Recorded> {
@@ -133,10 +133,10 @@ async function record(
   return { header: header as TraceHeader, records: records as TraceRecord[] };
 }
 
-/** What the timers of the run do is waited for, not a time in which they do it on a quiet machine. */
+/** Waits for the timers of the run instead of a fixed time, which would depend on the load of the host. */
 const wholeRun = (): Promise<Recorded> =>
   record(async (send, _, ended) => {
-    // All promises that are settled by now are told of before this one.
+    // All promises that are settled by now are reported before this one.
     await setImmediate();
     send({ type: 'ask' });
     send({ type: 'go' });
@@ -151,7 +151,7 @@ const told = (record: TraceRecord | undefined): string | undefined =>
   record && `${record.kind} ${'actor' in record ? record.actor : `${record.from}>${record.to} ${record.event.type}`}`;
 
 describe('the same machine', () => {
-  test('does what was recorded, and nothing happens for real', async () => {
+  test('reproduces the recording without side effects', async () => {
     const run = await wholeRun();
     expect(deed.mock.calls.map(([what]) => what)).toEqual(['named', 'in place', 'spawned in place']);
     deed.mockClear();
@@ -172,7 +172,7 @@ describe('the same machine', () => {
     expect(deed).not.toHaveBeenCalled();
   });
 
-  test('does so as far as a trace goes that a crash has cut off', async () => {
+  test('reproduces a trace that was cut off by a crash', async () => {
     const { header, records } = await wholeRun();
     for (let length = 0; length <= records.length; length++) {
       const report = replayed({ header, records: records.slice(0, length) });
@@ -190,15 +190,15 @@ describe('the same machine', () => {
   });
 });
 
-describe('another machine', () => {
+describe('a different machine', () => {
   test.each<[string, Variant, object]>([
-    ['runs a timer for another time', { delay: 90 }, { field: '/ms', actor: 'shop' }],
-    ['comes to another value', { step: 2 }, { field: '/change/sum', actor: 'shop' }],
-  ])('%s: that is the first difference', async (_, variant, expected) => {
+    ['has another delay', { delay: 90 }, { field: '/ms', actor: 'shop' }],
+    ['computes another value', { step: 2 }, { field: '/change/sum', actor: 'shop' }],
+  ])('%s: the replay reports the first difference', async (_, variant, expected) => {
     expect(replayed(await wholeRun(), variant).difference).toMatchObject(expected);
   });
 
-  test('sends something else: both are shown, with what came before', async () => {
+  test('sends another event: the replay shows both with the preceding records', async () => {
     const { difference } = replayed(await wholeRun(), { orders: false });
     expect(told(difference?.recorded)).toBe('event shop>shop/supplier order');
     expect(told(difference?.replayed)).toBe('event shop>shop/supplier nothing');
@@ -207,7 +207,7 @@ describe('another machine', () => {
     expect(difference?.seq).toBe(difference?.recorded?.seq);
   });
 
-  test('does what was not recorded: the next that was recorded comes from outside', async () => {
+  test('sends an event that was not recorded: the next recorded event is from outside', async () => {
     const run = await wholeRun();
     const { difference } = replayed(run, { answers: true });
     expect(told(difference?.replayed)).toBe('step shop');
@@ -226,7 +226,7 @@ describe('another machine', () => {
 });
 
 describe('a trace that cannot be replayed', () => {
-  test('begins too late', async () => {
+  test('starts after the beginning', async () => {
     const { header, records } = await wholeRun();
     expect(() => replayed({ header, records: records.slice(2) })).toThrow(/expected record 1 first, got record 3/);
   });
@@ -236,13 +236,13 @@ describe('a trace that cannot be replayed', () => {
     expect(() => replayed({ header, records: records.toSpliced(4, 2) })).toThrow(/records 5 to 6 are missing/);
   });
 
-  test('is of a machine that is not known', async () => {
+  test('contains an unknown machine', async () => {
     const { header, records } = await wholeRun();
     expect(() => replay(header, records, [])).toThrow(/runs machine 'shop', which is unknown/);
   });
 });
 
-test('what was cut is warned of', async () => {
+test('the replay warns of truncated data', async () => {
   const { header, records } = await wholeRun();
   const names = Array.from({ length: 16 }, (_, i) => `n${i}`);
   const cut = JSON.parse(
@@ -255,7 +255,7 @@ test('what was cut is warned of', async () => {
   expect(report.warnings).toEqual(['record 1: /input/names is truncated in the trace']);
 });
 
-test('an actor whose messages the trace omits is left out, and the rest is replayed', async () => {
+test('the replay excludes an actor whose messages the trace omits, and replays the rest', async () => {
   const { header, records } = await wholeRun();
   const omitting = { ...header, omits: ['fact'] };
   const report = replayed({ header: omitting, records });
@@ -285,7 +285,7 @@ describe('roots of a program', () => {
     states: { a: { on: { go: 'b', fail: { actions: 'fail' } } }, b: {} },
   });
 
-  /** What a program does with actors of the machine, and its replay. */
+  /** Records actions of a program on actors of the machine, and replays them. */
   function run(program: (create: (id: string, snapshot?: Snapshot<unknown>) => Actor<typeof machine>) => void) {
     const lines: TraceLine[] = [];
     const recorder = createRecorder({
@@ -307,7 +307,7 @@ describe('roots of a program', () => {
     return { records, report: () => replay(header as TraceHeader, records as TraceRecord[], [machine]) };
   }
 
-  test('that start in another order than they were created, one of them with an event that waits, do what was recorded', () => {
+  test('are replayed if they start in another order than they were created, one of them with a waiting event', () => {
     const { records, report } = run((create) => {
       const [first, second] = [create('first'), create('second')];
       second.send({ type: 'go' });
@@ -319,7 +319,7 @@ describe('roots of a program', () => {
     expect(report().difference).toBeUndefined();
   });
 
-  test('that never start do nothing', () => {
+  test('are replayed without a start if they never started', () => {
     const { records, report } = run((create) => {
       create('never').getSnapshot();
       create('other').start().send({ type: 'go' });
@@ -328,13 +328,13 @@ describe('roots of a program', () => {
     expect(report().difference).toBeUndefined();
   });
 
-  test('whose action threw fail again', () => {
+  test('fail again if an action threw an error', () => {
     const { records, report } = run((create) => void create('failing').start().send({ type: 'fail' }));
     expect(records.at(-1)).toMatchObject({ kind: 'stop', status: 'error', error: 'broken on purpose' });
     expect(report().difference).toBeUndefined();
   });
 
-  test('from a persisted snapshot are rejected', () => {
+  test('are rejected if they start from a persisted snapshot', () => {
     const { report } = run((create) => {
       const saved = create('saved').start();
       create('restored', saved.getPersistedSnapshot()).start();

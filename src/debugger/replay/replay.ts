@@ -1,6 +1,6 @@
 /**
- * Plays a recording to the machines once more: what came from outside is given to them as it was recorded, in virtual time, and
- * what they do is compared with what they did then, record by record.
+ * Replays a recording: sends the recorded input from outside to the machines, in virtual time, and compares their
+ * behaviour with the recording, record by record.
  */
 import type { AnyStateMachine } from 'xstate';
 import { boundedData } from '../../runtime/trace/bounded-data.ts';
@@ -12,41 +12,41 @@ import { Outside } from './outside.ts';
 import { ReplayedActors } from './replayed-actors.ts';
 import { Recording } from './replayed-trace.ts';
 
-/** The first place where the machines do something else than was recorded. */
+/** The first place where the behaviour of the machines differs from the recording. */
 export interface Difference {
   /** Number of the recorded record. */
   readonly seq: number;
-  /** Whose doing it is. */
+  /** The actor that behaves differently. */
   readonly actor: string;
-  /** What was recorded; absent where the recording has the machines do nothing more. */
+  /** The recorded behaviour; absent if the machines do nothing more in the recording. */
   readonly recorded?: TraceRecord;
-  /** What the machines do now; absent where they do nothing. Its number is the recorded one's. */
+  /** The replayed behaviour; absent if the machines do nothing. It has the number of the recorded record. */
   readonly replayed?: TraceRecord;
   /** The first field that differs, as a JSON Pointer into the record (`/event/epoch`). */
   readonly field?: string;
-  /** Why what was recorded could not be done again. */
+  /** The reason why the recorded action could not be repeated. */
   readonly why?: string;
-  /** What came before in the recording, oldest first: the same in both. */
+  /** The preceding records, oldest first, which are equal in both. */
   readonly before: readonly TraceRecord[];
-  /** What both are the answer to, if the recording says so and it is not among `before`. */
+  /** The common cause of both, if it is recorded and not in `before`. */
   readonly cause?: TraceRecord;
 }
 
 export interface ReplayReport {
-  /** In the trace. */
+  /** Records in the trace. */
   readonly records: number;
-  /** That were found to be the same. */
+  /** Records that were equal. */
   readonly compared: number;
   readonly difference?: Difference;
-  /** What may lead to a difference that is none. */
+  /** Possible causes of a false difference. */
   readonly warnings: readonly string[];
 }
 
 const shownBefore = 4;
 
 /**
- * @param machines the root machines, and any machine to take the place of one with the same id
- * @throws ChartpilotError TRACE_INVALID when the trace cannot be replayed, FLAG_INVALID when the machine of a root is not given
+ * @param machines the root machines, and replacements of machines with the same ID
+ * @throws ChartpilotError TRACE_INVALID if the trace cannot be replayed, FLAG_INVALID if the machine of a root is missing
  */
 export function replay(
   header: TraceHeader,
@@ -58,7 +58,7 @@ export function replay(
   const report = new Replay(header, recording, byId).run();
   const { seq, recorded } = report.difference ?? {};
   if (seq === undefined || recorded !== undefined || !recording.mayBeCutOffAt(seq - 1)) return report;
-  // What would tell that it came while a machine was at work may be what was cut off.
+  // The record that shows that this one was sent while a machine was processing may have been cut off.
   recording.takeAsEarly(seq - 1);
   const other = new Replay(header, recording, byId).run();
   return other.difference === undefined ? other : report;
@@ -69,9 +69,9 @@ class Replay {
   readonly #outside: Outside;
   readonly #recorder: Recorder;
   readonly #redact: ReturnType<typeof recordRedactor>;
-  /** Place in the recording of the next record to be met. */
+  /** Index of the next expected record. */
   #at = 0;
-  /** Place of the last record that was given to the machines. */
+  /** Index of the last record that was sent to the machines. */
   #given = -1;
   #compared = 0;
   #now = 0;
@@ -88,7 +88,7 @@ class Replay {
     });
     this.#recorder = recorder;
     recorder.observe((record) => this.#meet(record));
-    // What the environment holds now is of no concern to what was recorded then.
+    // The current environment must not affect the redaction of recorded values.
     this.#redact = recordRedactor({ full: header.level === 'full' });
     const actors = new ReplayedActors({
       machines,
@@ -120,7 +120,7 @@ class Replay {
     };
   }
 
-  /** Something came of the machines, or of what was given to them. */
+  /** Called for each record of the replay. */
   #meet(raw: TraceRecord): void {
     const recorded = this.#recording.records[this.#at];
     if (recorded === undefined || this.#difference !== undefined) return;
@@ -128,7 +128,7 @@ class Replay {
       this.#goOn();
       return;
     }
-    // Only seldom is it of consequence that a trace has it made safe and small, which takes its time.
+    // Redaction takes time and rarely affects the comparison, so it is done only after a difference.
     const replayed = this.#redact(raw);
     const field = differingField(recorded, replayed);
     if (field === undefined) {
@@ -136,15 +136,15 @@ class Replay {
       return;
     }
     const again = { ...replayed, seq: recorded.seq, t: recorded.t };
-    // What follows from outside is not what the machines did instead.
+    // If the next record is from outside, the machines did something additional.
     if (this.#outside.did(this.#at)) this.#differ({ replayed: again });
     else this.#differ({ recorded, replayed: again, ...(recorded.kind === replayed.kind && { field }) });
   }
 
-  /** @returns why that could not be, if it could not */
+  /** @returns the reason if the action was impossible */
   #give(at: number): string | undefined {
     this.#now = this.#recording.records[at]!.t;
-    // What the start does at once may include this record.
+    // The start may produce this record immediately.
     if (this.#outside.startRootBefore(at) && this.#at !== at) return undefined;
     this.#given = at;
     const why = this.#outside.give(at);
@@ -173,12 +173,12 @@ class Replay {
     };
   }
 
-  /** Passes over what no machine does. */
+  /** Skips records that are excluded from the replay. */
   #skip(): void {
     while (this.#recording.isLeftOut(this.#at)) this.#at++;
   }
 
-  /** While a machine is at work: gives it what was recorded to have come then. */
+  /** Sends the input that was recorded while a machine was processing. */
   #giveWhatCameEarly(): void {
     while (this.#difference === undefined && this.#given !== this.#at && this.#recording.cameEarly(this.#at)) {
       const at = this.#at;
@@ -189,7 +189,7 @@ class Replay {
   }
 }
 
-/** Whose doing a record is. */
+/** The actor that caused a record. */
 function doerOf(record: TraceRecord): string {
   if (record.kind === 'event') return record.from;
   return record.kind === 'spawn' ? (record.parent ?? record.actor) : record.actor;

@@ -1,4 +1,6 @@
-/** The actors of a replay: the real machines, with a stand-in for every effect, moved by nothing but what they are given. */
+/**
+ * The actors of a replay: the real machines with a stand-in for every effect. They are driven only by the recorded input.
+ */
 import {
   type AnyActorLogic,
   type AnyActorRef,
@@ -16,29 +18,29 @@ import { RecordedTimers } from './recorded-timers.ts';
 import { replayedEffect, replayedReducer } from './replayed-effect.ts';
 
 export interface ReplayedActorsOptions {
-  /** By their ids: roots are made of these, and they take the place of the machine with the same id wherever one is started. */
+  /** By ID: roots are created from these, and they replace the machine with the same ID wherever one is started. */
   readonly machines: ReadonlyMap<string, AnyStateMachine>;
   /** Names are paths, see `TraceHeader`. */
   readonly foreign: boolean;
   readonly recorder: Recorder;
   readonly now: () => number;
-  /** What an actor is called that was spawned without an id: XState numbers these in each process. */
+  /** The recorded ID of an actor that was spawned without one: XState numbers these per process. */
   readonly idOfUnnamed: () => string | undefined;
-  /** A moment in which something outside of the machines may have acted, while one of them was still at work. */
+  /** Called whenever something outside the machines may have acted while a machine was processing. */
   readonly onMoment: () => void;
-  /** The recorded error of an action that the actor performs now; undefined: the action did not throw. */
+  /** The recorded error of the action that the actor executes now; `undefined` if the action did not throw. */
   readonly failureOf: (actor: string) => Error | undefined;
 }
 
 export class ReplayedActors {
   readonly #options: ReplayedActorsOptions;
   readonly #timers: RecordedTimers;
-  /** The newest of each name. */
+  /** The latest actor for each name. */
   readonly #actors = new Map<string, AnyActorRef>();
   readonly #effects = new WeakSet<AnyActorRef>();
   readonly #started = new WeakSet<AnyActorRef>();
   readonly #stopping = new WeakSet<AnyActorRef>();
-  /** Roots of machines that have been created and not started: events that they receive wait. */
+  /** Created machine roots that have not been started: events for them are queued. */
   readonly #unstarted = new Set<AnyActorRef>();
   readonly #effect: AnyActorLogic;
   readonly #reducer: AnyActorLogic;
@@ -57,22 +59,22 @@ export class ReplayedActors {
     this.#reducer = replayedReducer(moments);
   }
 
-  /** The actor that has this name now, or had it last. */
+  /** The actor that has this name, or had it last. */
   find(name: string): AnyActorRef | undefined {
     return this.#actors.get(name);
   }
 
-  /** Whether an actor is no machine: it acts when the recording says so. */
+  /** Whether an actor is an effect, which acts as recorded, and not a machine. */
   isEffect(actor: AnyActorRef): boolean {
     return this.#effects.has(actor);
   }
 
-  /** Whether an effect has begun; one that has not will have its moment. */
+  /** Whether an effect has begun. */
   hasStarted(effect: AnyActorRef): boolean {
     return this.#started.has(effect);
   }
 
-  /** Creates a root actor. One without a machine is an effect, and starts at once. */
+  /** Creates a root actor. A root without a machine is an effect and starts immediately. */
   createRoot(id: string, machine: AnyStateMachine | undefined, input: unknown): void {
     const root = createActor(machine ?? this.#effect, {
       id,
@@ -80,14 +82,14 @@ export class ReplayedActors {
       inspect: (event) => this.#inspect(event),
       logger: () => {},
     }) as AnyActorRef;
-    // What a machine throws is recorded as its end; the replay goes on.
+    // An error of a machine is recorded as its end; the replay continues.
     root.subscribe({ error: () => {} });
     this.#timers.takeOver(root.system);
     if (machine === undefined) root.start();
     else this.#unstarted.add(root);
   }
 
-  /** The root above an actor, or the actor itself, if it has not been started. */
+  /** The root of an actor, which may be the actor itself, if it has not been started. */
   unstartedRootOf(name: string): AnyActorRef | undefined {
     if (this.#unstarted.size === 0) return undefined;
     let actor = this.#actors.get(name);
@@ -116,17 +118,17 @@ export class ReplayedActors {
     return this.#timers.deliver(from, to, type);
   }
 
-  /** Delivers an event from outside or from an effect; `from` may be an actor that is in no trace. */
+  /** Delivers an event from outside or from an effect; `from` may be an actor that is not in the trace. */
   deliver(from: string, to: AnyActorRef, event: AnyEventObject): void {
     relay(from === 'outside' ? undefined : (this.#actors.get(from) ?? this.#unseen(from)), to, event);
   }
 
-  /** Ends an effect, well or not. */
+  /** Ends an effect with success or an error. */
   settle(effect: AnyActorRef, result: { value: unknown } | { error: unknown }): void {
     settle(effect, result as { value: unknown } | { error: Error });
   }
 
-  /** Somebody in whose name events were recorded. */
+  /** A placeholder for an actor that is only recorded as a sender. */
   #unseen(name: string): AnyActorRef {
     const actor = createActor(this.#effect, { id: name }) as AnyActorRef;
     this.#actors.set(name, actor);
@@ -138,11 +140,11 @@ export class ReplayedActors {
   #inspect(event: InspectionEvent): void {
     if (event.type === '@xstate.actor') this.#adopt(event.actorRef as AdoptedActor);
     this.#options.recorder.inspect(event);
-    // Observers of an actor have been sent its new state.
+    // Observers of the actor have received its new state.
     if (event.type === '@xstate.snapshot') this.#options.onMoment();
   }
 
-  /** XState tells of an actor before it makes its first state: what it is made of can be exchanged, wherever it came from. */
+  /** Called by XState before the actor creates its first state, when its logic can still be replaced. */
   #adopt(actor: AdoptedActor): void {
     const { logic } = actor;
     if (actor.id === actor.sessionId) actor.id = this.#options.idOfUnnamed() ?? actor.id;
@@ -158,7 +160,10 @@ export class ReplayedActors {
     this.#actors.set(actorName(actor, this.#options.foreign), actor);
   }
 
-  /** Actions that are plain functions are effects: they are recorded and not executed. One that threw throws the recorded error. */
+  /**
+   * Actions that are plain functions are effects: they are recorded and not executed. An action that threw throws the
+   * recorded error.
+   */
   #silence(actor: AdoptedActor): void {
     const { _actorScope: scope } = actor;
     const execute = scope.actionExecutor;
@@ -171,7 +176,7 @@ export class ReplayedActors {
   }
 }
 
-/** What XState has of an actor while it is being made. */
+/** The properties of an XState actor during its creation. */
 type AdoptedActor = Omit<AnyActorRef, 'id'> & {
   id: string;
   logic: AnyActorLogic;

@@ -1,16 +1,16 @@
 import type { AnyActorLogic, AnyActorRef, AnyEventObject } from 'xstate';
 import { scriptedPromise } from '../explore/scripted-effect.ts';
 
-/** The moments at which an effect may have answered at once. */
+/** Callbacks at the times when an effect may act synchronously. */
 export interface EffectMoments {
   started(effect: AnyActorRef): void;
-  /** It was sent something, or stopped. */
+  /** The effect received an event, or was stopped. */
   reached(effect: AnyActorRef): void;
 }
 
 /**
- * Logic that stands in for an effect of any kind: it does nothing by itself. It is settled with `settle`, and its reports
- * are sent with `relay`, when the recording says so.
+ * Logic that replaces an effect of any kind and does nothing by itself. The recording settles it with `settle` and sends
+ * its reports with `relay`.
  */
 export function replayedEffect({ started, reached }: EffectMoments): AnyActorLogic {
   const effect = scriptedPromise<unknown, unknown>(
@@ -27,7 +27,7 @@ export function replayedEffect({ started, reached }: EffectMoments): AnyActorLog
   };
 }
 
-/** As {@link replayedEffect}, for a reducer (`fromTransition`): it never hears that it was stopped. */
+/** Like {@link replayedEffect}, for a reducer (`fromTransition`), which is not notified when it is stopped. */
 export function replayedReducer(moments: EffectMoments): AnyActorLogic {
   const effect = replayedEffect(moments);
   return {

@@ -6,19 +6,19 @@ import { gapBetween } from '../trace/record-gaps.ts';
 
 const recordInFull = 'record with --traceLevel full';
 
-/** A trace that is to be replayed: what is in it, looked at from the whole of it. */
+/** A trace to replay, with properties that depend on the whole trace. */
 export class Recording {
   readonly records: readonly TraceRecord[];
-  /** What a person has to know about this replay. */
+  /** Notes for the user on the limits of this replay. */
   readonly notes: string[] = [];
   readonly #machines: ReadonlyMap<string, AnyStateMachine>;
-  /** For each record: whether it came while a machine was at work. */
+  /** For each record: whether it was written while a machine was processing. */
   readonly #early: Uint8Array;
   readonly #parents = new Map<string, string | undefined>();
-  /** Actors that cannot be replayed, for what they were told was not recorded. */
+  /** Actors that cannot be replayed because their input was not recorded. */
   readonly #leftOut = new Set<string>();
 
-  /** @throws ChartpilotError TRACE_INVALID when the trace has no beginning, or something is missing in it */
+  /** @throws ChartpilotError TRACE_INVALID if the trace has no beginning, or records are missing */
   constructor(header: TraceHeader, records: readonly TraceRecord[], machines: ReadonlyMap<string, AnyStateMachine>) {
     mustBeWhole(header, records);
     this.records = records;
@@ -27,7 +27,7 @@ export class Recording {
     this.#leaveOut(header.omits ?? []);
   }
 
-  /** Whether a replay has nothing to do with a record. */
+  /** Whether a record is excluded from the replay. */
   isLeftOut(at: number): boolean {
     const record = this.records[at];
     if (record === undefined) return false;
@@ -36,23 +36,23 @@ export class Recording {
     return record.kind === 'event' ? this.#leftOut.has(record.to) : this.#leftOut.has(record.actor);
   }
 
-  /** Whether a record came while some machine was still at work; false behind the last one. */
+  /** Whether a record was written while a machine was processing; false after the last record. */
   cameEarly(at: number): boolean {
     return this.#early[at] === 1;
   }
 
-  /** Whether nothing from there on is the answer to anything from there on: the rest may have been cut off. */
+  /** Whether no record from there on is caused by one from there on: the rest may have been cut off. */
   mayBeCutOffAt(at: number): boolean {
     const { seq } = this.records[at]!;
     return this.records.slice(at).every((record) => ((record as { cause?: number }).cause ?? 0) < seq);
   }
 
-  /** From here on, all from there on is taken to have come while a machine was at work. */
+  /** Treats all records from there on as written while a machine was processing. */
   takeAsEarly(at: number): void {
     this.#early.fill(1, at);
   }
 
-  /** The machine of a root; undefined for an effect. */
+  /** The machine of a root; `undefined` for an effect. */
   machineOf({ actor, machine: id }: TraceRecord & { kind: 'spawn' }): AnyStateMachine | undefined {
     if (id === undefined) return undefined;
     const machine = this.#machines.get(id);
@@ -62,20 +62,20 @@ export class Recording {
     });
   }
 
-  /** The id in a spawn record, where XState has made it up. */
+  /** The ID in a spawn record, if XState generated it. */
   numberedIdAt(at: number): string | undefined {
     const record = this.records[at];
     return record?.kind === 'spawn' ? /(?:^|\/)(x:\d+)$/.exec(record.actor)?.[1] : undefined;
   }
 
-  /** The error that ends a machine's actor in a record; undefined: the record is another one. */
+  /** The error that ends the actor of a machine in a record; `undefined` for other records. */
   failureAt(at: number, actor: string): Error | undefined {
     const record = this.records[at];
     if (record?.kind !== 'stop' || record.actor !== actor || record.status !== 'error') return undefined;
     return new Error(record.error);
   }
 
-  /** The root actor whose whole tree ends in the records from here on, told to stop; undefined where no root is. */
+  /** The root actor whose whole tree is stopped in the records from here on; `undefined` if there is no such root. */
   rootStoppedAt(at: number): string | undefined {
     const first = this.records[at];
     if (first?.kind !== 'stop') return undefined;
@@ -146,9 +146,9 @@ function mustBeWhole(header: TraceHeader, records: readonly TraceRecord[]): void
 }
 
 /**
- * Which records came while a machine was at work. A machine is at work on one event until it is done with it, and what it
- * does meanwhile has that event as its cause: whatever lies between the two came while it was at work. So did what came
- * right before such a one: else its receiver would have got to it first.
+ * Finds the records that were written while a machine was processing an event. All actions during the processing have
+ * that event as their cause, so every record between the two was written during it. So was a record directly before such
+ * a record: otherwise its receiver would have processed it first.
  */
 function earlyOnes(records: readonly TraceRecord[]): Uint8Array {
   const early = new Uint8Array(records.length);
@@ -163,7 +163,10 @@ function earlyOnes(records: readonly TraceRecord[]): Uint8Array {
   return early;
 }
 
-/** By its form: what a machine does has a cause. The end of an effect has none either, and is told by the record after it. */
+/**
+ * By its structure: an action of a machine has a cause. The end of an effect has no cause either, and is recognized by
+ * the following record.
+ */
 function isFromOutside(records: readonly TraceRecord[], at: number): boolean {
   const [record, next] = [records[at]!, records[at + 1]];
   if (record.kind === 'stop') return next?.kind === 'event' && next.from === record.actor && next.cause === undefined;

@@ -7,7 +7,7 @@ import { type BriefChart, briefChartsOf, briefScreen, foldingsOf } from './brief
 import { briefFor, wholeRows } from './brief-choice.ts';
 import { foldStatechart, openFor } from './fold-statechart.ts';
 
-/** `a` has a row of states within, `z` a long one of eleven. */
+/** `a` has a row of inner states, `z` a long one of eleven. */
 const chart: Statechart = {
   id: 'made up',
   states: [
@@ -26,18 +26,18 @@ const chart: Statechart = {
 };
 const paths = (folded: ReturnType<typeof foldStatechart>): string[] => folded.chart.states.map(({ path }) => path);
 
-describe('what is folded', () => {
-  test('is one box, and its arrows begin and end there', () => {
+describe('a folded state', () => {
+  test('is one box that its arrows lead to', () => {
     const folded = foldStatechart(chart, new Set([1]));
     expect(paths(folded)).toEqual(['', 'a', 'a.one', 'a.two', 'z']);
     expect(folded.leftOut).toEqual([0, 0, 0, 0, 11]);
     expect(folded.chart.transitions[1]).toMatchObject({ source: 3, targets: [4] });
-    // Within a box nothing is drawn, but every transition keeps its number.
+    // Nothing is drawn inside the box, but every transition keeps its number.
     expect(folded.chart.transitions).toHaveLength(chart.transitions.length);
     expect(folded.chart.transitions.slice(2).every(({ targets }) => targets.length === 0)).toBe(true);
   });
 
-  test('of a long row is what is not near the active state', () => {
+  test('of a long row stands for the states far from the active one', () => {
     const folded = foldStatechart(chart, new Set([4]), 8);
     expect(paths(folded).filter((path) => /^z\.s/.test(path))).toHaveLength(7);
     expect(paths(folded)).toContain('z.s3');
@@ -46,25 +46,25 @@ describe('what is folded', () => {
   });
 });
 
-describe('which picture is shown', () => {
+describe('the chosen brief chart', () => {
   const pictures: BriefChart[] = foldingsOf(chart).map((folding) => ({ ...folding, text: '' }));
   const shown = (leaf: number, byHand: number[] = []): [readonly number[], number | undefined] => {
     const { open, near } = briefFor(chart, pictures, [leaf], byHand)!;
     return [open, near];
   };
 
-  test('where the active state is seen, and no more', () => {
+  test('shows the active state with as few open states as possible', () => {
     expect(shown(2)).toEqual([[1], undefined]);
     expect(shown(8)).toEqual([[4], 8]);
   });
 
-  test('and what somebody opened', () => {
+  test('shows states that the user opened', () => {
     expect(shown(2, [4])).toEqual([[1, 4], undefined]);
     expect(shown(8, [wholeRows])).toEqual([[4], undefined]);
   });
 });
 
-test('a picture can be lit: its states and transitions have the numbers of the definition, what is folded says so', async () => {
+test('a brief chart has the numbers of the definition for highlighting, and marks folded states', async () => {
   const pictures = await briefChartsOf(chart);
   const { text } = briefFor(chart, pictures, [2])!;
   expect(text).toMatch(/class="state atomic folded" data-state="4" data-path="z"/);
@@ -73,7 +73,7 @@ test('a picture can be lit: its states and transitions have the numbers of the d
   expect(text).not.toContain('<style>');
 });
 
-describe('at 1440 × 900 the chart that has the window is read at a glance: its texts have 9 pixels or more', () => {
+describe('the brief chart has a font size of at least 9 px in a window of 1440 × 900', () => {
   const known = readKnownCharts();
   const machines = machinesOf(agentMachine, ...discoveryProgramMachines).map(statechartOf);
 

@@ -1,6 +1,6 @@
 /**
- * Brief pictures of a statechart, of which a person sees the whole at once: names of states and arrows between them, what is
- * not active folded. What arrows say is in their titles, and beside the picture.
+ * Brief charts of a machine that fit a window: names of states and arrows between them, with inactive states folded.
+ * Labels of arrows are in their titles, and beside the chart.
  */
 import type { Statechart } from '../../runtime/trace/statechart.ts';
 import { type Line, lineWidth, nameFont, stateName, textFont, words, wrap } from './chart-text.ts';
@@ -11,22 +11,22 @@ import { lineHeight, margin, nameHeight, type StateHeader } from './state-header
 import { renderStatechart } from './svg.ts';
 
 export interface BriefChart {
-  /** Numbers of the states whose states are shown, sorted; the machine itself is not named. */
+  /** Numbers of the states whose children are shown, sorted; without the machine itself. */
   readonly open: readonly number[];
-  /** Of a long row: the state near which it is shown. */
+  /** For a long row: the state in its centre. */
   readonly near?: number;
-  /** SVG text, without the style that the whole picture has. */
+  /** SVG text without the style, which the whole chart contains. */
   readonly text: string;
 }
 
-/** A machine of somebody else's may have any number of states, and its pictures are waited for. */
+/** A user's machine may have any number of states, and its charts take time to draw. */
 const mostPictures = 40;
-/** What a person sees of a chart that fills the window of a laptop (1440 × 900), in pixels. */
+/** The size in pixels of a chart that fills the window of a laptop (1440 × 900). */
 export const briefScreen = { width: 1_410, height: 690 };
-/** Names are broken early: most pictures have less room at their sides than above and below. */
+/** Names are wrapped early: most charts have less space at their sides than above and below. */
 const maxNameWidth = 100;
 
-/** All brief pictures of a machine: one for each way in which it may be folded, and one with all in it. */
+/** All brief charts of a machine: one for each way to fold it, and one without folded states. */
 export async function briefChartsOf(chart: Statechart): Promise<BriefChart[]> {
   const pictures: BriefChart[] = [];
   for (const { open, near } of foldingsOf(chart).slice(0, mostPictures)) {
@@ -38,7 +38,7 @@ export async function briefChartsOf(chart: Statechart): Promise<BriefChart[]> {
 
 type Folding = Pick<BriefChart, 'open' | 'near'>;
 
-/** What is open when each of the states is the active one; all of it; and rows near each of their states. */
+/** The open states for each active state; all states; and rows around each of their states. */
 export function foldingsOf(chart: Statechart): Folding[] {
   const parents = [...new Set(chart.states.flatMap(({ parent }) => (parent === undefined ? [] : [parent])))];
   const isRow = (number: number): boolean => parents.includes(number) && number !== 0;
@@ -64,7 +64,7 @@ function isIn(open: readonly number[], row: number): boolean {
   return row === 0 || open.includes(row);
 }
 
-/** Which states are open where one leaf is active, for each leaf; of regions each with each. */
+/** The open states for each active leaf; for parallel regions all combinations. */
 function waysOf(chart: Statechart, number: number): number[][] {
   const children = chart.states.flatMap(({ parent }, child) => (parent === number ? [child] : []));
   if (children.length === 0) return [[]];
@@ -90,12 +90,12 @@ async function drawBrief(whole: Statechart, folded: FoldedStatechart): Promise<s
   return renderStatechart(chart, layout, { numbers, isFolded, whole });
 }
 
-/** The name, and how many states are in it that are not shown. */
+/** The name, and the number of hidden inner states. */
 function briefHeader({ chart, numbers, leftOut }: FoldedStatechart, place: number): StateHeader {
   const name = wrap(words('name', stateName(chart, chart.states[place]!)), maxNameWidth, nameFont);
   const below = margin + name.length * nameHeight;
   const count = numbers[place] === undefined ? 0 : leftOut[place]!;
-  // In one piece: of a box that is half out of sight, what is read is a part of its name then.
+  // A single text, so that the visible text of a partly hidden box is a part of its name.
   const lines: Line[] =
     count === 0 ? [] : [[{ text: `▸ ${count} ${count === 1 ? 'state' : 'states'}`, role: 'keyword' }]];
   const widths = [...name.map((line) => lineWidth(line, nameFont)), ...lines.map((line) => lineWidth(line, textFont))];
@@ -107,7 +107,7 @@ function briefHeader({ chart, numbers, leftOut }: FoldedStatechart, place: numbe
   };
 }
 
-/** An arrow for all transitions between two boxes; it says nothing. */
+/** One arrow without a label for all transitions between two boxes. */
 function briefConnections(chart: Statechart): Connection[] {
   const found = new Map<string, Connection & { labels: Connection['labels'][number][] }>();
   chart.transitions.forEach(({ source, targets }, transition) => {

@@ -1,16 +1,16 @@
-/** Which of a machine's brief pictures shows where an actor stands. Runs in a browser. */
+/** Chooses the brief chart of a machine that shows the active states of an actor. Runs in a browser. */
 import type { Statechart } from '../../runtime/trace/statechart.ts';
 import type { BriefChart } from './brief-charts.ts';
 import { longRow, openFor, siblingsOf } from './fold-statechart.ts';
 
-/** Among the states that somebody opened: long rows are shown in full. */
+/** A marker among the opened states: long rows are shown in full. */
 export const wholeRows = -1;
 
 /**
- * The smallest of the pictures in which all is open that must be; of those the one near the active state.
+ * The smallest chart in which all necessary states are open; of several, the one around the active state.
  *
  * @param leaves numbers of the innermost active states
- * @param byHand what somebody opened beside them
+ * @param byHand states that the user opened in addition
  */
 export function briefFor(
   chart: Statechart,

@@ -1,4 +1,4 @@
-/** Where everything of a statechart's picture lies, in pixels from its upper left corner. */
+/** The positions of all parts of a chart, in pixels from its upper left corner. */
 import type { Line } from './chart-text.ts';
 import type { StateHeader } from './state-header.ts';
 
@@ -30,9 +30,9 @@ export interface Arrow {
   readonly source: number;
   readonly target: number;
   readonly points: readonly Point[];
-  /** Where its labels are, together. */
+  /** The area of all its labels. */
   readonly room: Box;
-  /** One for each transition that takes this way, from top to bottom. */
+  /** One for each transition with this arrow, from top to bottom. */
   readonly labels: readonly ArrowLabel[];
 }
 
@@ -41,9 +41,9 @@ export interface ArrowLabel extends Box {
   readonly lines: readonly Line[];
 }
 
-/** The dot from which an arrow leads to the state that is entered first. */
+/** The dot with an arrow to the initial state. */
 export interface InitialMarker extends Box {
-  /** Number of the state whose first one it tells. */
+  /** Number of the parent of the initial state. */
   readonly parent: number;
   readonly points: readonly Point[];
 }

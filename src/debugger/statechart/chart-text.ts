@@ -1,8 +1,8 @@
-/** What a picture of a statechart says in words, and how its words are put into lines. */
+/** The texts of a chart, and how they are wrapped into lines. */
 import type { Statechart, StatechartState, StatechartTransition } from '../../runtime/trace/statechart.ts';
 import { type Font, textWidth } from './text-width.ts';
 
-/** What a word is, for its colour. */
+/** The kind of a word, for its colour. */
 export type WordRole = 'name' | 'keyword' | 'event' | 'timer' | 'guard' | 'action';
 
 export interface Word {
@@ -15,19 +15,19 @@ export type Line = readonly Word[];
 export const nameFont: Font = { size: 13, bold: true };
 export const textFont: Font = { size: 12 };
 
-/** What a person calls the state: the last part of its path; the machine's id for the machine itself. */
+/** The displayed name of a state: the last part of its path; for the machine itself its ID. */
 export function stateName(chart: Statechart, state: StatechartState): string {
   if (state.parent === undefined) return chart.id;
   const { path } = chart.states[state.parent]!;
   return path === '' ? state.path : state.path.slice(path.length + 1);
 }
 
-/** Where it stays and does nothing, an event is ignored: said in the definition, left out of a picture. */
+/** An event without target and action is ignored: it is in the definition, and omitted in a chart. */
 export function isIgnored({ targets, actions = [] }: StatechartTransition): boolean {
   return targets.length === 0 && actions.length === 0;
 }
 
-/** What makes a transition happen: `config.changed`, `after backoff`, `repair done`; `always` without a guard. */
+/** The trigger of a transition: `config.changed`, `after backoff`, `repair done`; `always` without a guard. */
 function triggerWords(chart: Statechart, transition: StatechartTransition): Word[] {
   const { kind, on } = transition;
   if (kind === 'event') return [{ text: on === '*' ? 'any event' : on, role: 'event' }];
@@ -39,14 +39,14 @@ function triggerWords(chart: Statechart, transition: StatechartTransition): Word
   return words('event', isOfState ? how : `${on} ${how}`);
 }
 
-/** `config.changed [isNews]`: what an arrow says. What it does besides is in its title. */
+/** The label of an arrow: `config.changed [isNews]`. Its actions are in its title. */
 export function transitionWords(chart: Statechart, transition: StatechartTransition): Word[] {
   const trigger = triggerWords(chart, transition);
   if (transition.guard !== undefined) return [...trigger, ...words('guard', `[${transition.guard}]`)];
   return trigger.length > 0 ? trigger : words('guard', '[otherwise]');
 }
 
-/** `epoch.exited / removeEpoch`: what a state does without being left. */
+/** A transition without target: `epoch.exited / removeEpoch`. */
 export function internalWords(chart: Statechart, transition: StatechartTransition): Word[] {
   return [...transitionWords(chart, transition), ...actionWords('/', transition.actions ?? [])];
 }
@@ -59,7 +59,7 @@ export function exitWords({ exit = [] }: StatechartState): Word[] {
   return exit.length === 0 ? [] : actionWords('exit /', exit);
 }
 
-/** `runs repair`; with the name of the logic where that says more: `runs context (buildContext)`. */
+/** `runs repair`; with the name of the logic if that differs: `runs context (buildContext)`. */
 export function invokeWords({ invoke = [] }: StatechartState): Word[][] {
   return invoke.map(({ id, src }) => {
     const said = src === 'in place' || squeezed(src) === squeezed(id);
@@ -67,7 +67,10 @@ export function invokeWords({ invoke = [] }: StatechartState): Word[][] {
   });
 }
 
-/** All of a transition in one line, for a title: with its description, and its place where others are tried before it. */
+/**
+ * The whole transition in one line, for a title: with its description, and its position if other transitions are tried
+ * first.
+ */
 export function transitionTitle(chart: Statechart, number: number): string {
   const transition = chart.transitions[number]!;
   const { source, targets, kind, on, description } = transition;
@@ -79,7 +82,7 @@ export function transitionTitle(chart: Statechart, number: number): string {
   return `${name(source)}${to}\n${text.join(' ')}${place}${description === undefined ? '' : `\n${description}`}`;
 }
 
-/** Breaks words into lines that are no wider than this, unless a single word is. */
+/** Wraps words into lines of at most this width, unless a single word is wider. */
 export function wrap(text: readonly Word[], maxWidth: number, font: Font): Line[] {
   const space = textWidth(' ', font);
   const lines: Word[][] = [];
@@ -110,12 +113,12 @@ function actionWords(before: string, actions: readonly string[]): Word[] {
   return actions.length === 0 ? [] : [...words('keyword', before), ...words('action', actions.join(', '))];
 }
 
-/** A delay without a name is its milliseconds. */
+/** The name of a delay without a name is its milliseconds. */
 function delayInWords(delay: string): string {
   return /^\d+$/.test(delay) ? `${delay} ms` : delay;
 }
 
-/** `cert-watcher` and `certWatcher` are one name. */
+/** `cert-watcher` and `certWatcher` are the same name. */
 function squeezed(name: string): string {
   return name.replaceAll(/[-_ ]/g, '').toLowerCase();
 }

@@ -2,18 +2,18 @@ import type { Statechart } from '../../runtime/trace/statechart.ts';
 import { layoutStatechart } from './layout.ts';
 import { renderStatechart } from './svg.ts';
 
-/** By definition: a layout takes up to a second, and the machines of most traces are the same. */
+/** By definition: a layout takes up to a second, and most traces have the same machines. */
 const drawn = new Map<string, Promise<string>>();
-/** More than the machines of both programs; whoever opens traces of many versions does not fill the memory. */
+/** More than the machines of both programs; the limit bounds the memory for traces of many versions. */
 const maxDrawn = 64;
 
-/** The picture of a machine as SVG text; the same text for the same definition. */
+/** The chart of a machine as SVG text; the same text for the same definition. */
 export function chartOf(chart: Statechart): Promise<string> {
   const key = JSON.stringify(chart);
   const known = drawn.get(key);
   if (known !== undefined) return known;
   const made = layoutStatechart(chart).then((layout) => renderStatechart(chart, layout));
-  // What fails is tried again.
+  // A failed layout is tried again.
   made.catch(() => drawn.delete(key));
   if (drawn.size >= maxDrawn) drawn.delete(drawn.keys().next().value!);
   drawn.set(key, made);

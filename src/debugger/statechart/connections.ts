@@ -1,10 +1,10 @@
-/** The arrows of a statechart, and the room that their words take. */
+/** The arrows of a chart, and the size of their labels. */
 import type { Statechart } from '../../runtime/trace/statechart.ts';
 import type { ArrowLabel, Box } from './chart-layout.ts';
 import { type Line, lineWidth, textFont, transitionWords, wrap } from './chart-text.ts';
 import { lineHeight } from './state-header.ts';
 
-/** Transitions that share their ends share an arrow. */
+/** Transitions with the same ends share an arrow. */
 export interface Connection {
   readonly source: number;
   readonly target: number;
@@ -18,7 +18,7 @@ export interface ConnectionLabel {
 
 const maxLabelWidth = 170;
 const labelMargin = 4;
-/** Between the labels of one arrow, so that a person sees where one ends. */
+/** Visible gap between the labels of one arrow. */
 const labelGap = 3;
 
 /** The arrows of a chart, in the order of its transitions. */
@@ -37,7 +37,7 @@ export function connectionsOf(chart: Statechart): Connection[] {
   return [...connections.values()];
 }
 
-/** Of all labels of an arrow together. */
+/** The size of all labels of an arrow together. */
 export function labelRoom({ labels }: Connection): { width: number; height: number } {
   const widths = labels.flatMap(({ lines }) => lines.map((line) => lineWidth(line, textFont)));
   const heights = labels.map(({ lines }) => lines.length * lineHeight);
@@ -47,7 +47,7 @@ export function labelRoom({ labels }: Connection): { width: number; height: numb
   };
 }
 
-/** The boxes of an arrow's labels within the room that was left for them, from top to bottom. */
+/** The boxes of an arrow's labels within the space that was reserved for them, from top to bottom. */
 export function labelBoxes({ labels }: Connection, room: Box): ArrowLabel[] {
   let y = room.y;
   return labels.map(({ transition, lines }) => {
@@ -58,9 +58,9 @@ export function labelBoxes({ labels }: Connection, room: Box): ArrowLabel[] {
   });
 }
 
-/** Whether the target comes before the source in the definition: life goes down the picture, and up where it goes back. */
+/** Whether the target precedes the source in the definition: charts lead down, and back up. */
 export function leadsBack(chart: Statechart, { source, target }: Connection): boolean {
-  // States that lie inside one another are neither before nor after.
+  // Nested states have no order.
   const isNested = ancestorsOf(chart, source).includes(target) || ancestorsOf(chart, target).includes(source);
   return target < source && !isNested;
 }

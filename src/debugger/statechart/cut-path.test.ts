@@ -6,13 +6,13 @@ const down = [
   { x: 10, y: 100 },
 ];
 
-describe('a way past texts', () => {
-  test('stays whole where it meets none', () => {
+describe('a path', () => {
+  test('is complete if it crosses no text', () => {
     const bent = [...down, { x: 50, y: 100 }];
     expect(cutPath(bent, [{ x: 20, y: 10, width: 10, height: 10 }])).toEqual([bent]);
   });
 
-  test('is interrupted where it runs through one', () => {
+  test('is interrupted where it crosses a text', () => {
     expect(cutPath(down, [{ x: 0, y: 40, width: 20, height: 20 }])).toEqual([
       [
         { x: 10, y: 0 },
@@ -25,7 +25,7 @@ describe('a way past texts', () => {
     ]);
   });
 
-  test('is interrupted once by texts that overlap', () => {
+  test('is interrupted once by overlapping texts', () => {
     const boxes = [
       { x: 0, y: 30, width: 20, height: 20 },
       { x: 5, y: 45, width: 20, height: 20 },
@@ -36,7 +36,7 @@ describe('a way past texts', () => {
     ]);
   });
 
-  test('is cut upwards as well, and around a corner', () => {
+  test('is interrupted also upwards and around a corner', () => {
     const up = [
       { x: 10, y: 100 },
       { x: 10, y: 0 },
@@ -54,7 +54,7 @@ describe('a way past texts', () => {
     ]);
   });
 
-  test('along the edge of a text it is not cut', () => {
+  test('is not interrupted along the edge of a text', () => {
     expect(cutPath(down, [{ x: 10, y: 40, width: 20, height: 20 }])).toEqual([down]);
   });
 });

@@ -1,7 +1,7 @@
-/** Keeps lines out of texts: where an arrow would run through words, it is interrupted. */
+/** Interrupts arrows where they would cross texts. */
 import type { Box, Point } from './chart-layout.ts';
 
-/** The parts of a way of horizontal and vertical lines that lie outside all boxes, in its order. */
+/** The parts of a path of horizontal and vertical lines that are outside all boxes, in order. */
 export function cutPath(points: readonly Point[], boxes: readonly Box[]): Point[][] {
   const parts: Point[][] = [];
   let part: Point[] = [];
@@ -25,7 +25,7 @@ export function cutPath(points: readonly Point[], boxes: readonly Box[]): Point[
   return parts;
 }
 
-/** As shares of the line's length. */
+/** As fractions of the length of the line. */
 function outside(from: Point, to: Point, boxes: readonly Box[]): [number, number][] {
   const hidden = boxes.flatMap((box) => inside(from, to, box)).sort(([start], [other]) => start - other);
   const shown: [number, number][] = [];
@@ -46,7 +46,7 @@ function inside(from: Point, to: Point, box: Box): [number, number][] {
   return start < stop ? [[start, stop]] : [];
 }
 
-/** Between which shares of the way from one number to another it is within limits. */
+/** The fractions of the line from one number to another between which it is within the limits. */
 function range(from: number, to: number, low: number, high: number): [number, number] {
   if (from === to) return from > low && from < high ? [0, 1] : [1, 0];
   const shares = [(low - from) / (to - from), (high - from) / (to - from)] as const;

@@ -1,4 +1,4 @@
-/** A statechart as the graph that ELK lays out: its options are what makes the pictures readable. */
+/** Converts a statechart to a graph for ELK, with options for readable charts. */
 import type { ElkExtendedEdge, ElkNode, LayoutOptions } from 'elkjs/lib/elk-api.js';
 import type { Statechart } from '../../runtime/trace/statechart.ts';
 import { type Connection, labelRoom, leadsBack } from './connections.ts';
@@ -13,10 +13,10 @@ export const markerId = (parent: number): string => `marker ${parent}`;
 export const arrowId = (connection: number): string => `arrow ${connection}`;
 export const markerArrowId = (parent: number): string => `marker arrow ${parent}`;
 
-/** Where life goes in a picture: down, or to the right. */
+/** The main direction of a chart. */
 export type Direction = 'DOWN' | 'RIGHT';
 
-/** Each level of the hierarchy is laid out with its own options, so every state that has children is given them. */
+/** Each level of the hierarchy is laid out with its own options, so they are set on every state with children. */
 const levelOptions: LayoutOptions = {
   'elk.algorithm': 'layered',
   'elk.edgeRouting': 'ORTHOGONAL',
@@ -37,11 +37,11 @@ const rootOptions: LayoutOptions = {
   'elk.json.shapeCoords': 'ROOT',
   'elk.json.edgeCoords': 'ROOT',
   'elk.padding': padding(border),
-  // 0 would take the time of day.
+  // 0 would use the time of day.
   'elk.randomSeed': '1',
 };
 
-/** @param wider how much wider each state is made than what lies in it needs: ELK heeds no least width of a parent */
+/** @param wider additional width of each state beyond that of its contents: ELK ignores the minimum width of a parent */
 export function elkGraph(
   chart: Statechart,
   headers: readonly StateHeader[],
@@ -67,7 +67,7 @@ function stateNode(
 ): ElkNode {
   const { width, height } = headers[number]!;
   const { type, initial, parent } = chart.states[number]!;
-  // Regions begin at one height, or at one side.
+  // Regions are aligned at the top or at the left.
   const alignment = direction === 'DOWN' ? 'TOP' : 'LEFT';
   const ofRegion =
     parent !== undefined && chart.states[parent]!.type === 'parallel' ? { 'elk.alignment': alignment } : {};
@@ -100,8 +100,8 @@ function markerEdges(chart: Statechart): ElkExtendedEdge[] {
 }
 
 /**
- * What leads back is given to ELK the other way round: then there are no cycles for it to break at places of its own choice.
- * (Its options that keep the order of the model fail on charts with arrows across levels.)
+ * Arrows that lead back are reversed for ELK, so that there are no cycles for it to break at places of its choice. (Its
+ * options that keep the order of the model fail on charts with arrows across levels.)
  */
 function arrowEdge(chart: Statechart, connection: Connection, number: number): ElkExtendedEdge {
   const { source, target } = connection;
@@ -109,7 +109,7 @@ function arrowEdge(chart: Statechart, connection: Connection, number: number): E
   const ends = { id: arrowId(number), sources: [stateId(from)], targets: [stateId(to)] };
   if (connection.labels.every(({ lines }) => lines.length === 0)) return ends;
   const label = {
-    // ELK leaves out what has no text.
+    // ELK omits labels without text.
     text: 'label',
     ...labelRoom(connection),
     layoutOptions: { 'elk.edgeLabels.inline': 'true', 'elk.edgeLabels.placement': 'CENTER' },

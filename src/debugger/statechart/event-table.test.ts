@@ -24,13 +24,13 @@ const door = statechartOf(
   }),
 );
 
-test('rows are the states that a chart can rest in, columns the events that it speaks of', () => {
+test('the event table has a row for each stable state and a column for each event', () => {
   const { events, states } = eventTableOf(door);
   expect(events).toEqual(['bell.rung', 'door.opened', 'door.shut', 'key.turned']);
   expect(states.map(({ path }) => path)).toEqual(['open', 'shut.unlocked', 'shut.locked']);
 });
 
-test('each cell says what follows: elsewhere, acted on, ignored on purpose, on a condition, or not expected', () => {
+test('a cell shows whether an event leads elsewhere, is acted on, is ignored on purpose, has a condition, or is unexpected', () => {
   const [head, , ...rows] = formatEventTable(door).split('\n');
   expect(head).toBe('|  | `bell.rung` | `door.opened` | `door.shut` | `key.turned` |');
   expect(rows.slice(0, 3)).toEqual([
@@ -40,14 +40,14 @@ test('each cell says what follows: elsewhere, acted on, ignored on purpose, on a
   ]);
 });
 
-test('and below it stands what is tried, the state’s own before what holds around it, up to what has no condition', () => {
+test('the event table lists the tried transitions below, the state’s own before those of its ancestors, up to one without a condition', () => {
   const text = formatEventTable(door);
   expect(text).toContain('- **shut.unlocked**\n  - `bell.rung`: bark\n  - `door.opened`: → open\n');
   expect(text).toContain('  - `key.turned`: → shut.locked (from inside)\n');
   expect(text).toContain('- **shut.locked**\n  - `key.turned`: if isRight: → shut.unlocked; ignored\n');
 });
 
-test('a wildcard accepts what no other transition of its state takes, and has a column of its own at the end', () => {
+test('a wildcard has its own last column and accepts events without another transition in its state', () => {
   const chart = statechartOf(
     createMachine({
       id: 'wild',
@@ -64,11 +64,11 @@ test('a wildcard accepts what no other transition of its state takes, and has a 
   expect(rows.slice(0, 3)).toEqual(['| `a` | → | → | → | • |', '| `b` | (→) | × | → | × |', '| `c` | × | × | × | × |']);
 });
 
-test('a chart that nobody sends anything has no table', () => {
+test('a chart that receives no events has no table', () => {
   expect(formatEventTable(statechartOf(createMachine({ id: 'rock' })))).toBe('No other actor sends it events.\n');
 });
 
-test('nothing of a definition is markup of the table', () => {
+test('the event table escapes markup in a definition', () => {
   const hostile = '`|<img src=x onerror=alert(1)>\n# heading';
   const table = formatEventTable(
     statechartOf(

@@ -1,25 +1,28 @@
 /**
- * A statechart as a full table, state by event: what follows, what is ignored on purpose, and what is not expected at all. The
- * last is lost, and a diagnostic in the trace (`unexpected`).
+ * A statechart as a complete table of states and events: the result of each event, which events are ignored on purpose,
+ * and which are unexpected. An unexpected event is dropped and recorded as a diagnostic in the trace (`unexpected`).
  */
 import { matchesDescriptor } from '../../runtime/trace/event-descriptor.ts';
 import type { Statechart, StatechartTransition } from '../../runtime/trace/statechart.ts';
 import { isIgnored } from './chart-text.ts';
 import { ancestorsOf } from './connections.ts';
 
-/** What comes of one event in one state. */
+/** The result of an event in a state. */
 export interface Cell {
-  /** In the order in which they are tried: the state's own, then those of the states around it. None: not expected. */
+  /**
+   * In the order in which they are tried: transitions of the state, then those of its ancestors. Empty for an unexpected
+   * event.
+   */
   readonly tried: readonly StatechartTransition[];
 }
 
 export interface EventTable {
   readonly events: readonly string[];
-  /** Those that a chart can rest in, by path. */
+  /** The stable states, by path. */
   readonly states: readonly { readonly path: string; readonly cells: readonly Cell[] }[];
 }
 
-/** Also what XState tells a chart of its actors: not part of the table, since an effect lives in the states that need it only. */
+/** Excludes the events that XState sends about child actors, because an effect exists only in the states that need it. */
 const isMessage = ({ kind }: StatechartTransition): boolean => kind === 'event';
 
 export function eventTableOf(chart: Statechart): EventTable {
@@ -34,14 +37,14 @@ export function eventTableOf(chart: Statechart): EventTable {
   };
 }
 
-/** A column of a wildcard stands for the events that no column before it names. */
+/** The column of a wildcard stands for the events that no column before it names. */
 function namesBeforeWildcards(a: string, b: string): number {
   const byKind = Number(a.endsWith('*')) - Number(b.endsWith('*'));
   // A longer wildcard is tried before a shorter one.
   return byKind || (a.endsWith('*') ? b.length - a.length : 0) || (a < b ? -1 : 1);
 }
 
-/** A leaf that is not left in the step in which it is entered. */
+/** Whether a state is a leaf that is not left immediately after it was entered. */
 function canRest(chart: Statechart, number: number): boolean {
   const { type } = chart.states[number]!;
   if (type === 'final' || type === 'history') return false;
@@ -69,7 +72,10 @@ function triedIn(chart: Statechart, number: number, event: string): StatechartTr
 
 const unexpected = '×';
 
-/** One section of Markdown: rows are states, columns are events; below it what stands behind each that is more than a sign. */
+/**
+ * One section of Markdown with states as rows and events as columns, followed by the details of cells that a symbol
+ * cannot express.
+ */
 export function formatEventTable(chart: Statechart): string {
   const { events, states } = eventTableOf(chart);
   if (events.length === 0) return 'No other actor sends it events.\n';
@@ -87,7 +93,7 @@ export function formatEventTable(chart: Statechart): string {
   return `${[...lines, '', ...details].join('\n')}\n`;
 }
 
-/** `→` leads elsewhere, `•` is acted on, `–` is ignored on purpose; in brackets, where that hangs on a condition. */
+/** `→` leads elsewhere, `•` is acted on, `–` is ignored on purpose; in parentheses if it has a condition. */
 function signOf({ tried }: Cell): string {
   if (tried.length === 0) return unexpected;
   const sign = tried.some(({ targets }) => targets.length > 0) ? '→' : tried.every(isIgnored) ? '–' : '•';
@@ -101,12 +107,12 @@ function inWords(chart: Statechart, { targets, guard, actions = [], description 
   return `${guard === undefined ? '' : `if ${guard}: `}${deed}${why}`;
 }
 
-/** Names in which nothing ends the code or the cell. */
+/** Escapes a name as code in a table cell. */
 function code(name: string): string {
   return `\`${oneLine(name).replaceAll('`', "'").replaceAll('|', '\\|')}\``;
 }
 
-/** Words in which nothing is HTML. */
+/** Escapes HTML. */
 function plain(words: string): string {
   return oneLine(words).replaceAll('<', '&lt;');
 }

@@ -1,27 +1,27 @@
 /**
- * A statechart with less in it: states within states that nobody looks into are one box, and of a long row of states those are
- * left that are near the one that is looked at.
+ * A reduced statechart: closed states are one box without their children, and a long row of states is reduced to those
+ * near the active one.
  */
 import type { Statechart, StatechartState, StatechartTransition } from '../../runtime/trace/statechart.ts';
 import { ancestorsOf } from './connections.ts';
 
 export interface FoldedStatechart {
-  /** Its transitions have the numbers that they have in the whole one. */
+  /** Its transitions have the numbers of the whole chart. */
   readonly chart: Statechart;
-  /** Of each state the number that it has in the whole one; undefined for what stands for several. */
+  /** For each state its number in the whole chart; `undefined` for a placeholder of several states. */
   readonly numbers: readonly (number | undefined)[];
-  /** Of each state how many states are left out in it. */
+  /** For each state the number of its omitted children. */
   readonly leftOut: readonly number[];
 }
 
 /** A row of more states than this is shortened. */
 export const longRow = 9;
-/** So many of it are left, the one that is looked at among them. */
+/** Number of states that remain of a row, including the one in its centre. */
 const keptOfRow = 7;
 
 /**
- * @param open numbers of the states whose states are shown, with those that they lie in; the machine itself is always open
- * @param near number of a state in a long row: states of the row that are not near it are one box
+ * @param open numbers of the states whose children are shown, with their ancestors; the machine itself is always open
+ * @param near number of a state in a long row: distant states of the row are merged into one box
  */
 export function foldStatechart(chart: Statechart, open: ReadonlySet<number>, near?: number): FoldedStatechart {
   const kept = near === undefined ? undefined : nearIn(chart, near);
@@ -58,7 +58,7 @@ export function foldStatechart(chart: Statechart, open: ReadonlySet<number>, nea
   };
 }
 
-/** The states of a long row that are near one of them, by the transitions between them; undefined when it is not long. */
+/** The states of a long row that are near one of them, by the transitions between them; `undefined` for a short row. */
 function nearIn(chart: Statechart, near: number): ReadonlySet<number> | undefined {
   const row = siblingsOf(chart, near);
   if (row.length <= longRow) return undefined;
@@ -69,7 +69,7 @@ function nearIn(chart: Statechart, near: number): ReadonlySet<number> | undefine
   );
   const found = new Set([near]);
   for (const from of found) {
-    // Next ones first: where it goes on says more than where it came from.
+    // Targets first: they are more useful than sources.
     const next = ways.flatMap(([source, target]) => (source === from && target !== undefined ? [target] : []));
     const before = ways.flatMap(([source, target]) => (target === from && source !== undefined ? [source] : []));
     for (const other of [...next, ...before]) if (found.size < keptOfRow) found.add(other);
@@ -78,24 +78,24 @@ function nearIn(chart: Statechart, near: number): ReadonlySet<number> | undefine
   return found;
 }
 
-/** The states of the row that a state is in, itself among them. */
+/** The states of the row of a state, including itself. */
 export function siblingsOf({ states }: Statechart, number: number): number[] {
   const { parent } = states[number]!;
   return states.flatMap((state, sibling) => (state.parent === parent ? [sibling] : []));
 }
 
-/** What is open so that states are seen. */
+/** The states that must be open to show these states. */
 export function openFor(chart: Statechart, leaves: readonly number[]): number[] {
   return [...new Set(leaves.flatMap((leaf) => ancestorsOf(chart, leaf)))].filter((number) => number !== 0);
 }
 
-/** What stands for the states of a row that are left out. */
+/** The placeholder for the omitted states of a row. */
 function restOf(row: string, count: number): Pick<StatechartState, 'path' | 'type'> {
   const name = `… ${count} more`;
   return { path: row === '' ? name : `${row}.${name}`, type: 'atomic' };
 }
 
-/** Ends that are folded away are where they are folded into; what goes from a box to itself is left out. */
+/** Moves ends inside folded states to those states, and drops transitions from a box to itself. */
 function between(transition: StatechartTransition, placed: (number: number) => number): StatechartTransition {
   const { actions: _, ...rest } = transition;
   const source = placed(transition.source);

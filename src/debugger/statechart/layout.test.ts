@@ -12,19 +12,19 @@ const agentCharts = namedMachines.filter(({ file }) => file.startsWith('machines
 
 describe('the layout of a statechart', () => {
   test.each(namedMachines.map(({ name }) => name))(
-    'of %s: nothing overlaps, nothing is cut off, arrows lead from border to border',
+    'of %s has no overlaps and no truncated texts, and its arrows lead from border to border',
     async (name) => {
       const chart = await ownChart(name);
       expect(faultsOf(chart, await layoutStatechart(chart))).toEqual([]);
     },
   );
 
-  test.each(agentCharts)('of %s fits a screen, and its words can be read then', async (name) => {
+  test.each(agentCharts)('of %s fits a screen at a readable size', async (name) => {
     const { width, height } = await layoutStatechart(await ownChart(name));
     expect(Math.min(1920 / width, 1000 / height)).toBeGreaterThan(0.5);
   });
 
-  test('of any machine is as good', async () => {
+  test('of a random machine has the same properties', async () => {
     await fc.assert(
       fc.asyncProperty(anyChart, async (chart) => {
         expect(faultsOf(chart, await layoutStatechart(chart))).toEqual([]);
@@ -33,14 +33,14 @@ describe('the layout of a statechart', () => {
     );
   });
 
-  test('is the same each time', async () => {
+  test('is deterministic', async () => {
     const chart = await ownChart('epoch');
     const first = await layoutStatechart(chart);
     const copy = JSON.parse(JSON.stringify(chart)) as typeof chart;
     expect(await layoutStatechart(copy)).toEqual(first);
   });
 
-  test('goes down in the order of the definition, and up where life goes back', async () => {
+  test('goes down in the order of the definition, and up where a transition leads back', async () => {
     const chart = await ownChart('service-registry');
     const { states, arrows } = await layoutStatechart(chart);
     for (const { source, target, points } of arrows) {

@@ -1,6 +1,6 @@
 /**
- * Where everything of a statechart's picture lies, in pixels from its upper left corner. The same definition always gives
- * the same layout.
+ * Computes the positions of all parts of a chart, in pixels from its upper left corner. The same definition always
+ * results in the same layout.
  */
 import type { ELK, ElkExtendedEdge, ElkNode } from 'elkjs/lib/elk-api.js';
 import type { Statechart } from '../../runtime/trace/statechart.ts';
@@ -9,17 +9,17 @@ import { type Connection, connectionsOf, labelBoxes, leadsBack } from './connect
 import { arrowId, type Direction, elkGraph, markerArrowId, markerId, stateId } from './elk-graph.ts';
 import { type StateHeader, stateHeader } from './state-header.ts';
 
-/** One is enough for most charts, two for nearly all: a state that is made wider may need its contents placed anew. */
+/** One is enough for most charts, two for nearly all: contents of a widened state may need a new layout. */
 const maxPasses = 4;
 
-/** What a person sees of a chart at once, in pixels. */
+/** The visible size of a chart, in pixels. */
 const screen = { width: 1920, height: 1000 };
-/** Smaller than this nothing can be read: then it is tried whether the chart is larger when life goes to the right. */
+/** A smaller scale is not readable: then the chart is laid out to the right if that is larger. */
 const legibleScale = 0.5;
 
 let engine: Promise<ELK> | undefined;
 
-/** ELK is large: it is loaded when the first chart is laid out. */
+/** ELK is large, so it is loaded for the first layout. */
 function loadEngine(): Promise<ELK> {
   engine ??= import('elkjs/lib/elk.bundled.js').then(({ default: elk }) => new elk.default());
   return engine;
@@ -31,7 +31,7 @@ export async function layoutStatechart(chart: Statechart): Promise<ChartLayout> 
   return placed(chart, headers, connections, await layoutGraphOnScreen(chart, headers, connections));
 }
 
-/** With words of somebody else's, life going down or to the right: whichever is larger on a screen. */
+/** Lays out a chart with the given texts, down or to the right, whichever is larger on a screen. */
 export async function layoutOnScreen(
   chart: Statechart,
   headers: readonly StateHeader[],
@@ -80,12 +80,12 @@ async function layoutGraphOnScreen(
   return scaleOf(right, screen) > scaleOf(down, screen) ? right : down;
 }
 
-/** At which a chart fits a screen. */
+/** The scale at which a chart fits a screen. */
 function scaleOf({ graph: { width, height } }: LaidOut, size: Size): number {
   return Math.min(size.width / width!, size.height / height!);
 }
 
-/** Again, when what is written at the top of a state is wider than what lies in it. */
+/** Repeats the layout while the header of a state is wider than its contents. */
 async function layoutGraph(
   chart: Statechart,
   headers: readonly StateHeader[],
@@ -121,7 +121,7 @@ function pointsOf({ sections }: ElkExtendedEdge): Point[] {
   return withCorners([startPoint, ...bendPoints, endPoint].map(({ x, y }) => ({ x: round(x), y: round(y) })));
 }
 
-/** Of the longest of an arrow's lines. */
+/** The middle of the longest line of an arrow. */
 function middleOf(points: readonly Point[]): Point {
   const lines = points.slice(1).map((to, i) => ({ from: points[i]!, to }));
   const length = ({ from, to }: (typeof lines)[number]): number => Math.abs(to.x - from.x) + Math.abs(to.y - from.y);
@@ -129,7 +129,7 @@ function middleOf(points: readonly Point[]): Point {
   return { x: round((from.x + to.x) / 2), y: round((from.y + to.y) / 2) };
 }
 
-/** ELK's arrows from a state to one that it lies in may have a slanting line. */
+/** ELK's arrows from a state to its ancestor may have a diagonal line. */
 function withCorners(points: readonly Point[]): Point[] {
   return points.flatMap((point, index) => {
     const before = points[index - 1];
@@ -143,7 +143,7 @@ function boxOf({ x, y, width, height }: { x?: number; y?: number; width?: number
   return { x: round(x!), y: round(y!), width: round(width!), height: round(height!) };
 }
 
-/** A tenth of a pixel: what nobody sees would only make the files larger. */
+/** A tenth of a pixel: more digits are invisible and enlarge the files. */
 function round(value: number): number {
   return Math.round(value * 10) / 10;
 }

@@ -34,7 +34,7 @@ const machine = setup({
 });
 
 describe('a statechart in mermaid', () => {
-  test('has states in states, regions side by side, and each arrow where both its ends are', () => {
+  test('has nested states, parallel regions, and each arrow in the state that contains both its ends', () => {
     expect(formatMermaid(statechartOf(machine))).toBe(`stateDiagram-v2
   [*] --> s1_at_the_pier
   state "at the pier" as s1_at_the_pier
@@ -62,7 +62,7 @@ describe('a statechart in mermaid', () => {
 `);
   });
 
-  test('has nothing of mermaid in its texts', () => {
+  test('escapes characters with a meaning in mermaid', () => {
     const odd: Statechart = {
       id: 'odd',
       states: [

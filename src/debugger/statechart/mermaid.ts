@@ -1,4 +1,4 @@
-/** A statechart as a mermaid `stateDiagram-v2`, for places that draw mermaid: issues, wikis, READMEs. */
+/** Formats a statechart as a mermaid `stateDiagram-v2`, for issues, wikis and READMEs. */
 import type { Statechart, StatechartTransition } from '../../runtime/trace/statechart.ts';
 import {
   entryWords,
@@ -12,13 +12,16 @@ import {
 } from './chart-text.ts';
 import { ancestorsOf } from './connections.ts';
 
-/** The text of the diagram, with its last newline. Ignored events are left out. */
+/** The text of the diagram, with its last newline. Ignored events are omitted. */
 export function formatMermaid(chart: Statechart): string {
   const lines = ['stateDiagram-v2', ...bodyOf(chart, 0, '  ')];
   return `${lines.join('\n')}\n`;
 }
 
-/** What lies directly in a state: its states, then the arrows between them. Mermaid wants each arrow where both ends are. */
+/**
+ * The direct contents of a state: its children, then the arrows between them. Mermaid requires each arrow in the state
+ * that contains both its ends.
+ */
 function bodyOf(chart: Statechart, number: number, indent: string): string[] {
   const { type, initial } = chart.states[number]!;
   const children = numbersOf(chart.states, ({ parent }) => parent === number);
@@ -51,7 +54,7 @@ function declaration(chart: Statechart, number: number, indent: string): string[
   ];
 }
 
-/** What the state is, and what happens in it without leaving it. */
+/** The description of a state, and its transitions without target. */
 function noteOf(chart: Statechart, number: number, indent: string): string[] {
   const state = chart.states[number]!;
   const inside = chart.transitions.filter(
@@ -84,13 +87,13 @@ function arrowsIn(chart: Statechart, number: number, transition: StatechartTrans
     });
 }
 
-/** The innermost state that both lie in; the source, when it leads to what lies in it. */
+/** The innermost state that contains both; the source, if it contains the target. */
 function homeOf(chart: Statechart, source: number, target: number): number {
   const around = ancestorsOf(chart, target);
   return [source, ...ancestorsOf(chart, source)].find((state) => around.includes(state)) ?? 0;
 }
 
-/** Mermaid draws no arrow from a state to what lies in it: it gets a source of its own there. */
+/** Mermaid draws no arrow from a state to a descendant: such arrows get a source of their own inside the state. */
 function leadsInside(chart: Statechart, number: number): boolean {
   return chart.transitions.some(
     ({ source, targets }) => source === number && targets.some((target) => homeOf(chart, source, target) === number),
@@ -101,7 +104,7 @@ function anywhereIn(chart: Statechart, number: number): string {
   return `${idOf(chart, number)}_anywhere`;
 }
 
-/** Mermaid's ids are words. The number makes one that is the state's own. */
+/** Mermaid's IDs consist of word characters. The number makes the ID unique. */
 function idOf(chart: Statechart, number: number): string {
   const { path } = chart.states[number]!;
   return `s${number}_${(path || chart.id).replaceAll(/\W+/g, '_')}`;
@@ -123,7 +126,7 @@ const codes: Readonly<Record<string, string>> = {
   '%': '#37;',
 };
 
-/** Text in which nothing is mermaid's own. */
+/** Escapes characters with a meaning in mermaid. */
 function clean(text: string): string {
   return text.replaceAll(/\s+/g, ' ').replaceAll(/[#;:"<>{}%]/g, (character) => codes[character]!);
 }

@@ -1,4 +1,4 @@
-/** The machines of both programs, by the names that their actors have. */
+/** The machines of both programs, by the names of their actors. */
 import type { AnyStateMachine } from 'xstate';
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { loadMachine, refuseExport } from '../generate/load-machine.ts';
@@ -6,12 +6,12 @@ import { ownMachines } from '../generate/own-machines.ts';
 
 export interface NamedMachine {
   readonly name: string;
-  /** Below the package's root. */
+  /** Relative to the root of the package. */
   readonly file: string;
   load(): Promise<AnyStateMachine>;
 }
 
-/** In the order in which a person meets them. */
+/** In the order in which they are listed for users. */
 export const namedMachines: readonly NamedMachine[] = [
   ...ownMachines,
   {
@@ -250,9 +250,10 @@ export const namedMachines: readonly NamedMachine[] = [
 ];
 
 /**
- * A machine of ours by its name, or one of a module by the module's path.
+ * A machine of chartpilot by its name, or one of a module by the path of the module.
  *
- * @throws ChartpilotError FLAG_INVALID when there is no such name, file or export; MACHINE_INVALID when what is there is none
+ * @throws ChartpilotError FLAG_INVALID if there is no such name, file or export; MACHINE_INVALID if the export is not a
+ * machine
  */
 export async function findMachine(request: string, exportName?: string): Promise<AnyStateMachine> {
   const named = namedMachines.find(({ name }) => name === request);

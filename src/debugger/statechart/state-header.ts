@@ -1,4 +1,4 @@
-/** What is written at the top of a state's box, and how much room it takes. */
+/** The texts at the top of a state's box, and their size. */
 import type { Statechart } from '../../runtime/trace/statechart.ts';
 import {
   entryWords,
@@ -17,17 +17,17 @@ import {
 } from './chart-text.ts';
 
 export interface HeaderRow {
-  /** Number of the transition, when it tells one that stays in the state. */
+  /** Number of the transition, for the text of one without target. */
   readonly transition?: number;
   readonly lines: readonly Line[];
-  /** Of its top, from the top of the box. */
+  /** Distance from the top of the box. */
   readonly y: number;
 }
 
 export interface StateHeader {
   readonly name: readonly Line[];
   readonly rows: readonly HeaderRow[];
-  /** With its margins. */
+  /** Including margins. */
   readonly width: number;
   readonly height: number;
 }

@@ -1,6 +1,6 @@
 /**
- * How a statechart looks. The page gives the colours as `--chart-…`; a picture that stands alone has its own, for light
- * and for dark.
+ * The style of charts. The page sets the colours as `--chart-…`; a separate file has its own, for light and for dark
+ * mode.
  */
 const light = {
   paper: '#ffffff',
@@ -25,7 +25,7 @@ const dark: typeof light = {
   timer: '#e5b454',
 };
 
-// The page's colours win in both, so they are not set here but asked for.
+// The page's colours have precedence in both modes, so they are fallbacks here.
 const colours = (fallbacks: typeof light): string =>
   Object.entries(fallbacks)
     .map(([name, colour]) => `--c-${name}:var(--chart-${name},${colour})`)

@@ -33,14 +33,14 @@ const numberOf = (kind: string, on: string): number =>
   chart.transitions.findIndex((transition) => transition.kind === kind && transition.on === on);
 const picture = await chartOf(chart);
 
-/** The element with all in it; groups of a picture lie flat. */
+/** The element with its contents; groups of a chart are not nested. */
 function group(attribute: string): string {
   const start = picture.lastIndexOf('<g ', picture.indexOf(attribute));
   return picture.indexOf(attribute) < 0 ? '' : picture.slice(start, picture.indexOf('\n</g>', start));
 }
 
-describe('the picture of a statechart', () => {
-  test('names its machine, for a page and for who hears it', () => {
+describe('the SVG of a statechart', () => {
+  test('names its machine, visibly and for screen readers', () => {
     expect(picture).toMatch(
       /^<svg [^>]*class="statechart" data-machine="ferry" [^>]*role="img" aria-label="Statechart of ferry">/,
     );
@@ -56,7 +56,7 @@ describe('the picture of a statechart', () => {
     expect(group('data-path="under way.deck"')).toContain('class="state atomic region"');
   });
 
-  test('has an arrow for each transition that leads somewhere, with its words', () => {
+  test('has an arrow for each transition with a target, with its label', () => {
     const go = group(`data-transition="${numberOf('event', 'go')}"`);
     expect(go).toContain('class="transition event"');
     expect(go).toContain('[isFine]');
@@ -64,19 +64,19 @@ describe('the picture of a statechart', () => {
     expect(go).toMatch(/<path class="arrow" d="M[\d.]+ [\d.]+/);
   });
 
-  test('gives transitions between the same states the same way', () => {
+  test('draws transitions between the same states as one path', () => {
     const end = (text: string) => /class="head" d="([^"]+)"/.exec(text)?.[1];
     const timer = group(`data-transition="${numberOf('timer', 'timeout')}"`);
     expect(end(timer)).toBeDefined();
     expect(end(timer)).toBe(end(group(`data-transition="${numberOf('event', 'go')}"`)));
   });
 
-  test('interrupts an arrow where its words are', () => {
+  test('interrupts an arrow at its label', () => {
     const way = /class="arrow" d="([^"]+)"/.exec(group(`data-transition="${numberOf('timer', 'timeout')}"`))![1]!;
     expect(way.match(/M/g)).toHaveLength(2);
   });
 
-  test('has a countdown where a timer leads away, over its label', async () => {
+  test('has a countdown above the label of a timer transition', async () => {
     const number = numberOf('timer', 'timeout');
     const { arrows } = await layoutStatechart(chart);
     const label = arrows.flatMap(({ labels }) => labels).find(({ transition }) => transition === number)!;
@@ -86,19 +86,19 @@ describe('the picture of a statechart', () => {
     expect(picture.match(/class="countdown"/g)).toHaveLength(1);
   });
 
-  test('tells what happens without leaving a state inside of it, and leaves out what is ignored', () => {
+  test('shows a transition without target inside its state, and omits ignored events', () => {
     expect(group(`data-transition="${numberOf('event', 'note')}"`)).toContain('class="internal event"');
     expect(picture).not.toContain('ignored');
   });
 
-  test('lets the page choose the colours and has its own for light and dark', () => {
+  test('uses the colours of the page and has its own for light and dark mode', () => {
     for (const name of ['ink', 'line', 'box', 'active', 'active-ink', 'taken', 'muted']) {
       expect(picture.match(new RegExp(`var\\(--chart-${name},#[0-9a-f]{6}\\)`, 'g'))).toHaveLength(2);
       expect(picture).not.toContain(`--chart-${name}:`);
     }
   });
 
-  test('is well-formed whatever the names are', async () => {
+  test('is well-formed for any names', async () => {
     const odd: Statechart = {
       id: 'a"b<c>&',
       states: [
@@ -112,7 +112,7 @@ describe('the picture of a statechart', () => {
     expect(text).toContain('data-machine="a&quot;b&lt;c&gt;&amp;"');
   });
 
-  test('holds no markup of its definition, whatever that says of kinds and types, and nothing that XML may not hold', async () => {
+  test('contains no markup from its definition, from any field, and no characters that XML forbids', async () => {
     const hostile = {
       id: 'nul\0',
       states: [
@@ -133,7 +133,7 @@ describe('the picture of a statechart', () => {
   });
 });
 
-test('the same definition is drawn once', () => {
+test('chartOf caches the SVG of a definition', () => {
   expect(chartOf(JSON.parse(JSON.stringify(chart)) as Statechart)).toBe(chartOf(chart));
   expect(chartOf({ ...chart, id: 'other' })).not.toBe(chartOf(chart));
 });

@@ -1,4 +1,4 @@
-/** A laid-out statechart as SVG: what the page lights, and what the docs show. */
+/** Renders a laid-out statechart as SVG, for the page and for the docs. */
 import { markupText } from '../../runtime/markup-text.ts';
 import type { Statechart, StatechartState } from '../../runtime/trace/statechart.ts';
 import type { Arrow, ArrowLabel, Box, ChartLayout, InitialMarker, Point, StateBox } from './chart-layout.ts';
@@ -10,18 +10,18 @@ import { svgStyle } from './svg-style.ts';
 const cornerRadius = 6;
 const headLength = 8;
 
-/** A picture of a part of a statechart. */
+/** A chart of a part of a statechart. */
 export interface PartOf {
-  /** Of each state the number that it has in the whole; undefined for what stands for several. */
+  /** For each state its number in the whole; `undefined` for a placeholder of several states. */
   readonly numbers: readonly (number | undefined)[];
-  /** Whether states of it are left out. */
+  /** Whether children of a state are omitted. */
   isFolded(state: number): boolean;
   readonly whole: Statechart;
 }
 
 /**
- * The picture, with everything in it that a page needs to light it: `g.state[data-state]`, `g.transition[data-transition]`,
- * `g.internal[data-transition]` with the numbers of the definition.
+ * The SVG of a chart, with selectors for highlighting in the page: `g.state[data-state]`,
+ * `g.transition[data-transition]`, `g.internal[data-transition]` with the numbers of the definition.
  */
 export function renderStatechart(chart: Statechart, layout: ChartLayout, part?: PartOf): string {
   const { width, height, states, arrows, markers } = layout;
@@ -29,7 +29,7 @@ export function renderStatechart(chart: Statechart, layout: ChartLayout, part?: 
   const label = `Statechart of ${chart.id}`;
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" class="statechart" data-machine="${markupText(chart.id)}" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="${markupText(label)}">`,
-    // A part is shown where the whole is, which has the style.
+    // A part is shown in the same page as the whole, which has the style.
     ...(part === undefined ? [`<style>${svgStyle}</style>`] : []),
     `<rect class="paper" width="${width}" height="${height}"/>`,
     ...states.map((box, number) => renderState(chart, box, number, part)),
@@ -80,7 +80,7 @@ function renderMarker(marker: InitialMarker): string {
   return `<g class="initial">${dot}${arrowPaths(marker.points)}</g>`;
 }
 
-/** Each transition has the way for itself, to be lit alone; of those that are not lit one is seen. */
+/** Draws the path once per transition, so that each can be highlighted; of the others only one is visible. */
 function renderArrow(chart: Statechart, arrow: Arrow, headers: readonly Box[]): string {
   const transitions = arrow.labels.map((label) => renderTransition(chart, arrow, label, headers));
   return ['<g class="way">', ...transitions, '</g>'].join('\n');
@@ -125,7 +125,7 @@ function text(line: Line, x: number, y: number, kind?: 'name' | 'label'): string
   return `<text ${attributes}>${kind === 'name' ? markupText(line.map((word) => word.text).join(' ')) : spans.join(' ')}</text>`;
 }
 
-/** Where the words at the top of a state are. */
+/** The area of the texts at the top of a state. */
 function headerText({ x, y, header }: StateBox): Box {
   const side = margin - 3;
   return { x: x + side, y: y + side, width: header.width - 2 * side, height: header.height - 2 * side };

@@ -1,9 +1,9 @@
 /**
- * Widths of texts without a browser: boxes are laid out where there is none. The widths are those of DejaVu Sans, the
- * widest of the fonts that `sans-serif` commonly is, so a text may be narrower on a screen, never wider.
+ * Text widths without a browser, for the layout of boxes. The widths are those of DejaVu Sans, the widest common
+ * `sans-serif` font, so a text may be narrower on a screen, never wider.
  */
 
-/** Of the characters from space to `~`, in hundredths of the font's size. */
+/** Widths of the characters from space to `~`, in hundredths of the font size. */
 const plain = widths(
   '32 40 46 84 64 95 78 27 39 39 50 84 32 36 32 34 64 64 64 64 64 64 64 64 64 64 34 34 84 84 84 53',
   '100 68 69 70 77 63 58 77 75 29 29 66 56 86 75 79 60 79 69 63 61 73 68 99 69 61 69 39 34 39 84 50',
@@ -14,7 +14,7 @@ const bold = widths(
   '100 77 76 73 83 68 68 82 84 37 37 77 64 100 84 85 73 85 77 72 68 81 77 110 77 72 73 46 37 46 84 50',
   '50 67 72 59 72 68 44 72 71 34 34 67 34 104 71 69 72 72 49 60 48 71 65 92 65 65 58 71 37 71 84',
 );
-/** Of any other character: those of East Asia fill the square. */
+/** The width of other characters: East Asian characters are square. */
 const otherWidth = 100;
 
 export interface Font {
@@ -22,7 +22,7 @@ export interface Font {
   readonly bold?: boolean;
 }
 
-/** Width in pixels, at most. */
+/** The maximum width in pixels. */
 export function textWidth(text: string, font: Font): number {
   const table = font.bold === true ? bold : plain;
   let hundredths = 0;

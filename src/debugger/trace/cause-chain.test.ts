@@ -8,7 +8,7 @@ function listOf(bodies: readonly TraceBody[], firstSeq = 1): RecordList {
   return new RecordArray(bodies.map((body, i): TraceRecord => ({ seq: firstSeq + i, t: i, ...body })));
 }
 
-/** `how seq` of each link, and where it ends. */
+/** `how seq` of each link, and the origin. */
 function why(list: RecordList, seq: number): string[] {
   const { links, origin } = causeChain(list, list.indexOf(seq)!);
   return [...links.map(({ how, record }) => `${how} ${record.seq}`), origin];
@@ -34,12 +34,12 @@ const run = listOf([
 ]);
 
 describe('the causes of a record', () => {
-  test('are what its chart answered, back to the world outside', () => {
+  test('are the events that its chart reacted to, back to the world outside', () => {
     expect(why(run, 4)).toEqual(['cause 3', 'outside']);
     expect(why(run, 2)).toEqual(['cause 1', 'start']);
   });
 
-  test('go from a timer to what started that timer, not another of its name', () => {
+  test('lead from a timer to the record that started it, not to another timer of the same name', () => {
     expect(why(run, 11)).toEqual([
       'cause 9',
       'timer-started 7',
@@ -51,13 +51,13 @@ describe('the causes of a record', () => {
     ]);
   });
 
-  test('pass through an effect: what it was told last, or its spawn when it was told nothing', () => {
+  test('lead through an effect to its last received event, or to its spawn without one', () => {
     expect(why(run, 6)).toEqual(['spawned 5', 'cause 4', 'cause 3', 'outside']);
     expect(why(run, 12).slice(0, 3)).toEqual(['told 10', 'cause 9', 'timer-started 7']);
     expect(why(run, 13)[0]).toBe('told 10');
   });
 
-  test('pass through an effect to what brought its owner where it was, when that came later than what it was told', () => {
+  test('lead through an effect to the last transition of its owner, if that is later than its last received event', () => {
     const superseded = listOf([
       /* 1 */ { kind: 'spawn', actor: 'epoch-0', parent: 'supervisor', machine: 'epoch' },
       /* 2 */ { kind: 'spawn', actor: 'epoch-0/process', parent: 'epoch-0', cause: 1 },
@@ -71,7 +71,7 @@ describe('the causes of a record', () => {
     expect(why(superseded, 8)).toEqual(['owner-state 6', 'cause 5', 'cause 4', 'outside']);
   });
 
-  test('pass through an effect to what somebody else told its owner, when nothing came later; its own word is none', () => {
+  test('lead through an effect to a later event that its owner received from another actor, not from the effect', () => {
     const pushed = listOf([
       /* 1 */ { kind: 'spawn', actor: 'connection', machine: 'connection' },
       /* 2 */ { kind: 'spawn', actor: 'connection/stream', parent: 'connection', cause: 1 },
@@ -91,12 +91,12 @@ describe('the causes of a record', () => {
     expect(why(pushed, 11).slice(0, 2)).toEqual(['owner-state 10', 'cause 9']);
   });
 
-  test('of an end are the step that it came with: its own, or that of the parent that stopped it', () => {
+  test('of an end are the transition of the actor, or that of the parent that stopped it', () => {
     expect(why(run, 15).slice(0, 2)).toEqual(['ended-by 14', 'cause 12']);
     expect(why(run, 16).slice(0, 2)).toEqual(['ended-by 14', 'cause 12']);
   });
 
-  test('of the end of an effect that ended by itself are what it was told, or its spawn', () => {
+  test('of the end of an effect that ended by itself are its last received event, or its spawn', () => {
     const list = listOf([
       { kind: 'spawn', actor: 'a', machine: 'a' },
       { kind: 'spawn', actor: 'a/claim', parent: 'a', cause: 1 },
@@ -105,7 +105,7 @@ describe('the causes of a record', () => {
     expect(why(list, 3)).toEqual(['spawned 2', 'cause 1', 'start']);
   });
 
-  test('that are not in the trace any more are said to be lost', () => {
+  test('end as lost if the next cause is not in the trace', () => {
     const rotated = listOf([eventBody('a', 'b', 'b.greet', 99), eventBody('b/effect', 'b', 'b.heard')], 100);
     expect(why(rotated, 100)).toEqual(['lost']);
     expect(why(rotated, 101)).toEqual(['owner-told 100', 'lost']);
@@ -114,7 +114,7 @@ describe('the causes of a record', () => {
     expect(causeChain(rotated, 7)).toEqual({ links: [], origin: 'lost' });
   });
 
-  test('end in a trace that names a later or the same record as a cause, too', () => {
+  test('end also if a record names itself or a later record as its cause', () => {
     const mad = listOf([
       eventBody('a', 'b', 'b.one', 2),
       eventBody('b', 'a', 'a.two', 1),
@@ -125,7 +125,7 @@ describe('the causes of a record', () => {
     expect(why(mad, 3)).toEqual(['lost']);
   });
 
-  test('are told up to a number that somebody may read', () => {
+  test('are limited in number', () => {
     const pingPong = listOf(
       Array.from({ length: 6_000 }, (_, i) => eventBody('a', 'b', 'b.ping', i === 0 ? undefined : i)),
     );
@@ -134,7 +134,7 @@ describe('the causes of a record', () => {
   });
 });
 
-test('an effect is traced to the spawn that it lives by now', () => {
+test('spawnOf returns the latest spawn of an effect', () => {
   const list = listOf([
     { kind: 'spawn', actor: 'a/probe', parent: 'a' },
     { kind: 'stop', actor: 'a/probe', status: 'done' },

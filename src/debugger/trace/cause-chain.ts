@@ -1,34 +1,37 @@
-/** Why something happened, as far as a trace tells: `docs/trace-format.md` says which records have a cause. Runs in a browser. */
+/**
+ * Finds the causes of a record in a trace: `docs/trace-format.md` specifies which records have a cause. Runs in a
+ * browser.
+ */
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import type { RecordList } from './record-list.ts';
 
-/** One step back. `how` says what the record is to the one that was reached before it (first: the one that was asked about). */
+/** One step back. `how` is the relation to the previous link, or for the first link to the requested record. */
 export interface CauseLink {
-  /** Its place in the list. */
+  /** Its index in the list. */
   readonly index: number;
   readonly record: TraceRecord;
   readonly how: CauseKind;
 }
 
 export type CauseKind =
-  /** It was the answer of a chart to this event, timer or spawn. */
+  /** A chart reacted to this event, timer or spawn. */
   | 'cause'
-  /** It is the timer that this record started. */
+  /** This record started the timer. */
   | 'timer-started'
-  /** An effect did it in its own time; this is the last that the effect had been told. */
+  /** An effect acted asynchronously; this is the last event that it had received. */
   | 'told'
-  /** An effect did it in its own time, and was told nothing since it was spawned: by this. */
+  /** An effect acted asynchronously and had received no event since this spawn. */
   | 'spawned'
-  /** An effect did it in its own time; since it was spawned or told anything, its owner came into the state it was in: so. */
+  /** An effect acted asynchronously; this transition of its owner is later than its spawn and its last received event. */
   | 'owner-state'
-  /** An effect did it in its own time; this is the last that somebody else had told its owner, since any of the above. */
+  /** An effect acted asynchronously; this is a later event that its owner received from another actor. */
   | 'owner-told'
-  /** An actor ended; this is the step in which it came to its end, or in which its parent stopped it. */
+  /** An actor ended; this is the transition to its final state, or the transition in which its parent stopped it. */
   | 'ended-by';
 
 /**
- * Where a chain ends. `outside`: with an event that no actor sent. `start`: with a root actor. `lost`: its next record is
- * not in the trace. `long`: it has more links than anybody reads.
+ * Where a chain ends. `outside`: at an event from outside the actor system. `start`: at a root actor. `lost`: the next
+ * record is not in the trace. `long`: the limit of links was reached.
  */
 export type CauseOrigin = 'outside' | 'start' | 'lost' | 'long';
 
@@ -38,13 +41,13 @@ export interface CauseChain {
   readonly origin: CauseOrigin;
 }
 
-/** An agent that tried for a day, 20 links each try. */
+/** The links of an agent that retried for a day, with 20 links per attempt. */
 const maxLinks = 5_000;
 
 /**
- * The chain of causes of the record at a place. Costs one look at each earlier record at the most.
+ * The chain of causes of the record at an index. Visits each earlier record at most once.
  *
- * @param isLast ends the chain with the first link for which it says so; it is as if nothing more were in the trace
+ * @param isLast ends the chain with the first link for which it returns true, as if the trace had no earlier records
  */
 export function causeChain(list: RecordList, index: number, isLast?: (link: CauseLink) => boolean): CauseChain {
   const links: CauseLink[] = [];
@@ -59,7 +62,7 @@ export function causeChain(list: RecordList, index: number, isLast?: (link: Caus
   return { links, origin: 'long' };
 }
 
-/** The spawn of the actor that lives under a name at a place: for an effect, who it works for. */
+/** The spawn of the actor that has a name at an index; for an effect it shows the owner. */
 export function spawnOf(list: RecordList, actor: string, index: number): CauseLink | undefined {
   const found = list.lastAbout(actor, ['spawn'], index + 1);
   return found === undefined ? undefined : { index: found, record: list.recordAt(found)!, how: 'spawned' };
@@ -70,7 +73,7 @@ function causeOf(list: RecordList, index: number): CauseLink | CauseOrigin {
   const record = list.recordAt(index);
   if (record === undefined) return 'lost';
   if ('cause' in record && record.cause !== undefined) {
-    // Written by a broken program, a cause may be later; the chain must end all the same.
+    // In a trace of a broken program a cause may be later; the chain must end anyway.
     return at(list, record.cause < record.seq ? list.indexOf(record.cause) : undefined, 'cause');
   }
   switch (record.kind) {
@@ -98,10 +101,10 @@ function startOfTimer(
 }
 
 /**
- * What an effect does has no cause in the trace. The nearest to one is the last of these: what it was told, its spawn, and
- * the change that brought its owner into the state in which the owner waits for it, or what others told its owner. A process
- * that ends while its epoch drains ends because of what made the epoch drain, not of its start; a response is sent for the push
- * that its stream was told of, not for the acknowledgement before it.
+ * Finds the most likely cause of an action of an effect, which has none in the trace: the latest of its last received
+ * event, its spawn, the transition in which its owner entered the current state, and events that its owner received from
+ * other actors. For example, a process that exits while its epoch drains exits because of the cause of the draining, not
+ * of its start; a response is sent because of the push, not because of the acknowledgement before it.
  */
 function ownDoing(list: RecordList, effect: string, index: number): CauseLink | CauseOrigin {
   const owner = ownerOf(effect);
@@ -113,21 +116,21 @@ function ownDoing(list: RecordList, effect: string, index: number): CauseLink | 
   const entered = owner === undefined ? undefined : lastSuch(list, owner, 'transition', index, isEntered, since);
   if (ordered !== undefined && ordered > (entered ?? -1)) return at(list, ordered, 'owner-told');
   if (entered === undefined) return at(list, reached, 'told');
-  // What the owner told it on its way into that state says more than the state.
+  // An event that the owner sent to it during that transition is more specific than the state.
   if (reached !== undefined && causeIn(list.recordAt(reached)!) === causeIn(list.recordAt(entered)!)) {
     return at(list, reached, 'told');
   }
   return at(list, entered, 'owner-state');
 }
 
-/** An effect is told something by these, or spawned. */
+/** Kinds of records in which an effect receives an event or is spawned. */
 const reaching = ['event', 'spawn'] as const;
 
 function causeIn(record: TraceRecord): number | undefined {
   return 'cause' in record ? record.cause : undefined;
 }
 
-/** An effect is named by its owner and its own name; undefined for what is no effect. */
+/** The name of an effect is the name of its owner and its own, separated by a slash; `undefined` for other actors. */
 function ownerOf(effect: string): string | undefined {
   const end = effect.lastIndexOf('/');
   return end < 0 ? undefined : effect.slice(0, end);
@@ -145,14 +148,14 @@ function endOf(
   return at(list, step, 'ended-by');
 }
 
-/** @param how `told` stands for `spawned` where the record is a spawn */
+/** @param how `told` becomes `spawned` if the record is a spawn */
 function at(list: RecordList, index: number | undefined, how: CauseKind): CauseLink | CauseOrigin {
   if (index === undefined) return 'lost';
   const record = list.recordAt(index)!;
   return { index, record, how: how === 'told' && record.kind === 'spawn' ? 'spawned' : how };
 }
 
-/** The last record of a kind before a place that is about an actor and as it is wanted. */
+/** The last record of a kind before an index that is about an actor and matches a condition. */
 function lastSuch<Kind extends TraceRecord['kind']>(
   list: RecordList,
   actor: string,

@@ -5,10 +5,10 @@ import type { TraceBody } from '../../runtime/trace/trace.ts';
 import type { CauseLink } from './cause-chain.ts';
 import { foldChain } from './fold-chain.ts';
 
-/** One try: the process of an epoch is killed, a pause, the next one. */
+/** One attempt: the process of an epoch is killed, and the next one starts after a pause. */
 const steps = ['process.exited', 'process.spawned', 'start.granted', 'start.request'];
 
-test('tries that differ in their numbers only are one part, said once', () => {
+test('foldChain merges attempts that differ only in their numbers', () => {
   const parts = foldChain([...chainOf(9), link(eventBody('outside', 'cert-watcher', 'files.changed'), 0)]);
   expect(parts.map(({ times, links, others }) => [times, links.length, others.length])).toEqual([
     [9, 4, 32],
@@ -17,12 +17,12 @@ test('tries that differ in their numbers only are one part, said once', () => {
   expect(parts[0]!.links[0]!.record).toMatchObject({ from: 'epoch-9/process' });
 });
 
-test('nothing is lost, and the order is kept', () => {
+test('foldChain keeps all links in their order', () => {
   const links = [link(eventBody('a', 'b', 'x.y'), 99), ...chainOf(3), ...chainOf(2).slice(2)];
   expect(foldChain(links).flatMap((part) => [...part.links, ...part.others])).toEqual(links);
 });
 
-test('other states, events and actors stay apart', () => {
+test('foldChain does not merge different states, events and actors', () => {
   const parts = foldChain([
     link({ kind: 'transition', actor: 'a', from: 'x', to: 'y', on: 'go.now' }, 4),
     link({ kind: 'transition', actor: 'a', from: 'y', to: 'x', on: 'go.now' }, 3),
@@ -32,12 +32,12 @@ test('other states, events and actors stay apart', () => {
   expect(parts.map(({ times }) => times)).toEqual([1]);
 });
 
-test('two alike lines are not folded: a fold is not shorter', () => {
+test('foldChain does not merge two equal lines, because the result is not shorter', () => {
   const twice = [link(eventBody('a', 'b', 'x.y'), 2), link(eventBody('a', 'b', 'x.y'), 1)];
   expect(foldChain(twice)).toEqual([{ times: 1, links: twice, others: [] }]);
 });
 
-test('a long chain of tries is folded in no time', () => {
+test('foldChain folds a long chain of attempts quickly', () => {
   const chain = chainOf(1_250);
   expect(cpuMs(() => expect(foldChain(chain)[0]!.times).toBe(1_250))).toBeLessThan(2_000);
 });

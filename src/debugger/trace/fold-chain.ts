@@ -1,26 +1,26 @@
 /**
- * Retries in a chain of causes: eleven tries are eleven times the same steps, of which a person wants to see one. Groups are
- * made while reading and never stored. Runs in a browser.
+ * Folds retries in a chain of causes, so that the steps of eleven attempts are shown once. Groups are computed on reading
+ * and never stored. Runs in a browser.
  */
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import type { CauseLink } from './cause-chain.ts';
 
-/** Links in their order: `times` is 1 for those that stand for themselves. */
+/** Links in their order: `times` is 1 for links that are not repeated. */
 export interface ChainPart {
-  /** How often its steps come, one time after the other. */
+  /** How often its steps are repeated consecutively. */
   readonly times: number;
-  /** Of the first time, which is the latest in the trace. */
+  /** The links of the first repetition, which is the latest in the trace. */
   readonly links: readonly CauseLink[];
-  /** Of the other times, in their order. */
+  /** The links of the other repetitions, in their order. */
   readonly others: readonly CauseLink[];
 }
 
-/** Steps of one time: a retry has about 20. */
+/** Maximum number of steps of a repetition: a retry has about 20. */
 const maxPeriod = 60;
-/** What is repeated must save more than it costs to say so. */
+/** Folding must save more lines than its description takes. */
 const fewestSaved = 3;
 
-/** Puts together what comes several times with other numbers only. */
+/** Merges consecutive repetitions that differ only in numbers. */
 export function foldChain(links: readonly CauseLink[]): ChainPart[] {
   const signs = links.map(signOf);
   const parts: ChainPart[] = [];
@@ -44,7 +44,7 @@ export function foldChain(links: readonly CauseLink[]): ChainPart[] {
   return parts;
 }
 
-/** The repetition that leaves out most; of two such the one with the shorter steps. */
+/** The repetition that saves the most links; of two equal ones the one with the shorter steps. */
 function repeatedFrom(signs: readonly string[], at: number): { period: number; times: number } {
   let best = { period: 1, times: 1 };
   let saved = fewestSaved - 1;
@@ -60,7 +60,7 @@ function repeatedFrom(signs: readonly string[], at: number): { period: number; t
   return best;
 }
 
-/** What a record is, whoever of a series it is about and whenever it was. */
+/** A key of a record without the numbers of its actors and its time. */
 function signOf({ how, record }: CauseLink): string {
   return [how, record.kind, ...partsOf(record).map(seriesOf)].join(' ');
 }
@@ -82,7 +82,7 @@ function partsOf(record: TraceRecord): string[] {
   }
 }
 
-/** `epoch-3/process` and `epoch-0b/process` are of one series; so are the events that name them. */
+/** `epoch-3/process` and `epoch-0b/process` are in one series; so are the events that contain these names. */
 function seriesOf(name: string): string {
   return name.replaceAll(/-\d+[a-z]?(?![\w-])/g, '-N');
 }

@@ -28,7 +28,7 @@ function linesIn(pieces: readonly string[]): string[] {
   return [...lines, splitter.rest()];
 }
 
-test('lines are the same in whatever pieces they come', () => {
+test('the splitter returns the same lines for any division into pieces', () => {
   const piece = fc.string({ unit: fc.constantFrom('a', 'ä', '\r', '\n') });
   fc.assert(
     fc.property(fc.array(piece), (pieces) => {
@@ -37,7 +37,7 @@ test('lines are the same in whatever pieces they come', () => {
   );
 });
 
-test('a line that never ends is given up', () => {
+test('the splitter throws for a line that never ends', () => {
   const splitter = new LineSplitter();
   const piece = 'x'.repeat(1024 * 1024);
   for (let length = 0; length < longestLine; length += piece.length) {
@@ -48,7 +48,7 @@ test('a line that never ends is given up', () => {
   expect(() => splitter.next()).toThrow(LineTooLong);
 });
 
-/** A trace file whose second line has so many MiB. */
+/** A trace file with a second line of this size in MiB. */
 async function fileWith(megabytes: number): Promise<string> {
   folder ??= mkdtempSync(join(tmpdir(), 'chartpilot-lines-'));
   const path = join(folder, `${megabytes}.trace`);
@@ -60,7 +60,7 @@ async function fileWith(megabytes: number): Promise<string> {
   return path;
 }
 
-/** Characters and bytes that were looked through or copied in whole strings and buffers. */
+/** Number of characters and bytes that were searched or copied in whole strings and buffers. */
 async function workOf(reading: () => Promise<unknown>): Promise<number> {
   let work = 0;
   const { indexOf, split } = String.prototype;
@@ -83,7 +83,7 @@ async function workOf(reading: () => Promise<unknown>): Promise<number> {
   return work;
 }
 
-describe('a line of many megabytes costs as much as many lines of as much', () => {
+describe('the cost of a long line equals that of many lines of the same total size', () => {
   const mebibyte = 1024 * 1024;
   const readers: [string, (path: string) => Promise<unknown>][] = [
     [
@@ -106,7 +106,7 @@ describe('a line of many megabytes costs as much as many lines of as much', () =
   });
 });
 
-test('a command says that a line of a hundred megabytes is none, the server of the page passes it on', async () => {
+test('a command rejects a line of 100 MB, and the server of the page passes it on', async () => {
   const path = await fileWith(100);
   const reading = await openTrace(path);
   await expect(reading.records[Symbol.asyncIterator]().next()).rejects.toMatchObject({

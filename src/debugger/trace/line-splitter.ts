@@ -1,7 +1,10 @@
-/** Far more than a program writes (runtime/trace/redact.ts); what is longer would take the memory before anybody knows what it is. */
+/**
+ * Far more than a program writes (runtime/trace/redact.ts); a longer line would exhaust the memory before it can be
+ * validated.
+ */
 export const longestLine = 64 * 1024 * 1024;
 
-/** What is wrong with a line that {@link LineSplitter} gives up. */
+/** Thrown by {@link LineSplitter} for a line above the limit. */
 export class LineTooLong extends Error {
   override name = 'LineTooLong';
 
@@ -11,15 +14,15 @@ export class LineTooLong extends Error {
 }
 
 /**
- * Text in pieces of any length, cut into lines. Each piece is looked at once, however many of them a line is in: a line of
- * 100 MB would otherwise be read once for each of its pieces.
+ * Splits text in pieces of any length into lines. Each piece is searched once, however many of them a line spans: a line
+ * of 100 MB would otherwise be searched again for each piece.
  */
 export class LineSplitter {
   readonly #pieces: string[] = [];
-  /** The piece that is being read, and how far it was. */
+  /** The current piece, and the position in it. */
   #piece = '';
   #from = 0;
-  /** Pieces of a line whose end has not come: joined once, when it has. */
+  /** Pieces of an incomplete line: joined once, at its end. */
   #begun: string[] = [];
   #begunLength = 0;
 
@@ -28,7 +31,7 @@ export class LineSplitter {
   }
 
   /**
-   * @returns the next line, without its end; none as long as its end has not come
+   * @returns the next line, without its newline; `undefined` if it is incomplete
    * @throws LineTooLong when a line is longer than {@link longestLine}
    */
   next(): string | undefined {
@@ -56,7 +59,7 @@ export class LineSplitter {
     }
   }
 
-  /** Takes what came after the last end of a line; no more text will come. */
+  /** The text after the last newline, at the end of the input. */
   rest(): string {
     const text = this.#begun.join('') + this.#piece.slice(this.#from);
     this.#piece = '';

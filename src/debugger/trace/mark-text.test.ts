@@ -14,7 +14,7 @@ test.each([
   expect(filled(template, fields)).toBe(text);
 });
 
-test('is as short as a line, whatever a field holds', () => {
+test('filled limits the length of a text with a long field', () => {
   expect(filled('{how}', { how: 'a'.repeat(100_000) })).toHaveLength(300);
 });
 
@@ -25,6 +25,6 @@ test.each([
   [{ above: { attempt: 1 } }, true],
   [{ above: { attempt: 2 } }, false],
   [{ above: { how: 0 } }, false],
-])('a rule with %j is meant: %j', (conditions, meant) => {
+])('a rule with %j matches: %j', (conditions, meant) => {
   expect(isMeant({ kind: 'change', text: '', ...conditions }, fields)).toBe(meant);
 });

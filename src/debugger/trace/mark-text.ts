@@ -1,11 +1,11 @@
-/** The words of a mark, and whether there is one, as its rule has it (`machines/timeline.ts`). Runs in a browser. */
+/** The texts of marks, and the conditions of their rules (`machines/timeline.ts`). Runs in a browser. */
 import type { MarkRule, StepRule } from '../../../machines/timeline.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
 const longestText = 300;
 
-/** Whether a rule's conditions hold. */
+/** Whether the conditions of a rule hold. */
 export function isMeant({ when = {}, above = {} }: Partial<MarkRule>, fields: Fields): boolean {
   return (
     Object.entries(when).every(([path, value]) => fieldAt(fields, path) === value) &&
@@ -13,7 +13,7 @@ export function isMeant({ when = {}, above = {} }: Partial<MarkRule>, fields: Fi
   );
 }
 
-/** The rule that an event is meant by, if it begins or ends a step. @param current the step that goes on */
+/** The rule that an event begins or ends a step by, if any. @param current the current step */
 export function stepOf(steps: readonly StepRule[], fields: Fields, current: string | undefined): StepRule | undefined {
   return steps.find(
     (rule) =>
@@ -23,7 +23,7 @@ export function stepOf(steps: readonly StepRule[], fields: Fields, current: stri
   );
 }
 
-/** A text with what fields hold in the places of their names. */
+/** A text with placeholders replaced by the values of fields. */
 export function filled(template: string, fields: Fields): string {
   const text = template.replaceAll(/\{([^{}:]+)(?::([^{}]+))?\}/g, (_, paths: string, counted?: string) => {
     const value = paths
@@ -37,7 +37,7 @@ export function filled(template: string, fields: Fields): string {
   return text.length > longestText ? `${text.slice(0, longestText - 1)}…` : text;
 }
 
-/** `a.b.0` of what may be anything. */
+/** The value at a path such as `a.b.0` in any value. */
 export function fieldAt(fields: unknown, path: string): unknown {
   return path
     .split('.')

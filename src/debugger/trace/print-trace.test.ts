@@ -3,7 +3,7 @@ import type { TraceBody, TraceRecord } from '../../runtime/trace/trace.ts';
 import { formatRecord } from './print-trace.ts';
 
 const record = (body: TraceBody): TraceRecord => ({ seq: 7, t: 1234.5, ...body });
-/** What happened, without number and time. */
+/** The line of a record without number and time. */
 const words = (body: TraceBody): string => formatRecord(record(body)).slice(23);
 
 describe('a record in one line', () => {
@@ -51,7 +51,7 @@ describe('a record in one line', () => {
     expect(words(body)).toBe(line);
   });
 
-  test('begins with its number and the milliseconds since the start, or the time of the clock', () => {
+  test('begins with its number and the milliseconds since the start, or the wall-clock time', () => {
     const timer = record({ kind: 'timer', actor: 'a', timer: 'yawn' });
     expect(formatRecord(timer)).toMatch(/^ {6}7 {6}1234\.500 {2}a: timer/);
     expect(formatRecord(timer, { startedAt: '2026-03-01T03:12:00.000Z' })).toMatch(
@@ -60,14 +60,14 @@ describe('a record in one line', () => {
     expect(formatRecord(timer, { startedAt: 'at noon' })).toContain('7 1234.500 ms  a: timer');
   });
 
-  test('stays short whatever a payload or a change holds', () => {
+  test('is short for any payload and change', () => {
     const long = 'x'.repeat(10_000);
     const change = Array.from({ length: 50 }, (_, i) => ({ path: `/field${i}`, value: long }));
     expect(words({ kind: 'step', actor: 'a', on: 'a.b', change }).length).toBeLessThan(220);
     expect(words({ kind: 'event', from: 'a', to: 'b', event: { type: 'a.b', long } }).length).toBeLessThan(220);
   });
 
-  test('escapes what a terminal would obey', () => {
+  test('has control characters escaped', () => {
     const text = '\u001b[31mred\u001b[0m\u001b]0;title\u0007\r\nnext\u009b2J';
     expect(words({ kind: 'log', actor: 'a', level: 'info', text })).toBe(
       'a log │ \\x1b[31mred\\x1b[0m\\x1b]0;title\\x07\\r\\nnext\\u009b2J',

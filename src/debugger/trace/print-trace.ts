@@ -1,4 +1,4 @@
-/** Records in words for a terminal. */
+/** Formats records for a terminal. */
 
 import type { ContextChange, TraceRecord } from '../../runtime/trace/trace.ts';
 import { visibleLine } from '../../runtime/visible-text.ts';
@@ -6,21 +6,21 @@ import type { CauseChain, CauseKind, CauseLink, CauseOrigin } from './cause-chai
 import { foldChain } from './fold-chain.ts';
 
 export interface PrintOptions {
-  /** The trace's `startedAt`: times are then of the clock (UTC), not milliseconds since the start. */
+  /** The trace's `startedAt`: times are then wall-clock times (UTC), not milliseconds since the start. */
   readonly startedAt?: string;
 }
 
 const longestPayload = 160;
-/** Of one value of a change, so that several can be seen. */
+/** Limit for one value of a change, so that several are visible. */
 const longestValue = 60;
 
-/** A record in one line: its number, when it happened, what happened, and the number of the record that is its cause. */
+/** A record in one line: number, time, description, and the number of its cause. */
 export function formatRecord(record: TraceRecord, options: PrintOptions = {}): string {
   const cause = 'cause' in record && record.cause !== undefined ? `  ← ${record.cause}` : '';
   return `${placeOf(record, options)}  ${visibleLine(happening(record))}${cause}`;
 }
 
-/** A record and why it happened, nearest cause first, a line each; what comes several times alike is there once. */
+/** A record and its causes, nearest first, one line each; repetitions are shown once. */
 export function formatCauses(record: TraceRecord, { links, origin }: CauseChain, options: PrintOptions = {}): string[] {
   const margin = ' '.repeat(placeOf(record, options).length);
   let before = record;
@@ -112,7 +112,7 @@ function trigger(on: string): string {
   return on.replace(/^xstate\.after\.([^.]+)\..*$/, 'timer $1');
 }
 
-/** What became of a context: `tokens = 9, limit removed`. */
+/** The changes of a context: `tokens = 9, limit removed`. */
 function changes(change: readonly ContextChange[] | undefined): string {
   if (!Array.isArray(change) || change.length === 0) return '';
   const texts = (change as readonly ContextChange[]).map(({ path, ...rest }) => {

@@ -1,12 +1,12 @@
-/** The programs that are in one trace together, each as if it were alone. Runs in a browser. */
+/** Separates the programs in a merged trace. Runs in a browser. */
 import type { MergedProgram, TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
 import { RecordedRun } from './record-list.ts';
 
-/** What one of them did. Numbers and times are those of all; names are its own. */
+/** The records of one program. Numbers and times are those of the merged trace; names are those of the program. */
 export interface ProgramRun {
   readonly label: string;
   readonly run: RecordedRun;
-  /** The place among all of each of its records. */
+  /** Indexes of its records in the merged trace. */
   readonly places: readonly number[];
 }
 
@@ -34,9 +34,10 @@ export class ProgramRuns {
   }
 
   /**
-   * Takes the record at a place among all.
+   * Adds the record at an index of the merged trace.
    *
-   * @returns whose it is, and the record as its program has it; undefined for what goes from one program to another
+   * @returns the label of its program, and the record with the names of that program; `undefined` for a message between
+   * programs
    */
   add(record: TraceRecord, place: number): { readonly label: string; readonly record: TraceRecord } | undefined {
     const label = programOf(record);
@@ -55,13 +56,13 @@ function programOf(record: TraceRecord): string | undefined {
   return record.from === 'outside' || from === to ? to : undefined;
 }
 
-/** A label has no colon; an actor of a program alone has none either. */
+/** Labels contain no colon, and neither do names of actors in a trace of one program. */
 function labelOf(actor: string): string | undefined {
   const end = actor.indexOf(':');
   return end < 0 ? undefined : actor.slice(0, end);
 }
 
-/** Fields that name an actor; in a transition `from` and `to` are states. */
+/** Removes the label from fields with names of actors; in a transition `from` and `to` are states. */
 function withoutLabel<Named extends object>(named: Named, label: string): Named {
   const copy = { ...named } as Record<string, unknown>;
   const fields = copy.kind === 'event' ? ['from', 'to'] : ['actor', 'parent'];
@@ -72,7 +73,7 @@ function withoutLabel<Named extends object>(named: Named, label: string): Named 
   return copy as Named;
 }
 
-/** A run for each program of a trace; of most there is one. */
+/** A run for each program of a trace; most traces have one. */
 export function runsIn(header: TraceHeader, records: readonly TraceRecord[]): readonly RecordedRun[] {
   if (header.programs === undefined) return [new RecordedRun(header, records)];
   const runs = new ProgramRuns(header, header.programs);

@@ -46,7 +46,7 @@ async function refusal(path: string): Promise<ChartpilotError> {
 }
 
 describe('a trace file', () => {
-  test('is read back as it was written, rotated part first', async () => {
+  test('is read as it was written, rotated part first', async () => {
     const path = join(folder, 'agent.trace');
     const sink = traceFile(path, { maxBytes: 2_000 });
     sink.write(header);
@@ -62,22 +62,22 @@ describe('a trace file', () => {
     expect(seqs.length).toBeGreaterThan(20);
   });
 
-  test('leaves out the rotated part of another run', async () => {
+  test('is read without the rotated part of another run', async () => {
     file('t.1', formatTraceLine({ ...header, pid: 8 }) + eventLine);
     expect((await read(file('t', headerLine + eventLine))).seqs).toEqual([1]);
   });
 
-  test('may end in half a line, and says so', async () => {
+  test('may end with an incomplete line, which is reported', async () => {
     const path = file('t', headerLine + eventLine + formatTraceLine(event(2)).slice(0, 30));
     expect(await read(path)).toEqual({ seqs: [1], files: [path], cutOff: [`${path}:3`] });
   });
 
-  test('may lack only its last newline', async () => {
+  test('may lack the newline of its last line', async () => {
     const path = file('t', headerLine + eventLine.trimEnd());
     expect(await read(path)).toEqual({ seqs: [1], files: [path], cutOff: [] });
   });
 
-  test('may hold two rotated parts put together', async () => {
+  test('may contain two concatenated rotated parts', async () => {
     expect((await read(file('t', headerLine + eventLine + headerLine + formatTraceLine(event(2))))).seqs).toEqual([
       1, 2,
     ]);
@@ -118,7 +118,7 @@ describe('a trace file', () => {
     ],
     [`${headerLine}${eventLine}${eventLine}`, ':3: records out of order: record 1 follows record 1'],
     [`${headerLine}${formatTraceLine({ ...header, pid: 9 })}`, ':2: second header: another run starts here'],
-  ])('is refused with its line: %j', async (text, message) => {
+  ])('is rejected with the line of the error: %j', async (text, message) => {
     const path = file('bad', text);
     const error = await refusal(path);
     expect(error.code).toBe('TRACE_INVALID');
@@ -142,7 +142,7 @@ describe('a trace file', () => {
     expect(error.message).toContain("invalid field 'machines' of the header record");
   }
 
-  test('says of what kinds states and transitions of a machine are, in the words of the format', async () => {
+  test('has only kinds of states and transitions that the format defines', async () => {
     expect((await read(withMachine(whole))).seqs).toEqual([]);
     const hostile = [
       { ...whole, states: [root, { ...leaf, type: 'atomic"><script>alert(2)</script>' }, other] },
@@ -151,7 +151,7 @@ describe('a trace file', () => {
     for (const machine of hostile) await isRefused(machine);
   });
 
-  test('has machines whose states lie in states before them, and whose transitions lead to states', async () => {
+  test('has machines with parents before children, and with existing targets of transitions', async () => {
     const broken = [
       { ...whole, states: [root, { ...leaf, parent: 2 }, { ...other, parent: 1 }] },
       { ...whole, states: [root, { ...leaf, parent: 1 }, other] },
@@ -164,14 +164,14 @@ describe('a trace file', () => {
     for (const machine of broken) await isRefused(machine);
   });
 
-  test('has half a line in the middle where a full disk cut it, and says so', async () => {
+  test('may have an incomplete line in the middle after a full disk, which is reported', async () => {
     const half = formatTraceLine(event(2)).slice(0, 30);
     const later = formatTraceLine(event(7));
     const path = file('t', `${headerLine}${eventLine}${half}\n\n${later}${half}\n`);
     expect(await read(path)).toEqual({ seqs: [1, 7], files: [path], cutOff: [`${path}:3`, `${path}:6`] });
   });
 
-  test('has no line that never was a record, wherever records are missing', async () => {
+  test('is rejected for a line that is not the beginning of a record, also where records are missing', async () => {
     for (const line of ['garbage', '  {', '<html>']) {
       const path = file('t', `${headerLine}${eventLine}${line}\n${formatTraceLine(event(7))}`);
       expect((await refusal(path)).message, line).toContain(`${path}:3: the line is not valid JSON`);
@@ -181,23 +181,23 @@ describe('a trace file', () => {
     expect(await read(path)).toEqual({ seqs: [1, 7], files: [path], cutOff: [`${path}:3`] });
   });
 
-  test('has two broken lines one after the other only when it is no trace any more', async () => {
+  test('is rejected for two consecutive incomplete lines', async () => {
     const path = file('t', `${headerLine}{"seq"\n{"seq"\n${formatTraceLine(event(7))}`);
     expect((await refusal(path)).message).toContain(`${path}:2: the line is not valid JSON`);
   });
 
   test.each([
     [
-      'of a format that nobody knows',
+      'of an unknown format version',
       '{"kind":"header","version":99,"program":"pilot-agent","pid":7,"startedAt":"2026"}\n',
     ],
     ['that is empty', ''],
-  ])('leaves out a rotated part %s', async (_, text) => {
+  ])('is read without a rotated part %s', async (_, text) => {
     file('t.1', text);
     expect((await read(file('t', headerLine + eventLine))).seqs).toEqual([1]);
   });
 
-  test('begins with what its oldest part says of who lived', async () => {
+  test('has the actors of the header of its oldest part', async () => {
     const living = { actor: 'a', state: '', spawned: 1, spawnedAt: 0 };
     file('t.1', formatTraceLine({ ...header, actors: [living] }) + formatTraceLine(event(3)));
     const path = file('t', headerLine + formatTraceLine(event(4)));
@@ -206,10 +206,10 @@ describe('a trace file', () => {
     for await (const _ of reading.records);
   });
 
-  test('that is rotated while it is opened is not read twice', async () => {
+  test('is not read twice if it is rotated while it is opened', async () => {
     const path = file('t', headerLine + eventLine);
     linkSync(path, `${path}.1`);
-    // The same file under both names, for good: as if each look came in the middle of a rotation.
+    // The same file under both names: as if each read happened in the middle of a rotation.
     expect((await refusal(path)).message).toContain('record 1 follows record 1');
     setTimeout(() => {
       rmSync(path);
@@ -218,18 +218,18 @@ describe('a trace file', () => {
     expect((await read(path)).seqs.at(-1)).toBe(2);
   });
 
-  test('that does not exist is named', async () => {
+  test('is named in the error if it does not exist', async () => {
     const error = await refusal(join(folder, 'nowhere'));
     expect(error.code).toBe('FILE_UNREADABLE');
     expect(error.fields).toEqual({ path: join(folder, 'nowhere') });
   });
 
-  test('that is a folder is named', async () => {
+  test('is named in the error if it is a folder', async () => {
     expect((await refusal(folder)).code).toBe('FILE_UNREADABLE');
   });
 });
 
-test('a change whose path has more levels than a recursion could walk through is refused', async () => {
+test('the reader rejects a change with a path that is too deep for recursion', async () => {
   const record = (levels: number): string =>
     JSON.stringify({
       seq: 1,
@@ -251,7 +251,7 @@ test('a change whose path has more levels than a recursion could walk through is
 test.each([
   ['lists', (depth: number) => '['.repeat(depth) + ']'.repeat(depth)],
   ['objects', (depth: number) => `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`],
-])('a record of %s that no program nests so deeply is refused, before anything walks through it', async (_, nested) => {
+])('the reader rejects a record of deeply nested %s before it processes it', async (_, nested) => {
   const record = (depth: number): string =>
     `{"seq":1,"t":1,"kind":"event","from":"a","to":"b","event":{"type":"a.b","x":${nested(depth)}}}`;
   const path = file('deep.trace', `${headerLine}\n${record(20_000)}\n`.replaceAll('\n\n', '\n'));

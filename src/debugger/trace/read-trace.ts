@@ -6,34 +6,34 @@ import { isSameRun, type TraceHeader, type TraceRecord } from '../../runtime/tra
 import { RecordArray } from './record-list.ts';
 import { TracePart } from './trace-part.ts';
 
-/** A trace that is being read, oldest record first. */
+/** An open trace, oldest record first. */
 export interface TraceReading {
-  /** Of the oldest part: `actors` are those that lived before the first record. */
+  /** The header of the oldest part: `actors` are those that lived before the first record. */
   header: TraceHeader;
-  /** The files that it is in: the rotated one, if it is there and of the same run, comes first. */
+  /** The files of the trace, starting with the rotated part, if there is one of the same run. */
   files: string[];
-  /** Throws TRACE_INVALID at a line that is none. To be read once. */
+  /** Throws TRACE_INVALID at an invalid line. Can be read once. */
   records: AsyncIterable<TraceRecord>;
-  /** `file:line` of the lines that were only half written, as a crash or a full disk leaves them; known when all is read. */
+  /** `file:line` of incomplete lines, caused by a crash or a full disk; complete when all records are read. */
   cutOff: () => readonly string[];
-  /** For whoever does not read the records to their end. */
+  /** Must be called if the records are not read to their end. */
   close: () => Promise<void>;
 }
 
-/** The files that a trace may be in. */
+/** The possible files of a trace. */
 export function partsOf(path: string): string[] {
   return [path, `${path}.1`];
 }
 
-/** What was left out of a trace that was read to its end, a line each. */
+/** One warning for each incomplete line of a trace that was read to its end. */
 export function halfWritten({ cutOff }: Pick<TraceReading, 'cutOff'>): string[] {
   return cutOff().map((place) => `${place}: truncated line, skipped`);
 }
 
 /**
- * Some questions are about one program's trace.
+ * Rejects a merged trace for commands that need the trace of one program.
  *
- * @throws ChartpilotError TRACE_INVALID where several are on one axis; it is closed then
+ * @throws ChartpilotError TRACE_INVALID for a merged trace, which is then closed
  */
 export async function requireOneProgram(path: string, { header: { programs }, close }: TraceReading): Promise<void> {
   if (programs === undefined) return;
@@ -49,15 +49,15 @@ export async function requireOneProgram(path: string, { header: { programs }, cl
   );
 }
 
-/** Stands for standard input where a trace file is named. */
+/** The name of standard input as a trace file. */
 export const standardInput = '-';
 
 /**
- * Opens a trace file, and the part that rotation has set aside (`<path>.1`) when it belongs to the same run. Reads as
- * it goes: a trace may be larger than the memory. It may still be written to: it ends where it ended when it was read.
+ * Opens a trace file, and its rotated part (`<path>.1`) if that belongs to the same run. Reads on demand, because a trace
+ * may be larger than the memory. If it is still being written, it ends at its size at the time of reading.
  *
  * @param path `-` is standard input, which has no rotated part.
- * @throws ChartpilotError FILE_UNREADABLE or TRACE_INVALID (not a trace, or of another version).
+ * @throws ChartpilotError FILE_UNREADABLE or TRACE_INVALID (not a trace, or of an unsupported version).
  */
 export async function openTrace(path: string): Promise<TraceReading> {
   const parts =
@@ -89,7 +89,7 @@ async function closeAll(parts: readonly { close: () => Promise<unknown> }[]): Pr
   for (const part of parts) await part.close();
 }
 
-/** A program may rotate the file between two looks at it: begin again then. It does that once in 64 MiB. */
+/** A program may rotate the file while both parts are opened: then they are opened again. It rotates once per 64 MiB. */
 const maxTries = 5;
 const betweenTriesMs = 10;
 
@@ -115,7 +115,7 @@ async function openParts(path: string): Promise<TracePart[]> {
   }
 }
 
-/** The rotated part, unless it is of another run: an older one, perhaps in another format. */
+/** The rotated part, unless it belongs to another run: an older one, perhaps in another format. */
 async function olderPart(name: string, file: FileHandle, header: TraceHeader): Promise<TracePart | undefined> {
   try {
     const part = await begun(name, file);
@@ -154,7 +154,7 @@ function unreadable(path: string, cause: unknown): ChartpilotError {
   return new ChartpilotError('FILE_UNREADABLE', `${path}: ${why}`, { cause, fields: { path } });
 }
 
-/** The records up to a number, and the one behind it when there is none with that number; all of them unless it is said. */
+/** The records up to a number, or up to the next one if that number is missing; default: all. */
 export async function readRecords(
   records: AsyncIterable<TraceRecord>,
   until = Number.POSITIVE_INFINITY,

@@ -2,7 +2,7 @@ import type { TraceRecord } from '../../runtime/trace/trace.ts';
 
 const mostTold = 3;
 
-/** Where numbers are missing among records, in words: what is said of the others may be wrong. */
+/** One text per gap in the numbers of records, because findings may be wrong if records are missing. */
 export function gapsIn(records: readonly TraceRecord[]): string[] {
   const gaps = records.flatMap(({ seq }, place) => {
     const before = records[place - 1]?.seq;
@@ -13,7 +13,7 @@ export function gapsIn(records: readonly TraceRecord[]): string[] {
   return [...gaps.slice(0, mostTold), `${gaps.length - mostTold} more gaps`];
 }
 
-/** Of two numbers that are not one after the other. */
+/** The gap between two numbers that are not consecutive. */
 export function gapBetween(before: number, after: number): string {
   return after === before + 2 ? `record ${before + 1} is missing` : `records ${before + 1} to ${after - 1} are missing`;
 }

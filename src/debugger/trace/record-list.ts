@@ -1,4 +1,7 @@
-/** The records of a trace in their order, asked for one by one: whoever holds many of them keeps text and columns, not objects. */
+/**
+ * Access to the records of a trace one by one: an implementation for many records stores text and columns instead of
+ * objects.
+ */
 import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
 
 export type RecordKind = TraceRecord['kind'];
@@ -6,24 +9,24 @@ export type RecordKind = TraceRecord['kind'];
 /** Records in the order of their numbers. A place is an index. */
 export interface RecordList {
   readonly length: number;
-  /** Undefined where there is none. It may be made anew each time: it is compared by its `seq`. */
+  /** `undefined` outside the list. Each call may create a new object, so records are compared by `seq`. */
   recordAt(index: number): TraceRecord | undefined;
-  /** The place of a record, given its `seq`; undefined when it is not there. */
+  /** The index of a record with this `seq`; `undefined` if it is not in the list. */
   indexOf(seq: number): number | undefined;
   /**
-   * Place of the last record before a place that is about an actor ({@link aboutWhom}) and of one of these kinds.
+   * Index of the last record before an index that is about an actor ({@link aboutWhom}) and has one of these kinds.
    *
-   * @param from what lies before this place is not looked at
+   * @param from records before this index are ignored
    */
   lastAbout(actor: string, kinds: readonly RecordKind[], before: number, from?: number): number | undefined;
 }
 
-/** Who a record is about: the actor that did something, or that was told something. */
+/** The actor that a record is about: the receiver of an event, or the actor that did something. */
 export function aboutWhom(record: TraceRecord): string {
   return record.kind === 'event' ? record.to : record.actor;
 }
 
-/** Records that are objects already. They may grow. */
+/** Records in an array, which may grow. */
 export class RecordArray implements RecordList {
   readonly records: readonly TraceRecord[];
 
@@ -53,7 +56,7 @@ export class RecordArray implements RecordList {
   }
 }
 
-/** Those of one run. */
+/** The records of one run. */
 export class RecordedRun extends RecordArray {
   readonly header: TraceHeader;
 
@@ -63,7 +66,10 @@ export class RecordedRun extends RecordArray {
   }
 }
 
-/** The first of so many sorted places that is behind a border; their number when none is. `isBehind` is true from there on. */
+/**
+ * The first of `length` sorted indexes for which `isBehind` is true; `length` if it is false for all. `isBehind` must be
+ * true for all later ones.
+ */
 export function firstIndex(length: number, isBehind: (index: number) => boolean): number {
   let low = 0;
   let high = length;

@@ -1,15 +1,18 @@
-/** What tries that repeat are called: "9 × SIGKILL while initializing", "attempt 3 of 11, next in 4.0 s". Runs in a browser. */
+/**
+ * Descriptions of repeated attempts: "9 × SIGKILL while initializing", "attempt 3 of 11, next in 4.0 s". Runs in a
+ * browser.
+ */
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import type { CauseLink } from './cause-chain.ts';
 import type { ChainPart } from './fold-chain.ts';
 
-/** One of the times that something was tried. */
+/** One attempt. */
 export interface Try {
   readonly words: string;
   readonly links: readonly CauseLink[];
 }
 
-/** The worst of what repeats, in words; undefined when nothing of it is bad. */
+/** A description of the failures of a repetition; `undefined` without a failure. */
 export function worstInWords({ links }: ChainPart): string | undefined {
   const failures = links.flatMap(({ record }) => (record.kind === 'event' ? [record.event] : [])).filter(isFailure);
   const told = failures.find(({ reason, signal }) => typeof (reason ?? signal) === 'string') ?? failures[0];
@@ -27,7 +30,7 @@ function isFailure({ type, signal }: { readonly type: string; readonly signal?: 
   );
 }
 
-/** Each time, the latest first; `spanInWords` says how long a pause was. */
+/** All attempts, the latest first. `spanInWords` formats the duration of a pause. */
 export function triesOf(part: ChainPart, spanInWords: (ms: number) => string): Try[] {
   const period = part.links.length;
   const times = Array.from({ length: part.times }, (_, i) =>
@@ -37,7 +40,7 @@ export function triesOf(part: ChainPart, spanInWords: (ms: number) => string): T
   const most = Math.max(part.times, ...known.map((attempt) => attempt ?? 0));
   return times.map((links, i) => {
     const attempt = known[i] ?? part.times - i;
-    // The pause before a try is what the one before it led to.
+    // The pause before an attempt follows from the previous attempt.
     const pause = i === 0 ? undefined : pauseOf(times[i - 1]!);
     return {
       words: `attempt ${attempt} of ${most}${pause === undefined ? '' : `, next in ${spanInWords(pause)}`}`,

@@ -21,11 +21,11 @@ test.each([
   ['shut', []],
   ['', []],
   ['nowhere', []],
-])('in %j holds what the state says and the states around it: %j', (state, expected) => {
+])('the tags in %j are those of the state and its ancestors: %j', (state, expected) => {
   expect([...tags.of('one', state)]).toEqual(expected);
 });
 
-test('an unknown machine has no tags, and a known one those that its states have', () => {
+test('an unknown machine has no tags, and a known machine has those of its states', () => {
   expect([...tags.of('two', 'open')]).toEqual([]);
   expect(tags.of(undefined, 'open').size).toBe(0);
   expect(tags.knows('one', 'draining')).toBe(true);

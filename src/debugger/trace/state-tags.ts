@@ -1,4 +1,4 @@
-/** What is the case in a state, by the tags that its chart gives it: whatever it is called, and wherever it lies. Runs in a browser. */
+/** Properties of a state by the tags in its chart, independent of its name and position. Runs in a browser. */
 import type { Statechart } from '../../runtime/trace/statechart.ts';
 
 const none: ReadonlySet<string> = new Set();
@@ -18,7 +18,10 @@ export class StateTags {
     }
   }
 
-  /** @param state as in traces: a path, or one for each region, joined with ` | ` */
+  /**
+   * @param state as in traces: a path, or one for each region, joined with `
+   *  `
+   */
   of(machine: string | undefined, state: string): ReadonlySet<string> {
     const ofPath = machine === undefined ? undefined : this.#tags.get(machine);
     if (ofPath === undefined || state === '') return none;
@@ -26,7 +29,7 @@ export class StateTags {
     return regions.length === 1 ? regions[0]! : new Set(regions.flatMap((tags) => [...tags]));
   }
 
-  /** Whether some state of that machine has this tag. */
+  /** Whether a state of that machine has this tag. */
   knows(machine: string, tag: string): boolean {
     return [...(this.#tags.get(machine)?.values() ?? [])].some((own) => own.has(tag));
   }

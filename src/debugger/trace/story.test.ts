@@ -14,7 +14,7 @@ function listOf(bodies: readonly TraceBody[]): RecordList & { ledTo(seq: number)
   });
 }
 
-/** Something from outside passes through three actors, and something else happens between. */
+/** An event from outside passes through three actors, with an unrelated event in between. */
 const list = listOf([
   { kind: 'spawn', actor: 'a' },
   eventBody('outside', 'a', 'files.changed'),
@@ -26,27 +26,27 @@ const list = listOf([
   eventBody('c', 'b', 'epoch.live', 6),
 ]);
 
-describe('the story of one cause', () => {
-  test('is one step each way at once', () => {
+describe('causes and effects of a record', () => {
+  test('are by default its nearest cause and its direct effects', () => {
     expect(neighboursOf(list, 3)).toEqual({ places: [1, 3, 5, 6], root: 1, isCut: false });
   });
 
-  test('and all of it when asked for, without what happened meanwhile', () => {
+  test('are on request all causes and effects, without unrelated records', () => {
     expect(storyOf(list, 5)).toEqual({ places: [1, 3, 5, 7], root: 1, isCut: false });
     expect(storyOf(list, 1)?.places).toEqual([1, 3, 5, 6, 7]);
   });
 
-  test('is walked through from place to place, and ends', () => {
+  test('can be visited in order, up to both ends', () => {
     const story = storyOf(list, 5)!;
     expect(nextInStory(story, 5, -1)).toBe(3);
     expect(nextInStory(story, 5, 1)).toBe(7);
     expect(nextInStory(story, 7, 1)).toBeUndefined();
-    // From beside it, too.
+    // Also from an index that is not in it.
     expect(nextInStory(story, 4, -1)).toBe(3);
   });
 });
 
-test('tries are called by what went wrong, which one it was, and when the next one came', () => {
+test('triesOf describes each attempt by its failure, its number, and the pause before the next one', () => {
   const tries = Array.from({ length: 11 }, (_, i): TraceBody[] => {
     const before = i * 4;
     return [

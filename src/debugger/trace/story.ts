@@ -1,20 +1,20 @@
-/** The story of one cause: what led to a record, and what came of it, as one path through the trace. Runs in a browser. */
+/** The causes and effects of a record as one path through the trace. Runs in a browser. */
 import { causeChain } from './cause-chain.ts';
 import type { RecordList } from './record-list.ts';
 
 export interface Story {
-  /** Places of its records, in order; the one that was asked about among them. */
+  /** Indexes of its records, in order, including the requested one. */
   readonly places: readonly number[];
-  /** Where it begins: the last cause that the trace has. */
+  /** Index of the first cause in the trace. */
   readonly root: number;
-  /** Whether more came of it than is followed. */
+  /** Whether a limit was reached and effects are missing. */
   readonly isCut: boolean;
 }
 
-/** Consequences: so many are followed, among so many records behind the one that was asked about. */
+/** Limits: the number of effects, and the number of records searched after the requested one. */
 const most = { found: 400, looked: 4_000 };
 
-/** One step each way: the nearest cause of a record, and what names it as its cause. */
+/** One step in each direction: the nearest cause of a record, and the records that it caused. */
 export function neighboursOf(
   list: RecordList & { ledTo(seq: number): readonly number[] },
   index: number,
@@ -30,7 +30,7 @@ export function neighboursOf(
   };
 }
 
-/** All that led to a record, and all that came of it as far as it is followed. */
+/** All causes of a record, and its effects up to the limits. */
 export function storyOf(list: RecordList, index: number): Story | undefined {
   if (list.recordAt(index) === undefined) return undefined;
   const before = causeChain(list, index)
@@ -49,7 +49,7 @@ export function storyOf(list: RecordList, index: number): Story | undefined {
   };
 }
 
-/** The place of a story before (-1) or behind (1) another; undefined at its ends. */
+/** The index in the path before (-1) or after (1) another; `undefined` at its ends. */
 export function nextInStory({ places }: Story, index: number, by: 1 | -1): number | undefined {
   return by === 1 ? places.find((place) => place > index) : places.findLast((place) => place < index);
 }

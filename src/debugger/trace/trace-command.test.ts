@@ -39,7 +39,7 @@ async function printed(options: Partial<TraceCommandOptions> = {}): Promise<{ ou
     { format: 'text', ...options },
     {
       out: async (text) => {
-        // A slow reader.
+        // Simulates a slow reader.
         await new Promise(setImmediate);
         run.out += text;
       },
@@ -51,7 +51,7 @@ async function printed(options: Partial<TraceCommandOptions> = {}): Promise<{ ou
   return run;
 }
 
-/** Numbers of the records that are printed. */
+/** Numbers of the printed records. */
 async function shown(options: Partial<TraceCommandOptions>): Promise<number[]> {
   return (await printed(options)).out
     .split('\n')
@@ -59,12 +59,12 @@ async function shown(options: Partial<TraceCommandOptions>): Promise<number[]> {
     .map((line) => Number(line.slice(0, 7)));
 }
 
-describe('what is printed', () => {
-  test('is every record, a line each', async () => {
+describe('trace prints', () => {
+  test('every record, one per line', async () => {
     expect(await shown({})).toEqual(bodies.map((_, i) => i + 1));
   });
 
-  test('is what concerns some actors and their effects', async () => {
+  test('the records of the given actors and their effects', async () => {
     expect(await shown({ actor: ['epoch-0'] })).toEqual([3, 4, 5, 6, 7, 8, 9]);
     expect(await shown({ actor: ['epoch-0/process'] })).toEqual([4, 7, 8, 9]);
     expect(await shown({ actor: ['epoch-N'] })).toEqual([3, 4, 5, 6, 7, 8, 9, 10]);
@@ -72,25 +72,25 @@ describe('what is printed', () => {
     expect(await shown({ actor: ['nobody'] })).toEqual([]);
   });
 
-  test('is what lies between two records, and is of some kinds', async () => {
+  test('the records in a range, and of the given kinds', async () => {
     expect(await shown({ from: 3, to: 5 })).toEqual([3, 4, 5]);
     expect(await shown({ from: 9, to: 99 })).toEqual([9, 10]);
     expect(await shown({ kind: ['timer', 'stop'] })).toEqual([6, 9]);
     expect(await shown({ kind: ['event'], actor: ['supervisor'], from: 3 })).toEqual([10]);
   });
 
-  test('may have the times of the clock', async () => {
+  test('wall-clock times on request', async () => {
     expect((await printed({ from: 2, to: 2, clock: true })).out).toBe(
       '      2 2026-03-01T03:12:00.001Z  outside → supervisor: supervisor.start\n',
     );
   });
 
-  test('is JSON for other programs, as in the file', async () => {
+  test('JSON as in the file', async () => {
     const lines = (await printed({ format: 'json', kind: ['timer', 'stop'] })).out.trim().split('\n');
     expect(lines.map((line) => (JSON.parse(line) as TraceRecord).seq)).toEqual([6, 9]);
   });
 
-  test('is told to lack a line that is half written', async () => {
+  test('a warning about an incomplete line', async () => {
     writeFileSync(path, '{"seq":11,', { flag: 'a' });
     const { out, error } = await printed();
     expect(out.trimEnd().split('\n')).toHaveLength(10);
@@ -98,13 +98,13 @@ describe('what is printed', () => {
   });
 });
 
-test('where no record is as asked for, that is said', async () => {
+test('trace reports that no record matches the filters', async () => {
   const { out, error } = await printed({ actor: ['nobody'] });
   expect({ out, error }).toEqual({ out: '', error: `${path}: no matching records\n` });
 });
 
-describe('why a record happened', () => {
-  test('is told back to where it began', async () => {
+describe('the causes of a record', () => {
+  test('are printed back to the first one', async () => {
     const { out } = await printed({ why: 8 });
     expect(out).toBe(
       [
@@ -120,7 +120,7 @@ describe('why a record happened', () => {
     );
   });
 
-  test('is JSON for other programs', async () => {
+  test('are printed as JSON on request', async () => {
     const { record, causes, origin } = JSON.parse((await printed({ why: 9, format: 'json' })).out);
     expect(record.seq).toBe(9);
     expect(causes.map((link: { how: string; record: TraceRecord }) => `${link.how} ${link.record.seq}`)).toEqual([
@@ -138,7 +138,7 @@ describe('why a record happened', () => {
     [{ why: 99 }, { path: '--why', got: '99' }, 'has 1 to 10'],
     [{ from: 5, to: 4 }, { path: '--from', got: '5' }, ''],
     [{ actor: ['epoch-N-1'] }, { path: '--actor', got: 'epoch-N-1' }, ''],
-  ])('is refused where the flag is wrong: %j', async (options, fields, detail) => {
+  ])('are rejected for an invalid flag: %j', async (options, fields, detail) => {
     const error = await printed(options).catch((cause: unknown) => cause);
     expect(error).toBeInstanceOf(ChartpilotError);
     expect((error as ChartpilotError).code).toBe('FLAG_INVALID');

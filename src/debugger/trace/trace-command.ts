@@ -6,29 +6,29 @@ import { formatCauses, formatRecord, type PrintOptions } from './print-trace.ts'
 import { halfWritten, openTrace, readRecords } from './read-trace.ts';
 
 export interface TraceCommandOptions {
-  /** Only records of these actors, and of the effects below them; `epoch-N` is any epoch. */
+  /** Only records of these actors and of the effects below them; `epoch-N` is any epoch. */
   readonly actor?: readonly string[];
   readonly kind?: readonly TraceRecord['kind'][];
-  /** The first and the last record, by their numbers. */
+  /** The numbers of the first and the last record. */
   readonly from?: number;
   readonly to?: number;
   /** The record whose causes are printed, instead of all records. */
   readonly why?: number;
-  /** Times of the clock instead of milliseconds since the start. */
+  /** Wall-clock times instead of milliseconds since the start. */
   readonly clock?: boolean;
   readonly format: 'text' | 'json';
 }
 
 export interface TraceOutput {
-  /** Resolves when more may be printed: a trace may be larger than the memory, its reader slow. */
+  /** Resolves when more can be written: a trace may be larger than the memory, and its reader slow. */
   out: (text: string) => void | Promise<void>;
   error: (text: string) => void;
 }
 
 /**
- * `chartpilot trace`: prints records, or why one of them happened.
+ * `chartpilot trace`: prints records, or the causes of one of them.
  *
- * @throws ChartpilotError FILE_UNREADABLE, TRACE_INVALID, or FLAG_INVALID (no actor has such a name; no such record).
+ * @throws ChartpilotError FILE_UNREADABLE, TRACE_INVALID, or FLAG_INVALID (no such actor or record).
  */
 export async function printTrace(
   path: string,
@@ -108,7 +108,7 @@ function namesOf(record: TraceRecord): string[] {
   return record.kind === 'spawn' && record.parent !== undefined ? [record.actor, record.parent] : [record.actor];
 }
 
-/** Whether an actor is meant, or one that it is an effect of. */
+/** Whether the actor, or an actor that it is an effect of, matches a pattern. */
 function isOneOf(patterns: readonly NamePattern[], actor: string): boolean {
   const path = actor.split('/');
   return path.some((_, i) =>

@@ -1,18 +1,21 @@
-/** What the fields of a trace's lines must be, so that whoever reads a line may rely on its type. Runs in a browser. */
+/** Types of the fields of trace lines: a line that passes these checks has its declared type. Runs in a browser. */
 import type { Statechart } from '../../runtime/trace/statechart.ts';
 import type { TraceLine } from '../../runtime/trace/trace.ts';
 
-/** Whether a value is of the form. */
+/** Checks the type of a value. */
 export type Form = (value: unknown) => boolean;
 /** By field. */
 export type Fields = Readonly<Record<string, Form>>;
 
 const text: Form = (value) => typeof value === 'string';
-/** JSON has no other; `1e999` is infinite all the same, and no axis is that long. */
+/** JSON can only contain a number that is not finite as `1e999`, which no time axis can show. */
 const number: Form = Number.isFinite;
 const anything: Form = () => true;
 
-/** Levels of a JSON Pointer: what is deeper no recursion could walk through, and no program writes (runtime/trace/redact.ts). */
+/**
+ * Maximum number of levels of a JSON Pointer: deeper ones break recursion, and no program writes them
+ * (runtime/trace/redact.ts).
+ */
 const maxPointerLevels = 500;
 const pointer: Form = (value) =>
   typeof value === 'string' && value.split('/', maxPointerLevels + 2).length <= maxPointerLevels + 1;
@@ -109,7 +112,7 @@ const machineFields = record({
 });
 const machine: Form = (value) => machineFields(value) && holdsTogether(value as Statechart);
 
-/** Each state comes after its parent, so that none lies in itself; what is named by its place is there. */
+/** Checks that each state follows its parent, so that there are no cycles, and that all indexes exist. */
 function holdsTogether({ states, transitions }: Statechart): boolean {
   const isPlace = (place: number, end = states.length): boolean => Number.isInteger(place) && place >= 0 && place < end;
   return (
@@ -140,7 +143,7 @@ const step: Fields = {
   change: optional(list(record({ path: pointer, value: anything }))),
 };
 
-/** What a header's `machines` must be. */
+/** The form of a header's `machines`. */
 export const machinesForm = list(machine);
 
 /** By the kind of the line: `docs/trace-format.md`. */

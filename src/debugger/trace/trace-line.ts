@@ -4,26 +4,29 @@ import { formOf } from './trace-form.ts';
 import { stepsFrom } from './versions/versions.ts';
 
 const checks = new Map(Object.entries(formOf).map(([kind, fields]) => [kind, Object.entries(fields)]));
-/** All but the header. */
+/** All kinds of lines except the header. */
 export const recordKinds = Object.keys(formOf).filter((kind) => kind !== 'header') as TraceRecord['kind'][];
 
-/** What is wrong with a line that was not written to its end. */
+/** The error for an incomplete line. */
 export const notJson = 'the line is not valid JSON';
 
 const longestShown = 200;
-/** Far more than a program writes (runtime/trace/redact.ts), far less than what no recursion could walk through. */
+/** Far more than a program writes (runtime/trace/redact.ts), far less than the limit of recursion. */
 const deepest = 500;
 
-/** Reads a trace line by line, also one of an older version of the format: its header says how the lines after it are read. */
+/**
+ * Reads a trace line by line, also one of an older version of the format: its header determines how the following lines
+ * are converted.
+ */
 export class TraceLineReader {
   #steps: readonly VersionStep[] = [];
 
-  /** Whether the lines that are read are as this version has them, as far as the header was read. */
+  /** Whether the lines are of the current version, as far as the header was read. */
   get isOfThisVersion(): boolean {
     return this.#steps.length === 0;
   }
 
-  /** A line, as one of this version of the format; or, in words, why it is none. */
+  /** Parses a line and converts it to the current version. @returns the line, or a description of the error */
   read(text: string): TraceLine | string {
     const line = objectIn(text);
     if (typeof line === 'string') return line;
@@ -36,12 +39,12 @@ export class TraceLineReader {
   }
 }
 
-/** That a trace is of a version that nothing here can read. */
+/** The error for a trace of an unsupported version. */
 export function otherVersion(version: number): string {
   return `unsupported format version ${version}, supported are 1 to ${traceVersion}; use the chartpilot release that wrote the trace`;
 }
 
-/** A line of a trace of this version; or, in words, why it is none. */
+/** Parses a line of the current version. @returns the line, or a description of the error */
 export function parseTraceLine(text: string): TraceLine | string {
   const line = objectIn(text);
   return typeof line === 'string' ? line : checked(line);
@@ -55,7 +58,7 @@ function objectIn(text: string): RawLine | string {
     return notJson;
   }
   if (typeof line !== 'object' || line === null) return 'the line is not a JSON object';
-  // A bracket of each level at both ends: only long lines are worth a look.
+  // Each level has a bracket at both ends, so short lines need no check.
   if (text.length > 2 * deepest && isDeeper(line)) return `the record is nested deeper than ${deepest} levels`;
   return line as RawLine;
 }
@@ -70,7 +73,7 @@ function checked(record: RawLine): TraceLine | string {
   return record as unknown as TraceLine;
 }
 
-/** Level by level: what is looked for is what a recursion could not find. */
+/** Checks level by level, because recursion would fail on the values that it searches for. */
 function isDeeper(value: object): boolean {
   let level: unknown[] = [value];
   for (let depth = 0; depth <= deepest && level.length > 0; depth++) {

@@ -5,13 +5,13 @@ import { notJson, TraceLineReader } from './trace-line.ts';
 
 /** One file of a trace, or another stream of its text, that is being read. */
 export class TracePart {
-  /** As errors name it: the file's path. */
+  /** The path of the file, or another name for errors. */
   readonly name: string;
   readonly #lines: AsyncGenerator<Line>;
   readonly #reader = new TraceLineReader();
   #header: TraceHeader | undefined;
   #line = 0;
-  /** `file:line` of lines that were left out because their end is missing. */
+  /** `file:line` of incomplete lines, which are ignored. */
   readonly cutOff: string[] = [];
 
   private constructor(name: string, text: AsyncIterable<string | Buffer>) {
@@ -19,7 +19,7 @@ export class TracePart {
     this.#lines = linesOf(text, (why) => this.invalid(why, this.#line + 1));
   }
 
-  /** Reads the header. Throws TRACE_INVALID when there is none, or one of another version. */
+  /** Reads the header. Throws TRACE_INVALID if it is missing, or of an unsupported version. */
   static async begin(name: string, text: AsyncIterable<string | Buffer>): Promise<TracePart> {
     const part = new TracePart(name, text);
     try {
@@ -38,10 +38,10 @@ export class TracePart {
   }
 
   /**
-   * The records, in the order of their numbers. A line without its end is left out where records are missing behind it: a
-   * full disk leaves one in the middle.
+   * The records, in the order of their numbers. An incomplete line is ignored if records are missing after it: a full
+   * disk leaves one in the middle.
    *
-   * @param after the last record of the part before, if there is one.
+   * @param after number of the last record of the previous part, if there is one.
    */
   async *records(after?: number): AsyncGenerator<TraceRecord> {
     let last = after ?? 0;
@@ -52,7 +52,7 @@ export class TracePart {
       const line = this.#reader.read(text);
       if (typeof line === 'string') {
         if (half !== undefined) throw this.invalid(half.why, half.line);
-        // What is JSON was written to its end: it is wrong, not cut. What does not begin as a record was never one.
+        // Valid JSON was written completely, so it is an error. So is a line that does not begin like a record.
         if (whole && (line !== notJson || !'{"'.startsWith(text.slice(0, 2)))) throw this.invalid(line);
         half = { line: this.#line, why: line };
         continue;
@@ -97,11 +97,11 @@ export class TracePart {
 
 interface Line {
   text: string;
-  /** Whether its newline is there. */
+  /** Whether the line ends with a newline. */
   whole: boolean;
 }
 
-/** @param refusal what is thrown at a line that is too long to be one */
+/** @param refusal creates the error for a line that is too long */
 export async function* linesOf(
   text: AsyncIterable<string | Buffer>,
   refusal: (why: string) => Error,

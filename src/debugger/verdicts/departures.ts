@@ -1,9 +1,9 @@
-/** What a trace departs in from its sequence diagrams, as a verdict: whoever holds it against them knows where. Runs in a browser. */
+/** Deviations of a trace from its sequence diagrams, as a finding. The caller checks the trace. Runs in a browser. */
 import type { Verdict } from './verdict.ts';
 
 export const departuresRule = 'departures';
 
-/** Said at the first of them, with how many there are; undefined where there is none. @param departures in their order */
+/** A finding at the first deviation, with the number of deviations; `undefined` without a deviation. */
 export function departuresVerdict(departures: readonly { readonly index: number }[]): Verdict | undefined {
   const [first, last] = [departures[0]?.index, departures.at(-1)?.index];
   if (first === undefined || last === undefined) return undefined;

@@ -6,7 +6,7 @@ import { isRootEnd } from './program-end.ts';
 import { Serving, servingEvents } from './serving.ts';
 import type { RuleRun, Run, Verdict, VerdictRule } from './verdict.ts';
 
-/** Starts that failed one after the other: until one succeeded, or until the agent gave up. */
+/** Consecutive failed starts: until one succeeded, or until the agent gave up. */
 export const failedTriesRule: VerdictRule = {
   name: 'failed tries',
   reads: { events: [...servingEvents, 'epoch.failed', 'epoch.live'], kinds: ['transition', 'stop'] },
@@ -15,9 +15,9 @@ export const failedTriesRule: VerdictRule = {
 
 class FailedTriesRun implements RuleRun {
   readonly #serving = new Serving();
-  /** Places of the failures since an Envoy came to be live last. */
+  /** Places of the failures since an Envoy was last live. */
   #failures: number[] = [];
-  /** Why the first and the last of them failed: what begins a row of failures is often not what goes on. */
+  /** Reasons of the first and of the last failure, which often differ. */
   #first = '';
   #last = '';
   #toldGivenUp = false;
@@ -71,7 +71,7 @@ class FailedTriesRun implements RuleRun {
     ];
   }
 
-  /** The end of the agent, other than by order. */
+  /** The agent exits without an order to stop. */
   #stop(record: TraceRecord & { kind: 'stop' }, index: number, run: Run): Verdict[] | undefined {
     if (!isRootEnd(record, run) || this.#failures.length === 0) return undefined;
     return [this.#verdict('bad', gaveUp(this.#failures.length, this.#last), index, this.#failures)];

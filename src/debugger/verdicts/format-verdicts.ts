@@ -7,10 +7,10 @@ import type { TimePart } from './time-spent.ts';
 import type { BrokenRule, Verdict, Weight } from './verdict.ts';
 
 const signs: Readonly<Record<Weight, string>> = { bad: '✕', note: '•', fine: '✓' };
-/** Of the stretches of time, the longest. */
+/** The longest parts that are shown. */
 const mostParts = 4;
 
-/** A line each, with its number and time; below it where the time went, and the record to ask `--why` for. */
+/** One line per finding, with record number and time; below it the time spent, and the record for `--why`. */
 export function formatVerdicts(
   verdicts: readonly Verdict[],
   broken: readonly BrokenRule[],

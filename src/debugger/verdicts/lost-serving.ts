@@ -3,7 +3,7 @@ import { span, spoken, text } from '../../runtime/verdicts/words.ts';
 import { Serving, servingEvents } from './serving.ts';
 import type { RuleRun, Run, Verdict, VerdictRule } from './verdict.ts';
 
-/** The Envoy that served, or one that drained, came to an end that nobody ordered. */
+/** The serving Envoy, or a draining one, exited without an order. */
 export const lostServingRule: VerdictRule = {
   name: 'lost serving',
   reads: { events: [...servingEvents, 'supervisor.stop', 'supervisor.stop-now', 'epoch.failed'], kinds: ['stop'] },
@@ -12,7 +12,7 @@ export const lostServingRule: VerdictRule = {
 
 class LostServingRun implements RuleRun {
   readonly #serving = new Serving();
-  /** Ordered to end, or at its end: the last Envoy goes as well. */
+  /** Ordered to stop, or exiting: the last Envoy exits as well. */
   #leaves = false;
 
   take(record: TraceRecord, index: number): Verdict[] | undefined {

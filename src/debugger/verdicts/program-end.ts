@@ -4,7 +4,7 @@ import { text } from '../../runtime/verdicts/words.ts';
 import { causeChain } from '../trace/cause-chain.ts';
 import type { RuleRun, Run, Verdict, VerdictRule } from './verdict.ts';
 
-/** The end of the program: as ordered, in trouble, or not in the trace. */
+/** The end of the program: as ordered, with an error, or missing in the trace. */
 export const endingRule: VerdictRule = {
   name: 'ending',
   reads: { events: [...endOrders, 'epoch.failed', 'epoch.live'], kinds: ['spawn', 'stop'] },
@@ -14,7 +14,7 @@ export const endingRule: VerdictRule = {
 class EndingRun implements RuleRun {
   #ordered: number | undefined;
   #ended = false;
-  /** Starts that failed since one succeeded: the rule of those has the word then. */
+  /** Failed starts since the last success: then the rule for failed tries reports instead. */
   #failedTries = 0;
 
   take(record: TraceRecord, index: number, run: Run): Verdict[] | undefined {
@@ -67,12 +67,12 @@ class EndingRun implements RuleRun {
 }
 
 function isRoot({ actor }: TraceRecord & { kind: 'stop' }, { header }: Run): boolean {
-  // Names of anybody's actors are paths from their roots.
+  // In a foreign trace, names of actors are paths from their roots.
   if (header.foreign === true) return !actor.includes('/');
   return actor === 'agent' || actor === 'discovery' || actor === header.program;
 }
 
-/** Whether a root actor ended with trouble. */
+/** Whether a root actor ended with an error. */
 export function isRootEnd(record: TraceRecord & { kind: 'stop' }, run: Run): boolean {
   return isRoot(record, run) && (record.status === 'error' || troubleOf(record.output).length > 0);
 }

@@ -4,14 +4,14 @@ import { type CauseLink, causeChain } from '../trace/cause-chain.ts';
 import { timeSpent } from './time-spent.ts';
 import type { RuleRun, Run, Verdict, VerdictRule } from './verdict.ts';
 
-/** Pushes of the control plane that took long from the change to the last client. */
+/** Pushes of the control plane that were slow from the change to the last client. */
 export const pushRule: VerdictRule = {
   name: 'push',
   reads: { events: ['clients.push', 'clients.served'] },
   begin: () => new PushRun(),
 };
 
-/** Istio's own warning is at 1 s; below it nobody asks. */
+/** The threshold of Istio's own warning. */
 const slowMs = 1_000;
 
 class PushRun implements RuleRun {

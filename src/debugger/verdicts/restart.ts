@@ -6,7 +6,7 @@ import { Serving, servingEvents } from './serving.ts';
 import { timeSpent } from './time-spent.ts';
 import type { RuleRun, Run, Verdict, VerdictRule } from './verdict.ts';
 
-/** An Envoy has come to serve: the first one, or one in another's place, and why. */
+/** An Envoy began to serve: the first one, or a replacement, with the reason. */
 export const restartRule: VerdictRule = {
   name: 'restart',
   reads: { events: [...servingEvents, 'restart.decided', 'supervisor.stop', 'supervisor.stop-now'] },
@@ -16,7 +16,7 @@ export const restartRule: VerdictRule = {
 class RestartRun implements RuleRun {
   readonly #serving = new Serving();
   #stopping = false;
-  /** Why the start that was decided last was decided; tries that fail keep the reason of the first one. */
+  /** The reason of the last decided start; retries keep the reason of the first one. */
   #reason = '';
 
   take(record: TraceRecord, index: number, run: Run): Verdict[] | undefined {
@@ -65,15 +65,15 @@ const requestedReasons: ReadonlySet<string> = new Set([
 ] satisfies RestartReason[]);
 
 /**
- * What a restart that somebody wanted goes back to; beyond it, the trace tells how the agent came to wait for it. Tries that
- * failed on the way are passed by.
+ * The root cause of a requested restart; before it, the trace only shows how the agent waited for it. Failed starts in
+ * between are skipped.
  */
 export function isOrder({ record }: CauseLink): boolean {
   if (record.kind !== 'event') return false;
   return record.event.type === 'files.changed' || record.event.type === 'signal.received' || record.from === 'outside';
 }
 
-/** What a restart that nobody wanted goes back to: the end of an Envoy that served, or drained. */
+/** The root cause of an unrequested restart: the exit of an Envoy that served or drained. */
 function isLoss({ record }: CauseLink): boolean {
   if (record.kind !== 'event' || record.event.type !== 'epoch.failed') return false;
   return record.event.during === 'serving' || record.event.during === 'draining';
@@ -94,11 +94,14 @@ function reasonOf({ record }: CauseLink, links: readonly CauseLink[], run: Run):
   }
 }
 
-/** Changes that are looked at, beside the one that began it. */
+/** Limit of inspected changes, in addition to the first one. */
 const mostChanges = 100;
 const mostNamed = 3;
 
-/** A certificate and its key are two files: all that changed up to the configuration that was told then, each once. */
+/**
+ * The names of all files that changed up to the configuration that caused the start, without duplicates, because a
+ * certificate and its key are two files.
+ */
 function filesChanged({ to }: TraceRecord & { kind: 'event' }, links: readonly CauseLink[], run: Run): string[] {
   const told = links.find(({ record }) => record.kind === 'event' && record.event.type === 'config.changed')?.index;
   const names = new Set<string>();
@@ -116,13 +119,13 @@ function filesChanged({ to }: TraceRecord & { kind: 'event' }, links: readonly C
   return all.length <= mostNamed ? all : [...all.slice(0, mostNamed), `${all.length - mostNamed} more`];
 }
 
-/** `tls.crt`, or `files in certs/` for a volume of Kubernetes. */
+/** `tls.crt`, or `files in certs/` for a Kubernetes volume. */
 function changedName(path: string): string {
   const name = fileName(path);
   return name.endsWith('/') ? `files in ${name}` : name;
 }
 
-/** What was told before belongs to another configuration. */
+/** Earlier changes belong to another configuration. */
 function isEarlier({ seq }: TraceRecord, links: readonly CauseLink[]): boolean {
   return seq < links.at(-1)!.record.seq;
 }

@@ -1,24 +1,23 @@
-/** Which Envoy serves, as the supervisor tells it: `serving.began`, `serving.ended`. Runs in a browser. */
+/** Tracks which Envoy serves, from the supervisor's events `serving.began` and `serving.ended`. Runs in a browser. */
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 
-/** The events that {@link Serving} has to be told. */
+/** The events that {@link Serving} needs. */
 export const servingEvents = ['serving.began', 'serving.ended'] as const;
 
 export class Serving {
-  /** The epoch that serves; undefined while none does. */
+  /** The serving epoch; `undefined` if no epoch serves. */
   name: string | undefined;
-  /** When the last one ended; undefined while one serves, and before the first one did. */
+  /** End of the last serving epoch; `undefined` while one serves, and before the first one has served. */
   lostAt: number | undefined;
-  /** Place of the record that told the end. */
+  /** Index of the record that reported the end. */
   lostIndex = -1;
   #hasServed = false;
 
-  /** Whether some Envoy has served before. */
   get hasServed(): boolean {
     return this.#hasServed;
   }
 
-  /** To be told each record after the rule has looked at it. */
+  /** Must be called for each record after the rule has processed it. */
   take(record: TraceRecord, index: number): void {
     if (record.kind !== 'event') return;
     const { type, name } = record.event;

@@ -42,7 +42,7 @@ const served: TraceBody[] = [
   { kind: 'event', from: 'supervisor', to: 'status', event: { type: 'serving.began', name: 'epoch-0' }, cause: 100 },
 ];
 
-test('a sentence is a line, with the number of its record, its time, and where the time went', async () => {
+test('the summary prints one line per finding with record number, time, and time spent', async () => {
   write(served);
   expect((await printed('text')).out).toMatch(
     /^ +101 +250\.000 {2}✓ epoch 0 is live 250 ms after the start\n +250 ms: 250 ms supervisor\n +101 .*• the trace ends while/,
@@ -50,14 +50,14 @@ test('a sentence is a line, with the number of its record, its time, and where t
   expect((await printed('text', true)).out).toContain('101 2026-03-01T03:12:00.250Z  ✓');
 });
 
-test('records that are missing are told: what is said may be wrong', async () => {
+test('the summary reports missing records, because findings may then be wrong', async () => {
   write(served);
   const [header, first, second] = readFileSync(path, 'utf8').trimEnd().split('\n');
   writeFileSync(path, [header, first, second!.replace('"seq":101', '"seq":110'), ''].join('\n'));
   expect((await printed('text')).error).toBe(`${path}: records 101 to 109 are missing: findings may be wrong\n`);
 });
 
-test('programs on one axis are judged each by itself, and named', async () => {
+test('the summary checks programs of a merged trace separately and names them', async () => {
   write(served);
   const other = join(path, '../b.trace');
   const all = join(path, '../all.trace');
@@ -77,13 +77,13 @@ test('programs on one axis are judged each by itself, and named', async () => {
   }
 });
 
-test('json names records by their numbers', async () => {
+test('the summary as JSON refers to records by their numbers', async () => {
   write(served);
   const { verdicts } = JSON.parse((await printed('json')).out);
   expect(verdicts[0]).toMatchObject({ rule: 'restart', weight: 'fine', record: 101, range: [100, 101], root: 100 });
 });
 
-test('an empty trace comes to nothing; a half written line is told', async () => {
+test('the summary of an empty trace has no findings and reports an incomplete line', async () => {
   write([], '{"seq":1,"t":0,"ki');
   expect(await printed('text')).toEqual({
     out: 'no findings\n',

@@ -7,7 +7,7 @@ import { formatVerdicts } from './format-verdicts.ts';
 import { Verdicts } from './verdicts.ts';
 
 /**
- * `chartpilot trace --summary`: prints what a trace comes to, a sentence each.
+ * `chartpilot trace --summary`: prints the findings of a trace, one sentence each.
  *
  * @throws ChartpilotError FILE_UNREADABLE or TRACE_INVALID.
  */

@@ -1,22 +1,22 @@
 /**
- * Where the time went: from the end backwards, always to the cause. Each stretch of time between a record and its cause was
- * spent by whoever wrote the later of the two. Runs in a browser.
+ * Attributes the time from a cause to an effect: follows the causes backwards, and attributes the time between a record
+ * and its cause to the actor of the later record. Runs in a browser.
  */
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import type { CauseLink } from '../trace/cause-chain.ts';
 
 export interface TimePart {
-  /** Who spent it: an effect, or an actor's timer. */
+  /** The effect, or the timer of an actor. */
   readonly what: string;
   readonly ms: number;
 }
 
-/** Less is not worth a word. */
+/** Shorter times are ignored. */
 const leastMs = 1;
 
 /**
  * @param from the record at the end
- * @param links its causes, up to the one that the time is counted from
+ * @param links its causes, up to the one that the time starts at
  */
 export function timeSpent(from: TraceRecord, links: readonly CauseLink[]): TimePart[] {
   const spent = new Map<string, number>();
@@ -32,7 +32,7 @@ export function timeSpent(from: TraceRecord, links: readonly CauseLink[]): TimeP
     .sort((a, b) => b.ms - a.ms);
 }
 
-/** Time passes while a timer runs or an effect works; charts take none. */
+/** Only running timers and effects take time; charts take none. */
 function spender(record: TraceRecord): string {
   switch (record.kind) {
     case 'timer':

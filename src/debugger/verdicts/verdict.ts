@@ -1,28 +1,27 @@
 /**
- * Verdicts: what a trace comes to, in sentences that a person can say aloud. Each is found by a rule, which is pure: it is given
- * the records in their order and knows nothing of screens. The page, `chartpilot trace --summary` and the last line of an
- * agent's log print the same sentences. Runs in a browser.
+ * Findings about a trace, as readable sentences. Each is found by a rule, a pure function of the records in their order.
+ * The page, `chartpilot trace --summary` and the last line of an agent's log print the same sentences. Runs in a browser.
  */
 import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
 import type { RecordList } from '../trace/record-list.ts';
 import type { TimePart } from './time-spent.ts';
 
-/** `bad`: something was lost or may be; `note`: a person wants to know; `fine`: all went as it should. */
+/** `bad`: something was lost or may be; `note`: important for the user; `fine`: as expected. */
 export type Weight = 'bad' | 'note' | 'fine';
 
 export interface Verdict {
   /** The rule that found it. */
   readonly rule: string;
   readonly weight: Weight;
-  /** Without its time, which stands before it; no full stop. */
+  /** Without the time, which is printed before it; no full stop. */
   readonly sentence: string;
-  /** Place of the record that it is about: when it was decided. */
+  /** Index of the record that it is about. */
   readonly index: number;
-  /** Places of the first and the last record that it is about. */
+  /** Indexes of the first and the last record that it is about. */
   readonly range: readonly [number, number];
-  /** Place of its root cause, where the trace has it. */
+  /** Index of its root cause, if it is in the trace. */
   readonly root?: number;
-  /** Where the time went that it took, the longest first. */
+  /** The parts of the time that it took, longest first. */
   readonly spent?: readonly TimePart[];
 }
 
@@ -31,19 +30,19 @@ export interface Run extends RecordList {
   readonly header: TraceHeader;
 }
 
-/** Follows one trace. */
+/** A rule that follows one trace. */
 export interface RuleRun {
-  /** Takes the record at a place; answers what is found with it. */
+  /** Processes the record at an index and returns the resulting findings. */
   take(record: TraceRecord, index: number, run: Run): readonly Verdict[] | undefined;
-  /** What is to be said when no record will come any more. */
+  /** Findings at the end of the trace. */
   end?(run: Run): readonly Verdict[] | undefined;
 }
 
 export interface VerdictRule {
   readonly name: string;
-  /** The records that it wants to see: of most it would say nothing, and a trace has many. */
+  /** The records that the rule needs; a trace has many others. */
   readonly reads: {
-    /** Types of events; an event of another type is not shown to it. */
+    /** Types of events; events of other types are not passed to the rule. */
     readonly events: readonly string[];
     /** Kinds of other records. */
     readonly kinds?: readonly Exclude<TraceRecord['kind'], 'event'>[];
@@ -51,7 +50,7 @@ export interface VerdictRule {
   begin(): RuleRun;
 }
 
-/** A rule that threw: it says nothing more of this trace, and the others go on. */
+/** A rule that threw an error: it is not applied to the rest of this trace, and the other rules continue. */
 export interface BrokenRule {
   readonly rule: string;
   readonly reason: string;

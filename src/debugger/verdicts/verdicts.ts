@@ -1,4 +1,4 @@
-/** Follows a trace with all rules. Runs in a browser. */
+/** Applies all rules to a trace. Runs in a browser. */
 import { messageOf } from '../../runtime/errors.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { type ProgramRun, ProgramRuns } from '../trace/program-runs.ts';
@@ -10,7 +10,7 @@ import { refusedRule } from './refusals.ts';
 import { restartRule } from './restart.ts';
 import type { BrokenRule, RuleRun, Run, Verdict, VerdictRule } from './verdict.ts';
 
-/** All rules. A new one is a file, and a line here. */
+/** All rules. A new one needs a file and an entry here. */
 export const rules: readonly VerdictRule[] = [
   restartRule,
   lostServingRule,
@@ -20,7 +20,7 @@ export const rules: readonly VerdictRule[] = [
   endingRule,
 ];
 
-/** Of a rule; a trace in which one finds more has another problem. */
+/** Limit per rule; a trace with more findings of one rule has another problem. */
 const mostOfARule = 1_000;
 
 interface OwnVerdicts extends ProgramRun {
@@ -29,7 +29,7 @@ interface OwnVerdicts extends ProgramRun {
 
 interface Programs {
   readonly runs: ProgramRuns;
-  /** By their labels. */
+  /** By label. */
   readonly verdicts: ReadonlyMap<string, OwnVerdicts>;
 }
 
@@ -51,12 +51,12 @@ interface Asked {
   found: number;
 }
 
-/** What is said of a trace that grows. Of several programs on one axis each is judged as if it were alone. */
+/** The findings for a growing trace. In a merged trace each program is checked separately. */
 export class Verdicts {
   readonly #run: Run;
   readonly #programs: Programs | undefined;
   readonly #rules: Asked[];
-  /** By the type of an event, or the kind of another record: who wants to see it. */
+  /** Rules by the types of events and by the kinds of other records that they need. */
   readonly #byEvent = new Map<string, Asked[]>();
   readonly #byKind = new Map<TraceRecord['kind'], Asked[]>();
   readonly #found: Verdict[] = [];
@@ -85,17 +85,17 @@ export class Verdicts {
     return this.#found;
   }
 
-  /** Rules that threw, and say nothing more. */
+  /** Rules that threw an error and are disabled. */
   get broken(): readonly BrokenRule[] {
     return [...this.#broken, ...this.#own().flatMap(({ verdicts }) => verdicts.broken)];
   }
 
-  /** Takes in the records that came since. */
+  /** Processes the records that were added since the last call. */
   grow(): void {
     while (this.#read < this.#run.length) this.take(this.#run.recordAt(this.#read)!);
   }
 
-  /** Takes in the next record, for whoever has it at hand: it is in the run already. */
+  /** Processes the next record, which must already be in the run. */
   take(record: TraceRecord): void {
     const index = this.#read++;
     if (this.#programs !== undefined) {
@@ -106,7 +106,7 @@ export class Verdicts {
     if (asked !== undefined) this.#found.push(...this.#ask(asked, (rule) => rule.take(record, index, this.#run)));
   }
 
-  /** What is to be said beside that if no record comes any more. */
+  /** Additional findings if the trace ends here. */
   atEnd(): readonly Verdict[] {
     if (this.#programs !== undefined) {
       return this.#own().flatMap((own) => own.verdicts.atEnd().map((verdict) => amongAll(verdict, own)));
@@ -130,7 +130,7 @@ export class Verdicts {
   #ask(asked: readonly Asked[], question: (rule: RuleRun) => readonly Verdict[] | undefined): readonly Verdict[] {
     const all: Verdict[] = [];
     for (const rule of [...asked]) {
-      // What it would find is left out, and there is no end for which it has to follow.
+      // Further findings are dropped, and without an end callback the rule need not follow the trace.
       if (rule.found >= mostOfARule && rule.run.end === undefined) continue;
       try {
         const found = question(rule.run) ?? [];

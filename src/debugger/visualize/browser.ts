@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { findInPath } from '../../runtime/files/executable.ts';
 
-/** Opens an address in the person's browser, where the desktop has a way to do that. @returns whether it has. */
+/** Opens an address in the user's browser. @returns whether the desktop has a program for that */
 export function openInBrowser(address: string, env: NodeJS.ProcessEnv = process.env): boolean {
   const opener = process.platform === 'darwin' ? 'open' : 'xdg-open';
   const program = findInPath(opener, env);

@@ -40,31 +40,31 @@ describe('chartpilot diagram', () => {
     for (const line of lines) expect(existsSync(join(packageRoot(), line.split(/ +/)[1]!)), line).toBe(true);
   });
 
-  test('can name every machine that the programs run', () => {
+  test('has a name for every machine of the programs', () => {
     const ids = [...machinesOf(agentMachine), ...machinesOf(discoveryMachine)].map(({ id }) => id);
     expect(namedMachines.map(({ name }) => name)).toEqual(expect.arrayContaining(ids));
   });
 
-  test('prints a machine as mermaid, as a picture, or as data', async () => {
+  test('prints a machine as mermaid, as SVG, or as JSON', async () => {
     expect(await drawn('start-limiter')).toMatch(/^stateDiagram-v2\n/);
     expect(await drawn('start-limiter', { format: 'svg' })).toMatch(/^<svg .*data-machine="start-limiter"/);
     const { load } = namedMachines.find(({ name }) => name === 'start-limiter')!;
     expect(JSON.parse(await drawn('start-limiter', { format: 'json' }))).toEqual(statechartOf(await load()));
   });
 
-  test('writes to a file, in a folder that need not be there', async () => {
+  test('writes to a file and creates its folder', async () => {
     const output = join(folder, 'deep/er/push.mmd');
     expect(await drawn('push', { output })).toBe('');
     expect(readFileSync(output, 'utf8')).toBe(await drawn('push'));
   });
 
-  test("draws a person's own machine", async () => {
+  test("draws a machine of a user's module", async () => {
     const module = join(packageRoot(), 'examples/generate/reservation.machine.ts');
     expect(await drawn(module)).toMatch(/^stateDiagram-v2\n/);
     await expect(drawn(module, { export: 'nothing' })).rejects.toMatchObject({ code: 'FLAG_INVALID' });
   });
 
-  test('takes a machine from a trace as it was then', async () => {
+  test('draws a machine with its definition in a trace', async () => {
     const before: Statechart = { id: 'epoch', states: [{ path: '', type: 'atomic' }], transitions: [] };
     const from = traceOf(before, { ...before, id: 'of-another-release' });
     expect(await drawn(undefined, { from })).toBe('epoch\nof-another-release\n');
@@ -75,7 +75,7 @@ describe('chartpilot diagram', () => {
     });
   });
 
-  test('refuses a machine of a trace that no picture holds, and gives its definition', async () => {
+  test('rejects a machine of a trace that is too large to draw, and still prints its definition', async () => {
     const from = traceOf(tangledMachine('giant', 501, 1));
     for (const format of ['svg', 'mermaid', 'table'] as const) {
       await expect(drawn('giant', { from, format })).rejects.toMatchObject({ code: 'NOT_DRAWN' });
@@ -83,14 +83,14 @@ describe('chartpilot diagram', () => {
     expect(JSON.parse(await drawn('giant', { from, format: 'json' }))).toMatchObject({ id: 'giant' });
   });
 
-  test('says which names there are when there is no such one', async () => {
+  test('lists the known names for an unknown one', async () => {
     await expect(drawn('supervisr')).rejects.toMatchObject({
       code: 'FLAG_INVALID',
       hint: expect.stringContaining('ads-connection'),
     });
   });
 
-  test('opens the page with the machine and without any run', async () => {
+  test('opens the page with the machine without a run', async () => {
     let address = '';
     let seen: () => void = () => {};
     const enough = new Promise<void>((resolve) => {

@@ -19,18 +19,19 @@ export interface DiagramCommandOptions extends Pick<ServePageOptions, 'enough'> 
   readonly export?: string;
   /** Trace whose machines are drawn. */
   readonly from?: string;
-  /** Standard output unless given. */
+  /** Default: standard output. */
   readonly output?: string;
-  /** Show it in the page instead. */
+  /** Whether to show the machine in the page instead. */
   readonly open?: boolean;
-  /** Start the person's browser then. Unless given, it is. */
+  /** Whether to start the user's browser with `open`. Default: true. */
   readonly browser?: boolean;
 }
 
 /**
- * `chartpilot diagram`: draws a machine; without one it lists those that there are.
+ * `chartpilot diagram`: draws a machine; without an argument it lists all machines.
  *
- * @throws ChartpilotError when there is no such machine, it cannot be drawn, its trace cannot be read, or the file cannot be written.
+ * @throws ChartpilotError if there is no such machine, it cannot be drawn, its trace cannot be read, or the file cannot
+ * be written.
  */
 export async function drawDiagram(
   machine: string | undefined,
@@ -94,12 +95,12 @@ async function textOf(chart: Statechart, format: DiagramCommandOptions['format']
   return format === 'json' ? `${JSON.stringify(chart, undefined, 2)}\n` : formatMermaid(chart);
 }
 
-/** A trace may be anybody's, and so may its machines. */
+/** Draws a machine of a trace, which is untrusted, in a thread with limits. */
 async function textApart(chart: Statechart, format: DiagramCommandOptions['format']): Promise<string> {
   return format === 'json' ? textOf(chart, format) : visibleText(await drawOne(format, chart));
 }
 
-/** A trace in which nothing has happened yet: one actor of each machine is there, and has not begun. */
+/** A trace without events: one actor of each machine exists and has not started. */
 function headerOnly(name: string, machines: readonly Statechart[]): ReturnType<typeof memorySource> {
   const header = formatTraceLine({
     kind: 'header',

@@ -8,12 +8,12 @@ import { DrawingThread, drawingLimits, drawOne } from './drawing-thread.ts';
 
 const light = header.machines[0]!;
 
-test('what a thread has drawn is what would be drawn without it', async () => {
+test('the thread draws the same charts as a direct call', async () => {
   expect(await drawOne('pictures', light)).toEqual(await drawMachine(light));
   expect(await drawOne('mermaid', light)).toBe(formatMermaid(light));
 });
 
-test('a machine that takes too long is given up, and the next one has its picture', async () => {
+test('the thread gives up a machine that takes too long, and draws the next one', async () => {
   const thread = new DrawingThread({ machineMs: 1_000 });
   let turns = 0;
   const turn = setInterval(() => turns++, 10);
@@ -21,7 +21,7 @@ test('a machine that takes too long is given up, and the next one has its pictur
     expect(await thread.draw('svg', tangledMachine('tangle', 120, 500))).toEqual({
       failed: 'time limit reached: 1 s for a machine',
     });
-    // Whoever waits hears Ctrl-C meanwhile.
+    // The caller's event loop still handles signals.
     expect(turns).toBeGreaterThan(5);
   } finally {
     clearInterval(turn);
@@ -30,7 +30,7 @@ test('a machine that takes too long is given up, and the next one has its pictur
   expect(await drawOne('svg', light)).toContain('data-machine="light"');
 });
 
-test('machines of one trace have a time for all of them', async () => {
+test('the thread has a time limit for all machines of one trace', async () => {
   const thread = new DrawingThread({ machineMs: 200, traceMs: 100 });
   await thread.draw('svg', tangledMachine('tangle', 120, 500));
   expect(await thread.draw('svg', light)).toEqual({
@@ -59,7 +59,7 @@ test.each([
     { id: 'm', states: row(levels + 1), transitions: [] },
     'it has 31 levels, the limit is 30',
   ],
-])('nothing is drawn of a machine with %s', async (_, machine, failed) => {
+])('the thread draws nothing of a machine with %s', async (_, machine, failed) => {
   await expect(drawOne('table', machine)).rejects.toMatchObject({
     code: 'NOT_DRAWN',
     message: expect.stringContaining(failed),

@@ -1,6 +1,6 @@
 /**
- * Draws machines of traces in a thread. A trace may be anybody's: 60 states and 200 transitions at random take a layout half a minute
- * without a turn for anybody else, Ctrl-C included.
+ * Draws machines of traces in a thread, because a trace is untrusted: the layout of 60 states and 200 random transitions
+ * blocks the event loop for half a minute, including the handling of Ctrl-C.
  */
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -9,17 +9,17 @@ import type { Statechart } from '../../runtime/trace/statechart.ts';
 import type { DrawingAnswer, DrawingOrder, Drawings } from './drawing-work.ts';
 
 export interface DrawingLimits {
-  /** Of a machine; targets of transitions count each. */
+  /** Limits for one machine; each target of a transition counts. */
   readonly states: number;
   readonly transitions: number;
-  /** States within states. */
+  /** Depth of nested states. */
   readonly levels: number;
-  /** For all of one machine, and for all machines together. */
+  /** Limits for one machine, and for all machines together. */
   readonly machineMs: number;
   readonly traceMs: number;
 }
 
-/** The largest machine of ours has 27 states, 142 transitions, and is drawn in a second or two. */
+/** The largest machine of chartpilot has 27 states, 142 transitions, and is drawn in one or two seconds. */
 export const drawingLimits: DrawingLimits = {
   states: 500,
   transitions: 2_000,
@@ -30,10 +30,10 @@ export const drawingLimits: DrawingLimits = {
 
 const mostMegabytes = 1024;
 
-/** Beside this file, or beside the bundle that it was put into. */
+/** Beside this file, or beside the bundle that contains it. */
 const helperModule = new URL(`./drawing-helper${extname(import.meta.filename)}`, import.meta.url);
 
-/** For one trace: it begins with the first machine, and is given one at a time. */
+/** Draws the machines of one trace, one at a time. The thread starts with the first one. */
 export class DrawingThread {
   readonly #limits: DrawingLimits;
   #worker: Worker | undefined;
@@ -81,7 +81,7 @@ export class DrawingThread {
   }
 }
 
-/** @throws ChartpilotError NOT_DRAWN, with why */
+/** @throws ChartpilotError NOT_DRAWN, with the reason */
 export async function drawOne<What extends keyof Drawings>(
   what: What,
   chart: Statechart,
@@ -101,7 +101,7 @@ export async function drawOne<What extends keyof Drawings>(
 
 function begin(): Worker {
   const worker = new Worker(helperModule, { resourceLimits: { maxOldGenerationSizeMb: mostMegabytes } });
-  // Between two orders nobody listens, and its end is no error of the program.
+  // Between two requests there is no other listener, and an exit of the thread must not end the program.
   return worker.on('error', () => {});
 }
 
@@ -117,7 +117,7 @@ function whyTooLarge({ states, transitions }: Statechart, limits: DrawingLimits)
   );
 }
 
-/** Each state comes after its parent: a trace that says otherwise is refused before. */
+/** Each state follows its parent: a trace with another order was rejected before. */
 function levelsOf(states: Statechart['states']): number {
   const levels: number[] = [];
   for (const { parent } of states) levels.push(parent === undefined ? 1 : (levels[parent] ?? 0) + 1);

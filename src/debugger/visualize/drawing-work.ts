@@ -1,8 +1,8 @@
-/** What the thread that draws is told and answers. */
+/** Messages to and from the drawing thread. */
 import type { Statechart } from '../../runtime/trace/statechart.ts';
 import type { MachinePictures } from './known-charts.ts';
 
-/** What may be made of a machine; texts but for `pictures`. */
+/** The possible results for a machine; all but `pictures` are texts. */
 export interface Drawings {
   readonly pictures: MachinePictures;
   readonly svg: string;
@@ -15,7 +15,7 @@ export interface DrawingOrder {
   readonly chart: Statechart;
 }
 
-/** What was made, or why nothing was. */
+/** The result, or the reason of a failure. */
 export type DrawingAnswer<What extends keyof Drawings = keyof Drawings> =
   | { readonly drawn: Drawings[What] }
   | { readonly failed: string };

@@ -24,29 +24,29 @@ async function lines(path: string): Promise<string[]> {
   return (await text(await fileSource(path).read({ follow: true }))).split('\n').slice(0, -1);
 }
 
-test('a trace file is passed on as it is', async () => {
+test('the file source passes a trace file on unchanged', async () => {
   const path = file(traceText(5));
   expect(`${(await lines(path)).join('\n')}\n`).toBe(traceText(5));
   expect(fileSource(path)).toMatchObject({ name: 'agent.trace', kind: 'file', place: path });
 });
 
-test('a last line that is half written is left out', async () => {
+test('the file source drops an incomplete last line', async () => {
   const path = file(`${traceText(2)}${formatTraceLine(event(3)).slice(0, 20)}`);
   expect(`${(await lines(path)).join('\n')}\n`).toBe(traceText(2));
 });
 
-test('a last line that lacks only its newline gets it', async () => {
+test('the file source adds the missing newline of the last line', async () => {
   expect(`${(await lines(file(traceText(2).trimEnd()))).join('\n')}\n`).toBe(traceText(2));
 });
 
-test('lines that are longer than what is read at once stay whole', async () => {
+test('the file source keeps lines whole that are longer than a read buffer', async () => {
   const long = { ...event(1), event: { type: 'light.changed', text: 'ä'.repeat(400_000) } };
   const path = file(formatTraceLine(header) + formatTraceLine(long) + formatTraceLine(event(2)));
   const parsed = (await lines(path)).map((line) => JSON.parse(line) as unknown);
   expect(parsed).toEqual([header, long, event(2)]);
 });
 
-test('the rotated part comes first, and the header is its own', async () => {
+test('the file source begins with the rotated part and its header', async () => {
   const path = join(folder, 'agent.trace');
   const sink = traceFile(path, { maxBytes: 2_000 });
   sink.write(header);
@@ -66,7 +66,7 @@ test('the rotated part comes first, and the header is its own', async () => {
   expect(seqs.length).toBeGreaterThan(15);
 });
 
-test('what is no trace is refused when it is opened', async () => {
+test('the file source rejects an invalid trace when it is opened', async () => {
   await expect(fileSource(file('hello\n')).read({ follow: true })).rejects.toMatchObject({
     code: 'TRACE_INVALID',
     fields: { line: 1 },

@@ -6,7 +6,7 @@ import { openTrace } from '../trace/read-trace.ts';
 import { parseTraceLine } from '../trace/trace-line.ts';
 import type { PageSource } from './page-source.ts';
 
-/** A trace file, and the part of it that rotation has set aside. Its text is passed on as it is: who reads it checks it. */
+/** A trace file with its rotated part. Its text is passed on unchanged: the reader validates it. */
 export function fileSource(path: string, name = basename(path)): PageSource {
   const open = async () => {
     const reading = await openTrace(path);
@@ -25,8 +25,8 @@ export function fileSource(path: string, name = basename(path)): PageSource {
 const newline = 0x0a;
 
 /**
- * The lines of files, one file after the other; without a last one that is only half written. What is held back is the
- * line whose end has not come. One that is too long to be a record is passed on as it comes: who reads it refuses it.
+ * The lines of files, one file after the other, without an incomplete last line. Only the current line is buffered. A
+ * line that is too long for a record is passed on in pieces: the reader rejects it.
  */
 async function* wholeLines(files: readonly string[]): AsyncGenerator<Buffer> {
   for (const file of files) {

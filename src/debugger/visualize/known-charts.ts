@@ -1,7 +1,4 @@
-/**
- * The pictures of this package's own machines, drawn when it is built: a layout takes seconds, and a person who opens a
- * trace does not wait for what is always the same.
- */
+/** The charts of this package's machines, drawn at build time: a layout takes seconds, and these charts never change. */
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,7 +6,7 @@ import { packageRoot } from '../../runtime/package-root.ts';
 import type { Statechart } from '../../runtime/trace/statechart.ts';
 import type { BriefChart } from '../statechart/brief-charts.ts';
 
-/** The pictures of a machine. */
+/** The charts of a machine. */
 export interface MachinePictures {
   /** SVG text. */
   readonly whole: string;
@@ -19,15 +16,15 @@ export interface MachinePictures {
 /** By {@link chartKey}. */
 export type KnownCharts = Readonly<Record<string, MachinePictures>>;
 
-/** Below the package's folder. */
+/** Relative to the folder of the package. */
 export const knownChartsFile = 'dist/visualize/charts.json';
 
-/** Two machines have the same key when their pictures are the same. */
+/** Two machines have the same key if their charts are equal. */
 export function chartKey({ id, states, transitions }: Statechart): string {
   return createHash('sha256').update(JSON.stringify({ id, states, transitions })).digest('base64url');
 }
 
-/** What the build has drawn; nothing when it has not: then each picture is drawn when it is asked for. */
+/** The charts of the build; empty without a build: then each chart is drawn on request. */
 export function readKnownCharts(file = join(packageRoot(), knownChartsFile)): KnownCharts {
   return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as KnownCharts) : {};
 }

@@ -35,7 +35,7 @@ describe('the address of a running program', () => {
     '0.0.0.0:15020',
     '[fe80::1]:15020',
     '127.0.0.1.evil.example:15020',
-  ])('must be of this host: %s is refused, and the way to bring it here is told', (text) => {
+  ])('must be of this host: %s is rejected with instructions for port forwarding', (text) => {
     const error = refusal(() => parseLiveAddress(text));
     expect(error.fields).toEqual({ path: '--attach', expected: 'a loopback address', got: text });
     expect(error.hint).toContain('kubectl port-forward POD 15020');

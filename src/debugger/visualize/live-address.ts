@@ -1,6 +1,6 @@
 import { ChartpilotError } from '../../runtime/errors.ts';
 
-/** Where a running program answers. */
+/** The address of a running program's trace endpoint. */
 export interface LiveAddress {
   /** `127.0.0.1`, `localhost` or `::1`. */
   readonly host: string;
@@ -8,9 +8,10 @@ export interface LiveAddress {
 }
 
 /**
- * Reads `127.0.0.1:15020`, `localhost:15020`, `[::1]:15020`, `15020`, each with or without `http://`.
+ * Parses `127.0.0.1:15020`, `localhost:15020`, `[::1]:15020`, `15020`, each with or without `http://`.
  *
- * @throws ChartpilotError FLAG_INVALID, also for an address of another host: a program answers its own host only.
+ * @throws ChartpilotError FLAG_INVALID, also for an address of another host: a program only responds to clients on its
+ * own host.
  */
 export function parseLiveAddress(text: string): LiveAddress {
   const bare = text.replace(/^http:\/\//, '').replace(/\/$/, '');

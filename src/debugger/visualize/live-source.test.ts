@@ -27,8 +27,8 @@ afterEach(async () => {
   rmSync(runDir, { recursive: true });
 });
 
-describe('a program that runs', () => {
-  test('is read from what it remembers on, and to its end', async () => {
+describe('a running program', () => {
+  test('is read from the beginning of its ring buffer to its end', async () => {
     const { ring, source } = await start();
     ring.write(event(1));
     const trace = await source.read({ follow: true });
@@ -39,18 +39,18 @@ describe('a program that runs', () => {
     expect(await whole).toBe(traceText(3));
   });
 
-  test('tells its header, and nobody stays attached for that', async () => {
+  test('sends its header without a remaining connection', async () => {
     const { source } = await start();
     for (let time = 0; time < 10; time++) expect(await source.header()).toEqual(header);
   });
 
-  test('is read as it is now when that is asked', async () => {
+  test('is read up to its current record on request', async () => {
     const { ring, source } = await start();
     ring.write(event(1));
     expect(await text(await source.read({ follow: false }))).toBe(traceText(1));
   });
 
-  test('that is killed breaks off: that is not the end of its trace', async () => {
+  test('that is killed results in an error instead of the end of its trace', async () => {
     const { ring, source } = await start();
     ring.write(event(1));
     const trace: Readable = await source.read({ follow: true });
@@ -61,7 +61,7 @@ describe('a program that runs', () => {
     expect(String(await broken)).toMatch(/aborted/);
   });
 
-  test('whose connection is reset breaks off too, and ends nobody else', async () => {
+  test('whose connection is reset results in an error, and other connections continue', async () => {
     const { ring, source } = await start();
     ring.write(event(1));
     const trace: Readable = await source.read({ follow: true });
@@ -72,7 +72,7 @@ describe('a program that runs', () => {
     expect(String(await broken)).toMatch(/aborted|ECONNRESET/);
   });
 
-  test('has another token after each start, and it is found', async () => {
+  test('has a new token after each start, which is found', async () => {
     const first = await start();
     const { port } = program!;
     await program!.end();
@@ -82,7 +82,7 @@ describe('a program that runs', () => {
   });
 });
 
-describe('what cannot be attached to is told with what to do', () => {
+describe('an attach error contains instructions for', () => {
   test('a program that does not run', async () => {
     const { source } = await start();
     await program!.end();
@@ -92,7 +92,7 @@ describe('what cannot be attached to is told with what to do', () => {
     });
   });
 
-  test('a wrong token', async () => {
+  test('an invalid token', async () => {
     const { address } = await start();
     const source = liveSource(address, { token: 'wrong', runDir });
     await expect(source.read({ follow: true })).rejects.toMatchObject({
@@ -114,7 +114,7 @@ describe('what cannot be attached to is told with what to do', () => {
     });
   });
 
-  test('a server that begins a line and goes on never', async () => {
+  test('a server that does not complete the first line', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     onTestFinished(() => void vi.useRealTimers());
     const begun = Promise.withResolvers<void>();
@@ -127,7 +127,7 @@ describe('what cannot be attached to is told with what to do', () => {
       message: expect.stringContaining('no complete line within 5000 ms'),
     });
     await begun.promise;
-    // The answer's head is on its way; the limit of its first line begins with it.
+    // The head of the response has been sent; the time limit of its first line begins with it.
     while (vi.getTimerCount() === 0) await new Promise((resolve) => setImmediate(resolve));
     await new Promise((resolve) => setImmediate(resolve));
     for (let waited = 0; waited < 10; waited++) {
@@ -137,7 +137,7 @@ describe('what cannot be attached to is told with what to do', () => {
     await asked;
   });
 
-  test('a server whose first line never ends', async () => {
+  test('a server with an endless first line', async () => {
     // On a busy machine 64 million characters took longer than the 5 s that a first line has.
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     onTestFinished(() => void vi.useRealTimers());
@@ -160,11 +160,11 @@ interface LiveProgram {
   readonly port: number;
   end(): Promise<void>;
   kill(): void;
-  /** As a kernel does for a program that is gone with something unread. */
+  /** As a kernel does for a program that exited with unread data. */
   reset(): void;
 }
 
-/** A program as the debugger sees it: the endpoint that pilot-agent and pilot-discovery have, on a port of its own. */
+/** A program with the trace endpoint of pilot-agent and pilot-discovery, on a separate port. */
 async function start({ port = 0 } = {}) {
   const ring = new TraceRing(1_000);
   ring.write(header);

@@ -14,13 +14,13 @@ export interface LiveSourceOptions {
   readonly name?: string;
   /** Default: the token in the program's run directory, if the file belongs to the program's user. */
   readonly token?: string;
-  /** The program's run directory, default each that programs choose by themselves. */
+  /** The program's run directory. Default: each default directory of the programs. */
   readonly runDir?: string;
 }
 
 const answerLimitMs = 5_000;
 
-/** A program that runs, also one that has ended and may come back: every reading asks it anew. */
+/** A running program, or one that has exited and may restart: every read opens a new connection. */
 export function liveSource(address: LiveAddress, options: LiveSourceOptions = {}): PageSource {
   const place = formatLiveAddress(address);
   return {
@@ -47,7 +47,7 @@ export function liveSource(address: LiveAddress, options: LiveSourceOptions = {}
 /** The response with the trace. The caller reads or destroys it. */
 async function request(address: LiveAddress, options: LiveSourceOptions, follow: boolean): Promise<IncomingMessage> {
   const { runDir } = options;
-  // For each request: a program that was started again has another token.
+  // For each request, because a restarted program has another token.
   const connection = await connectToProgram(address, runDir === undefined ? {} : { runDir }).catch((error: unknown) => {
     throw unreachable(address, error);
   });
@@ -55,7 +55,7 @@ async function request(address: LiveAddress, options: LiveSourceOptions, follow:
   const asked = get({
     ...address,
     path: follow ? tracePath : `${tracePath}?follow=false`,
-    // The connection whose owner was checked; node takes it only where no agent is named. It ends with the response.
+    // The connection whose owner was checked; Node uses it only without an agent. It ends with the response.
     createConnection: () => connection.socket,
     headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
   });
@@ -123,7 +123,7 @@ async function firstLine(trace: IncomingMessage, place: string): Promise<TraceHe
   throw new ChartpilotError('TRACE_INVALID', `${place}: expected a trace${why}`, { hint: whichPort });
 }
 
-/** Up to its end the first line: anybody may be behind a port, and may never end it. */
+/** The text up to the end of the first line, with a limit, because any server may use the port. */
 async function firstText(trace: IncomingMessage, place: string): Promise<string | LineTooLong> {
   trace.setEncoding('utf8');
   const lines = new LineSplitter();

@@ -3,7 +3,7 @@ import { ChartpilotError } from '../../runtime/errors.ts';
 import { TraceLineReader } from '../trace/trace-line.ts';
 import type { PageSource } from './page-source.ts';
 
-/** A trace that this program has made itself: no file, and no program that runs. */
+/** A trace that this program has generated, without a file and a running program. */
 export function memorySource(name: string, trace: string): PageSource {
   return {
     name,

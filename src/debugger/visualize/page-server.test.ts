@@ -27,7 +27,7 @@ interface Answer {
   readonly body: string;
 }
 
-/** As it is: fetch would not let us set Host and Origin. */
+/** Sends a raw request, because fetch does not allow setting Host and Origin. */
 async function ask(address: string, options: RequestOptions = {}): Promise<Answer> {
   const request = get(address, { agent: false, ...options });
   const [response] = await once(request, 'response');
@@ -35,7 +35,7 @@ async function ask(address: string, options: RequestOptions = {}): Promise<Answe
 }
 
 describe('the page', () => {
-  test('is served below a path that nobody can guess, at loopback', async () => {
+  test('is served on loopback below a random path', async () => {
     const first = await start();
     expect(first.address).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/[\w-]{32}\/$/);
     expect((await ask(first.address)).body).toContain('<script src="page.js">');
@@ -45,14 +45,14 @@ describe('the page', () => {
     expect((await start()).address.split('/')[3]).not.toBe(first.address.split('/')[3]);
   });
 
-  test('is found without the slash that ends its address', async () => {
+  test('is found without the trailing slash of its address', async () => {
     const { address } = await start();
     const { pathname, origin } = new URL(address);
     const { status, headers } = await ask(`${origin}${pathname.slice(0, -1)}`);
     expect([status, headers.location]).toEqual([308, pathname]);
   });
 
-  test('is opened by a program with an address that is no key: it leads there once', async () => {
+  test('is opened by a program with an address that works once and does not contain the token', async () => {
     const { address, openingAddress } = await start();
     const opening = openingAddress();
     expect(opening).not.toContain(new URL(address).pathname.slice(1, -1));
@@ -65,10 +65,10 @@ describe('the page', () => {
     expect([(await ask(older)).status, (await ask(newer)).status]).toEqual([404, 303]);
   });
 
-  test('is opened by no program of another user, who does not use up the address either', async () => {
+  test('is not opened by a program of another user, which does not use up the address', async () => {
     const { openingAddress } = await start();
     const opening = openingAddress();
-    // Who asks is who they are; we are somebody else.
+    // Changes the user of this process, so that the client has another one.
     const user = vi.spyOn(process, 'geteuid').mockReturnValue(process.geteuid!() + 1);
     onTestFinished(() => user.mockRestore());
     expect((await ask(opening)).status).toBe(403);
@@ -76,7 +76,7 @@ describe('the page', () => {
     expect((await ask(opening)).status).toBe(303);
   });
 
-  test('itself is the same for everybody, at the root too: it says nothing of what it shows', async () => {
+  test('is the same for all clients, also at the root, and contains no data', async () => {
     const { address } = await start();
     const { origin, pathname } = new URL(address);
     for (const name of ['', 'page.js', 'page.css']) {
@@ -87,14 +87,11 @@ describe('the page', () => {
     }
   });
 
-  test.each(['none', 'same-origin', 'same-site', 'cross-site'])(
-    'opens by a link that was followed: %s',
-    async (site) => {
-      const { origin } = new URL((await start()).address);
-      const headers = { 'sec-fetch-site': site, 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' };
-      expect((await ask(`${origin}/`, { headers })).body).toContain('id="page"');
-    },
-  );
+  test.each(['none', 'same-origin', 'same-site', 'cross-site'])('opens by a followed link: %s', async (site) => {
+    const { origin } = new URL((await start()).address);
+    const headers = { 'sec-fetch-site': site, 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' };
+    expect((await ask(`${origin}/`, { headers })).body).toContain('id="page"');
+  });
 
   test('gets its sources, its session and its trace', async () => {
     const { address } = await start();
@@ -109,7 +106,7 @@ describe('the page', () => {
     expect((await ask(`${address}trace/0`)).body).toBe(traceText(3));
   });
 
-  test('has the diagrams of other programs only when they are named', async () => {
+  test('has the diagrams of other programs only if they are given', async () => {
     const other = memorySource('other', traceText(1, { ...header, program: 'toString' }));
     const { address } = await start({ sources: [other] });
     expect(JSON.parse((await ask(`${address}session/0.json`)).body).diagrams).toEqual([]);
@@ -127,13 +124,13 @@ describe('the page', () => {
     '../package.json',
     '%2e%2e/package.json',
     'page.js/',
-  ])('has nothing at %s', async (path) => {
+  ])('has no resource at %s', async (path) => {
     const { address } = await start();
     const at = new URL(address);
     expect((await ask(address, { path: `${at.pathname}${path}` })).status).toBe(404);
   });
 
-  test('learns why a program cannot be read, in words', async () => {
+  test('gets the reason why a program cannot be read', async () => {
     const gone = async (): Promise<never> => {
       throw new ChartpilotError('REQUEST_FAILED', '127.0.0.1:15020: refused', { hint: 'Is it running?' });
     };
@@ -148,13 +145,13 @@ describe('the page', () => {
     }
   });
 
-  test('sees a trace that breaks off as broken, not as ended', async () => {
+  test('gets an interrupted trace as an error, not as its end', async () => {
     const breaking = { ...memorySource('x', traceText(1)), read: async () => Readable.from(halfATrace()) };
     const { address } = await start({ sources: [breaking] });
     await expect(ask(`${address}trace/0`)).rejects.toThrow(/aborted/);
   });
 
-  test('that is closed lets go of what it reads', async () => {
+  test('closes its readers when it is closed', async () => {
     const endless = new Readable({ read: () => {} });
     const { address } = await start({ sources: [{ ...memorySource('x', traceText(1)), read: async () => endless }] });
     const request = get(`${address}trace/0`, { agent: false });
@@ -164,7 +161,7 @@ describe('the page', () => {
     await expect.poll(() => endless.destroyed).toBe(true);
   });
 
-  test('is refused a port that is in use, with what to do', async () => {
+  test('reports a port that is in use with instructions', async () => {
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
     const { port } = other.address() as { port: number };
@@ -182,13 +179,13 @@ async function* halfATrace() {
   throw new Error('the program was killed');
 }
 
-describe('whoever is not the person', () => {
+describe('an unauthorized client', () => {
   test.each([
     ['with a wrong token', (path: string) => path.replace(/[\w-]{32}/, 'A'.repeat(32))],
     ['with half of the token', (path: string) => path.replace(/([\w-]{16})[\w-]{16}/, '$1')],
     ['without a token', () => '/sources.json'],
-    ['with no more than a name of the page below another path', () => '/x/page.js'],
-  ])('learns nothing %s', async (_, change) => {
+    ['with a file name of the page below another path', () => '/x/page.js'],
+  ])('gets no data %s', async (_, change) => {
     const { address } = await start();
     const { port, pathname } = new URL(`${address}sources.json`);
     const { status, body, headers } = await ask(`http://127.0.0.1:${port}`, { path: change(pathname) });
@@ -197,15 +194,15 @@ describe('whoever is not the person', () => {
   });
 
   test.each<[string, Record<string, string>]>([
-    ['a name that was made to point here', { host: 'evil.example' }],
-    ['a name that begins like ours', { host: 'localhost.evil.example' }],
+    ['a DNS name that resolves to this host', { host: 'evil.example' }],
+    ['a DNS name that begins like a local one', { host: 'localhost.evil.example' }],
     ['an origin of its own', { origin: 'https://evil.example' }],
     ['the origin of another port of this host', { origin: 'http://127.0.0.1:9999' }],
-    ['no origin that it would tell', { origin: 'null' }],
+    ['the origin null', { origin: 'null' }],
     ['a script, picture or frame of its own', { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' }],
     ['a page of another port', { 'sec-fetch-site': 'same-site' }],
     ['a proxy', { 'x-forwarded-for': '10.0.0.1' }],
-  ])('is refused although it knows the path: %s', async (_, headers) => {
+  ])('is rejected although it has the path: %s', async (_, headers) => {
     const { address } = await start();
     for (const path of ['', 'sources.json', 'trace/0', 'session/0.json']) {
       const answer = await ask(`${address}${path}`, { headers });
@@ -213,12 +210,12 @@ describe('whoever is not the person', () => {
     }
   });
 
-  test.each(['POST', 'PUT', 'OPTIONS', 'HEAD'])('may not %s', async (method) => {
+  test.each(['POST', 'PUT', 'OPTIONS', 'HEAD'])('must not use %s', async (method) => {
     const { address } = await start();
     for (const at of [address, `${new URL(address).origin}/`]) expect((await ask(at, { method })).status).toBe(405);
   });
 
-  describe('and sends a header to be described', () => {
+  describe('with a header to be described', () => {
     const body = JSON.stringify({ program: header.program, machines: header.machines });
     const send = async (address: string, headers: Record<string, string>, sending = body): Promise<Answer> => {
       const sent = request(`${address}describe`, { method: 'POST', agent: false, headers });
@@ -228,7 +225,7 @@ describe('whoever is not the person', () => {
       return { status: response.statusCode, headers: response.headers, body: await text(response) };
     };
 
-    test('is answered when it is the page itself, and only there', async () => {
+    test('gets a response only if it is the page itself, and only below its path', async () => {
       const { address } = await start();
       const { origin } = new URL(address);
       const answer = await send(address, { origin, 'sec-fetch-site': 'same-origin' });
@@ -241,12 +238,12 @@ describe('whoever is not the person', () => {
     test.each<[string, Record<string, string>]>([
       ['without an origin', {}],
       ['with another origin', { origin: 'http://127.0.0.1:1' }],
-      ['with no origin that it would tell', { origin: 'null' }],
-      ['with ours, across sites', { origin: 'OWN', 'sec-fetch-site': 'cross-site' }],
-      ['with ours, from another port', { origin: 'OWN', 'sec-fetch-site': 'same-site' }],
-      ['by a name that was made to point here', { origin: 'http://evil.example', host: 'evil.example' }],
+      ['with the origin null', { origin: 'null' }],
+      ['with the origin of the page, across sites', { origin: 'OWN', 'sec-fetch-site': 'cross-site' }],
+      ['with the origin of the page, from another port', { origin: 'OWN', 'sec-fetch-site': 'same-site' }],
+      ['by a DNS name that resolves to this host', { origin: 'http://evil.example', host: 'evil.example' }],
       ['through a proxy', { origin: 'OWN', via: '1.1 somewhere' }],
-    ])('is refused %s', async (_, headers) => {
+    ])('is rejected %s', async (_, headers) => {
       const { address } = await start();
       const own = { ...headers, ...(headers.origin === 'OWN' && { origin: new URL(address).origin }) };
       const { status, body: said } = await send(address, own);
@@ -264,7 +261,7 @@ describe('whoever is not the person', () => {
       '{"program":"x","machines":[{"id":"m","states":[{"path":"","type":"atomic","parent":0}],"transitions":[]}]}',
       '{',
       'x'.repeat(17 * 1024 * 1024),
-    ])('learns that this is none: %.20s', async (sending) => {
+    ])('gets status 400 for an invalid header: %.20s', async (sending) => {
       const { address } = await start();
       const { status } = await send(address, { origin: new URL(address).origin }, sending);
       expect(status).toBe(400);
@@ -273,7 +270,7 @@ describe('whoever is not the person', () => {
 
   const link = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' };
   test.each<[string, string, RequestOptions]>([
-    ['to the traces, which it knows the path of', 'PATH', {}],
+    ['to the path of the traces', 'PATH', {}],
     ['to the list of the traces', 'PATHsources.json', {}],
     ['to a trace', 'PATHtrace/0', {}],
     ['to a part of the page', '/page.js', {}],
@@ -284,7 +281,7 @@ describe('whoever is not the person', () => {
     ['as a socket', '/', { headers: { 'sec-fetch-mode': 'websocket', 'sec-fetch-dest': 'websocket' } }],
     ['with an origin', '/', { headers: { origin: 'https://evil.example' } }],
     ['as a form', '/', { method: 'POST' }],
-    ['by a name that was made to point here', '/', { headers: { host: 'evil.example' } }],
+    ['by a DNS name that resolves to this host', '/', { headers: { host: 'evil.example' } }],
     ['through a proxy', '/', { headers: { via: '1.1 somewhere' } }],
   ])('on another web site has no link %s', async (_, path, { method = 'GET', headers }) => {
     const { origin, pathname } = new URL((await start()).address);
@@ -295,7 +292,7 @@ describe('whoever is not the person', () => {
     expect([answer.status, answer.body]).toEqual([403, '']);
   });
 
-  test('is kept from framing, sniffing and caching it, and told of no referrer', async () => {
+  test('gets headers that forbid framing, sniffing, caching and referrers', async () => {
     const { address } = await start();
     for (const path of ['', 'trace/0', 'nothing']) {
       expect((await ask(`${address}${path}`)).headers).toMatchObject({

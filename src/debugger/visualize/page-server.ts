@@ -1,7 +1,7 @@
 /**
- * Serves the debugger's page to one person: on loopback, to no other web site of the same browser. What it shows lies below
- * a path that nobody else knows. The page itself, which is the same for everybody, lies at the root as well: a link to a
- * place in a trace needs no more than that, and whoever has opened the page before has the path.
+ * Serves the debugger's page to one user: on loopback, and to no other web site of the same browser. Data is below a path
+ * with a secret token. The page itself, which contains no data, is also at the root: a link to a place in a trace needs
+ * no token, and a browser that has opened the page before has the path.
  */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -20,24 +20,24 @@ import { isOfAnotherUser } from './peer-user.ts';
 
 export interface PageServerOptions {
   readonly sources: readonly PageSource[];
-  /** A free one unless given. */
+  /** Default: a free port. */
   readonly port?: number;
-  /** What every trace is held against; the diagrams of its program unless given. */
+  /** The diagrams that every trace is checked against; default: those of its program. */
   readonly diagrams?: string;
 }
 
 export interface PageServer {
-  /** For the person's browser: `http://127.0.0.1:PORT/TOKEN/`. */
+  /** For the user's browser: `http://127.0.0.1:PORT/TOKEN/`. */
   readonly address: string;
   /**
-   * For a program that opens it: everybody on this host can read the arguments of programs. Leads to the address once, and
-   * only a program of this user.
+   * An address for the command line of a browser, which every user of this host can read. It redirects to the address
+   * once, and only for a program of this user.
    */
   openingAddress(): string;
   close(): Promise<void>;
 }
 
-/** @throws ChartpilotError PORT_IN_USE, LISTEN_FAILED, or FILE_UNREADABLE when the page was not built. */
+/** @throws ChartpilotError PORT_IN_USE, LISTEN_FAILED, or FILE_UNREADABLE if the page was not built. */
 export async function startPageServer({ sources, port = 0, diagrams }: PageServerOptions): Promise<PageServer> {
   const token = randomBytes(24).toString('base64url');
   const pages = new Pages(token, readPageFiles(), sources, new Sessions(diagrams));
@@ -80,7 +80,7 @@ const contentTypes: Readonly<Record<keyof PageFiles, string>> = {
   'page.css': 'text/css; charset=utf-8',
 };
 
-/** What the page is made of, and nothing of what it shows. */
+/** Whether a resource is part of the page, which contains no data. */
 function isOpenToAll(name: string): boolean {
   return name === '' || isPageFile(name);
 }
@@ -115,7 +115,7 @@ class Pages {
     this.#sessions = sessions;
   }
 
-  /** The one before it leads nowhere any more. */
+  /** Invalidates the previous one. */
   newOpening(): string {
     this.#opening = randomBytes(24).toString('base64url');
     return this.#opening;
@@ -142,7 +142,7 @@ class Pages {
       return;
     }
     if (isOwn && rest.length === 0) {
-      // Typed or copied without its last slash; the browser keeps what is behind the `#`.
+      // Entered without the trailing slash; the browser keeps the part after the `#`.
       response.setHeader('location', `/${first}/`);
       end(response, 308);
       return;
@@ -188,7 +188,7 @@ class Pages {
     else await sendTrace(source, response);
   }
 
-  /** The pictures of a trace that lies in the browser of the person, and the diagrams of its program. */
+  /** Sends the charts of a trace in the user's browser, and the diagrams of its program. */
   async #describe(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const text = await bodyOf(request);
     const described = text === undefined ? undefined : describedIn(text);
@@ -205,7 +205,7 @@ class Pages {
 /** The definitions of both programs' machines take 200 KB. */
 const mostDescribedBytes = 16 * 1024 * 1024;
 
-/** Undefined when it is too long, or breaks off. */
+/** `undefined` if it is too long or interrupted. */
 async function bodyOf(request: IncomingMessage): Promise<string | undefined> {
   const pieces: Buffer[] = [];
   let bytes = 0;
@@ -240,13 +240,13 @@ function described({ name, kind, place }: PageSource): Source {
 async function sendTrace(source: PageSource, response: ServerResponse): Promise<void> {
   const trace = await source.read({ follow: true });
   response.writeHead(200, { 'content-type': 'application/x-ndjson; charset=utf-8' });
-  // A program waits for its first event: the page is told now that it is there.
+  // A live program may have no events yet: the page must know that it is connected.
   response.flushHeaders();
-  // Reads as fast as the page does. When either side leaves, the other one is let go.
+  // Reads at the speed of the page. When either side closes, the other one is closed.
   await pipeline(trace, response).catch(() => response.destroy());
 }
 
-/** The page tells the person why, and tries again: a program that was started again is there then. */
+/** The page shows the reason and retries, because the program may restart. */
 function unavailable(response: ServerResponse, error: unknown): void {
   if (response.headersSent) response.destroy();
   else if (error instanceof ChartpilotError) json(response, 502, { reason: explainError(error) });

@@ -7,29 +7,29 @@ import { statechartOf } from '../../runtime/trace/statechart.ts';
 import { chartKey, readKnownCharts } from './known-charts.ts';
 import { Sessions } from './page-session.ts';
 
-test('the picture of a machine of ours is the one that the build has drawn', async () => {
+test('a session has the chart of the build for a machine of chartpilot', async () => {
   const chart = statechartOf(epochMachine);
   const known = readKnownCharts()[chartKey(chart)]?.whole;
   expect(known, 'run npm run build').toContain('data-machine="epoch"');
-  // As a trace that was read carries it.
+  // As it is in a trace that was read.
   const read = JSON.parse(JSON.stringify(chart)) as typeof chart;
   expect((await new Sessions().of({ ...header, machines: [read] })).charts.epoch).toBe(known);
 });
 
-test('the picture of any other machine is drawn from the trace', async () => {
+test('a session draws the chart of any other machine from the trace', async () => {
   const sessions = new Sessions();
   const { charts } = await sessions.of(header);
   expect(charts.light).toContain('data-path="green"');
   expect((await sessions.of(header)).charts.light).toBe(charts.light);
 });
 
-test('a machine with the name of one of ours, changed, has a picture of its own', async () => {
+test("a session draws a changed machine with the name of one of chartpilot's", async () => {
   const [chart] = header.machines;
   const { charts } = await new Sessions().of({ ...header, machines: [{ ...chart!, id: 'epoch' }] });
   expect(charts.epoch).toContain('data-path="green"');
 });
 
-test('a machine that cannot be drawn has no picture, and the others have theirs', async () => {
+test('a session omits the chart of an invalid machine and has the others', async () => {
   const broken = [
     { id: 'without states', states: [], transitions: [] },
     {
@@ -46,10 +46,10 @@ test('a machine that cannot be drawn has no picture, and the others have theirs'
   });
 });
 
-test('a machine that takes too long to draw has no picture, and the page is told why', async () => {
+test('a session omits the chart of a machine that takes too long and contains the reason', async () => {
   const sessions = new Sessions(undefined, {}, { machineMs: 5_000 });
   const hostile = sessions.of({ ...header, machines: [tangledMachine('tangle', 120, 500)] });
-  // On a busy machine it may take as long itself; then it is drawn when it is asked for again.
+  // On a busy machine the other one may also take too long; then it is drawn on the next request.
   await eventually('the other machine is drawn', async () => 'light' in (await sessions.of(header)).charts);
   expect(await hostile).toMatchObject({ charts: {}, notDrawn: { tangle: 'time limit reached: 5 s for a machine' } });
 });

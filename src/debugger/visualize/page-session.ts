@@ -11,14 +11,14 @@ import { chartKey, type MachinePictures, readKnownCharts } from './known-charts.
 
 type Drawn = DrawingAnswer<'pictures'>;
 
-/** Makes what the page shows beside a trace's records. The picture of the same machine is made once. */
+/** Builds the sessions of traces. Equal machines are drawn once. */
 export class Sessions {
   readonly #diagrams: string | undefined;
   readonly #pictures: Map<string, Drawn | Promise<Drawn>>;
 
   readonly #limits: Partial<DrawingLimits>;
 
-  /** @param diagrams folder or file that every trace is held against; those of its program when absent */
+  /** @param diagrams folder or file that every trace is checked against; default: those of its program */
   constructor(diagrams?: string, known = readKnownCharts(), limits: Partial<DrawingLimits> = {}) {
     this.#diagrams = diagrams;
     this.#limits = limits;
@@ -28,7 +28,7 @@ export class Sessions {
   async of({ machines, program }: Pick<TraceHeader, 'machines' | 'program'>): Promise<Session> {
     const drawn: (readonly [string, MachinePictures])[] = [];
     const notDrawn: (readonly [string, string])[] = [];
-    // A trace may come from anywhere: one machine that cannot be drawn takes nothing from the others, nor from other traces.
+    // A trace is untrusted: a machine that cannot be drawn must not affect the others, nor other traces.
     const thread = new DrawingThread(this.#limits);
     try {
       for (const chart of machines) {
@@ -54,7 +54,7 @@ export class Sessions {
     const drawn = thread.draw('pictures', chart);
     this.#pictures.set(key, drawn);
     return drawn.then((answer) => {
-      // What took too long, perhaps beside much else, is tried again when somebody asks again.
+      // A failure, perhaps because of a time limit or load, is tried again on the next request.
       if ('failed' in answer) this.#pictures.delete(key);
       return answer;
     });

@@ -2,17 +2,17 @@ import type { Readable } from 'node:stream';
 import type { TraceHeader } from '../../runtime/trace/trace.ts';
 import type { Source } from '../page-data.ts';
 
-/** A trace that the page can open, from wherever it comes. */
+/** A trace that the page can open. */
 export interface PageSource extends Source {
   /**
-   * The header of the trace as it is now.
+   * The current header of the trace.
    *
-   * @throws ChartpilotError when there is no trace to be had, with what to do.
+   * @throws ChartpilotError if the trace is unavailable, with instructions.
    */
   header(): Promise<TraceHeader>;
   /**
-   * The trace as text: its header, then its records. With `follow`, that of a live program goes on until the program ends;
-   * one that breaks off ends in an error.
+   * The trace as text: its header, then its records. With `follow`, the trace of a live program continues until the
+   * program ends; an interrupted one ends with an error.
    *
    * @throws ChartpilotError as {@link PageSource.header}.
    */

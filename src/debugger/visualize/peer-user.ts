@@ -1,8 +1,8 @@
 import { type ConnectionEnds, ownerOfPeer } from '../../runtime/socket-owner.ts';
 
 /**
- * Whether the other end of a connection from 127.0.0.1 to 127.0.0.1 belongs to another user of this host, or to no process that can be
- * found. Where the kernel has no table of connections, false.
+ * Whether the peer of a connection from 127.0.0.1 to 127.0.0.1 belongs to another user of this host, or to no process
+ * that can be found. False if the kernel has no table of connections.
  */
 export function isOfAnotherUser(ends: ConnectionEnds, uid = process.geteuid?.()): boolean {
   if (ends.remoteAddress !== '127.0.0.1') return true;

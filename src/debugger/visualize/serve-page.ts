@@ -3,14 +3,14 @@ import { openInBrowser } from './browser.ts';
 import { type PageServerOptions, startPageServer } from './page-server.ts';
 
 export interface ServePageOptions extends PageServerOptions {
-  /** Open it in the person's browser too. */
+  /** Whether to open it in the user's browser. */
   readonly open?: boolean;
-  /** Resolves when the person has seen enough. Ctrl-C unless given. */
+  /** The page is closed when this resolves. Default: on Ctrl-C. */
   readonly enough?: Promise<unknown>;
 }
 
 /**
- * Serves the page and prints its address, the only line on standard output, until the person ends it.
+ * Serves the page and prints its address, the only line on standard output, until the user ends it.
  *
  * @throws ChartpilotError as {@link startPageServer}.
  */

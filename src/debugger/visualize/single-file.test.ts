@@ -12,12 +12,12 @@ async function page(...traces: readonly string[]): Promise<string> {
   return html;
 }
 
-/** What the element with this id holds. */
+/** The content of the element with this ID. */
 function element(html: string, id: string): string {
   return new RegExp(`<script type="[^"]+" id="${id}">([^<]*)</script>`).exec(html)![1]!;
 }
 
-test('one file holds the sources, their sessions and their traces', async () => {
+test('a single file contains the sources, their sessions and their traces', async () => {
   const html = await page(traceText(2), traceText(4));
   expect(JSON.parse(element(html, 'chartpilot-sources'))).toEqual([
     { name: 'trace 0', kind: 'file', place: 'trace 0' },
@@ -28,7 +28,7 @@ test('one file holds the sources, their sessions and their traces', async () => 
   expect(JSON.parse(element(html, 'chartpilot-session-1')).charts.light).toContain('<svg');
 });
 
-test('a trace cannot break out of its place in the file', async () => {
+test('a single file escapes markup in a trace', async () => {
   const hostile = { ...event(1), event: { type: 'light.changed', text: '</script><script>alert(1)</script><!--' } };
   const html = await page(formatTraceLine(header) + formatTraceLine(hostile));
   const trace = element(html, 'chartpilot-trace-0').trim().split('\n');
@@ -36,11 +36,11 @@ test('a trace cannot break out of its place in the file', async () => {
   expect(html).not.toContain('alert(1)</script>');
 });
 
-test('it asks nobody for anything, and runs no script but its own', async () => {
+test('a single file sends no requests and runs only its own script', async () => {
   const html = await page(traceText(1));
   const [, hash] = /script-src 'sha256-([^']+)'/.exec(html)!;
   const script = html.slice(html.indexOf('\n<script>') + 9, html.lastIndexOf('</script>'));
-  // The script holds the page's own text, to make files of it.
+  // The script contains the text of the page, to create files from it.
   expect(html.replace(script, '')).not.toMatch(/<script[^>]* src=|<link[^>]*href="(?!data:)/);
   expect(html).not.toMatch(/# sourceMappingURL=page/);
   expect(createHash('sha256').update(script).digest('base64')).toBe(hash);

@@ -1,4 +1,4 @@
-/** The page with everything in it: one file that can be mailed, kept for years, and opened without a network. */
+/** The page with all data in a single file that works without a server or network. */
 import { createHash } from 'node:crypto';
 import { sessionElement, sourcesElement, traceElement } from '../page-data.ts';
 import { aroundData, inlineScript, jsonElement, traceTags, withoutTags } from '../page-text.ts';
@@ -8,11 +8,11 @@ import type { PageSource } from './page-source.ts';
 
 export interface SingleFileOptions {
   readonly sources: readonly PageSource[];
-  /** What every trace is held against; the diagrams of its program unless given. */
+  /** The diagrams that every trace is checked against; default: those of its program. */
   readonly diagrams?: string;
 }
 
-/** Its text, piece by piece: a trace may be large. Of a live program what there is now. */
+/** The text in pieces, because a trace may be large. Of a live program it contains the current records. */
 export async function* singleFile({ sources, diagrams }: SingleFileOptions): AsyncGenerator<string> {
   const files = readPageFiles();
   const hash = createHash('sha256').update(inlineScript(files['page.js'])).digest('base64');

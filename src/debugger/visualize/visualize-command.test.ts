@@ -44,7 +44,7 @@ async function refusal(files: string[], options: VisualizeCommandOptions): Promi
   return error as ChartpilotError;
 }
 
-test('the address is the only thing on standard output, and the page is there until the person has seen enough', async () => {
+test('visualize prints only the address on standard output, and serves the page until it is ended', async () => {
   const { promise: enough, resolve } = Promise.withResolvers<void>();
   const told = new Told();
   const running = run([trace], { enough }, told);
@@ -56,7 +56,7 @@ test('the address is the only thing on standard output, and the page is there un
   await expect(fetch(address)).rejects.toThrow();
 });
 
-test('--open tells no key among the arguments of the program that opens the browser', async () => {
+test('visualize --open starts the browser without a secret in its arguments', async () => {
   const opener = process.platform === 'darwin' ? 'open' : 'xdg-open';
   writeFileSync(
     join(folder, opener),
@@ -80,7 +80,7 @@ test('--open tells no key among the arguments of the program that opens the brow
 });
 
 describe('the token of each program', () => {
-  /** A program that responds with a trace to its own token only. */
+  /** A program that sends a trace only for its own token. */
   async function program(token: string): Promise<string> {
     const server = createServer(({ headers }, response) => {
       const isKnown = headers.authorization === `Bearer ${token}`;
@@ -92,7 +92,7 @@ describe('the token of each program', () => {
     return `127.0.0.1:${(server.address() as AddressInfo).port}`;
   }
 
-  test('is that of the same place among the --token, or the only one', async () => {
+  test('is the --token at the same position, or the only one', async () => {
     const attach = [await program('first'), await program('second')];
     const output = join(folder, 'page.html');
     await run([], { attach, token: ['first', 'second'], output });
@@ -101,14 +101,14 @@ describe('the token of each program', () => {
     await run([], { attach: same, token: ['one'], output });
   });
 
-  test('is rejected if their number is another one', async () => {
+  test('is rejected if the number of tokens does not match', async () => {
     const { code, message } = await refusal([], { attach: ['1', '2', '3'], token: ['a', 'b'] });
     expect(code).toBe('FLAG_INVALID');
     expect(message).toContain('expected one, or one for each of 3 --attach, got 2');
   });
 });
 
-test('--output writes one file and ends', async () => {
+test('visualize --output writes one file and exits', async () => {
   const output = join(folder, 'page.html');
   const told = await run([trace], { output });
   expect(told.out).toBe('');
@@ -116,7 +116,7 @@ test('--output writes one file and ends', async () => {
   expect(readFileSync(output, 'utf8')).toContain('"light.changed"');
 });
 
-test('what a person got wrong is told with what to do, before anything is served', async () => {
+test('visualize reports user errors with instructions before it serves the page', async () => {
   const cases: [string[], VisualizeCommandOptions, Partial<ChartpilotError>][] = [
     [[], {}, { code: 'FLAG_INVALID' }],
     [[join(folder, 'absent')], {}, { code: 'FILE_UNREADABLE', fields: { path: join(folder, 'absent') } }],
@@ -155,7 +155,7 @@ describe('several programs', () => {
     return readFileSync(output, 'utf8');
   };
 
-  test('are not written over by the page', async () => {
+  test('are not overwritten by the page', async () => {
     const path = written('a.trace', 'sends');
     const before = readFileSync(path, 'utf8');
     for (const output of [path, join(folder, '.', 'a.trace')]) {
@@ -164,14 +164,14 @@ describe('several programs', () => {
     expect(readFileSync(path, 'utf8')).toBe(before);
   });
 
-  test('are there each alone, and all on one axis with the arrows between them', async () => {
+  test('are shown separately, and merged with the arrows between them', async () => {
     const html = await page(written('a.trace', 'sends'), written('b.trace', 'receives'));
     expect(html).toContain('"name":"on one axis"');
     expect(html).toContain('b:light');
     expect(html).toContain('"letter"');
   });
 
-  test('without an arrow between them are each alone; and so are those of which one cannot be read to its end', async () => {
+  test('are shown only separately without an arrow between them, or if one cannot be read completely', async () => {
     expect(await page(written('a.trace', 'sends'), written('b.trace', 'sends'))).not.toContain('"name":"on one axis"');
     const broken = written('c.trace', 'receives', '{"kind":"what"}\n');
     expect(await page(written('a.trace', 'sends'), broken)).not.toContain('"name":"on one axis"');

@@ -20,17 +20,20 @@ import { singleFile } from './single-file.ts';
 export interface VisualizeCommandOptions extends Pick<ServePageOptions, 'port' | 'open' | 'diagrams' | 'enough'> {
   /** Addresses of running programs. */
   readonly attach?: readonly string[];
-  /** One for all programs, or one for each address, in the same order. Default: `$CHARTPILOT_TOKEN`, then each program's run directory. */
+  /**
+   * One for all programs, or one for each address, in the same order. Default: `$CHARTPILOT_TOKEN`, then each program's
+   * run directory.
+   */
   readonly token?: readonly string[];
   readonly runDir?: string;
-  /** Write a page that needs no server, and end. */
+  /** Writes a page that needs no server, and exits. */
   readonly output?: string;
 }
 
 /**
- * `chartpilot visualize`: returns when the person has seen enough, or the page is written.
+ * `chartpilot visualize`: returns when the user ends it, or the page is written.
  *
- * @throws ChartpilotError when a trace cannot be had, the port is in use, or a flag is wrong.
+ * @throws ChartpilotError if a trace is unavailable, the port is in use, or a flag is invalid.
  */
 export async function visualize(
   files: readonly string[],
@@ -39,7 +42,7 @@ export async function visualize(
 ): Promise<void> {
   const sources = await sourcesOf(files, options);
   const { port, open, diagrams, enough } = options;
-  // A mistake in them is told here; the page would only have its trace without them.
+  // Validated here, because the page would only show its trace without them.
   if (diagrams !== undefined) loadDiagrams(diagrams);
   const common = { sources, ...(diagrams !== undefined && { diagrams }) };
   if (options.output !== undefined) {
@@ -67,7 +70,7 @@ async function sourcesOf(files: readonly string[], options: VisualizeCommandOpti
     return liveSource(address, { ...asked, name: `${program} ${formatLiveAddress(address)}` });
   });
   const sources = await Promise.all(files.map(traceSource));
-  // What is no trace, or not there, is told before a browser opens.
+  // Reports invalid and missing traces before a browser opens.
   await Promise.all(sources.map((source) => source.header()));
   return [...sources, ...(await togetherOf(files)), ...(await Promise.all(live))];
 }
@@ -86,7 +89,9 @@ function tokensOf({
   );
 }
 
-/** Of several programs also all on one axis: the last of the files, for each alone is what most look for. */
+/**
+ * The merged trace of several programs as an additional source after the files, because most users need a separate trace.
+ */
 async function togetherOf(files: readonly string[]): Promise<PageSource[]> {
   const small = files.length > 1 && !files.includes(standardInput) && sizeOf(files) <= mostBytesTogether;
   if (!small) return [];
@@ -94,12 +99,12 @@ async function togetherOf(files: readonly string[]): Promise<PageSource[]> {
     const merged = await merge(files);
     return merged.arrows === 0 ? [] : [memorySource(togetherName, formatMerged(merged))];
   } catch {
-    // What is wrong in one of them is shown where it is looked at alone, with what is good before it.
+    // An invalid trace is reported when it is opened separately, with its valid beginning.
     return [];
   }
 }
 
-/** It is held in memory, three times over. */
+/** The merged trace is held in memory three times. */
 const mostBytesTogether = 64 * 1024 * 1024;
 
 function sizeOf(files: readonly string[]): number {

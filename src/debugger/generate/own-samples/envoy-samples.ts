@@ -23,12 +23,12 @@ interface Desired {
 
 export const settings = { ...defaultSettings, watch: { ...defaultSettings.watch, directories: ['certs'] } };
 
-/** What every epoch that the supervisor knows of may tell. */
+/** Payloads for an event from every known epoch of the supervisor. */
 const ofEachEpoch =
   (...payloads: readonly Payload[]) =>
   ({ context }: SampledState): readonly Payload[] => {
     const known = context.epochs as readonly EpochSeen[];
-    // Where none is known, a report comes from one that is forgotten.
+    // If no epoch is known, the event comes from a forgotten one.
     const seen = known.length > 0 ? known : [{ name: 'epoch-9', epoch: 9 }];
     return seen.flatMap(({ name, epoch }) => payloads.map((payload) => ({ name, epoch, ...payload })));
   };
@@ -38,7 +38,7 @@ const supervisorInput = (change: Partial<typeof settings>) => ({
   settings: { ...settings, retry: { ...settings.retry, budget: 1 }, ...change },
 });
 
-/** What the supervisor says to itself about an end comes of that end, and from nobody else. */
+/** Events that the supervisor raises to classify an exit follow from that exit only. */
 const saidToItself: Record<ClassifiedExit['type'], readonly Payload[]> = {
   'serving.failed': [],
   'serving.orphaned': [],
@@ -59,13 +59,13 @@ export const supervisorSamples: Samples = {
   events: {
     ...saidToItself,
     'config.changed': ({ context }) => {
-      // What it runs already, and something else: more bring nothing new.
+      // The current digest and a different one: more digests lead to no new behaviour.
       const now = (context.desired as Desired).digest;
       const other = { digest: now === 'digest-1' ? 'digest-2' : 'digest-1', files: 1 };
       return now === '' ? [other] : [other, { digest: now, files: 1 }];
     },
     'binary.changed': ({ value, context }) => {
-      // Between a request and its grant no time passes where there is a token: there it is as any other news.
+      // A waiting start is granted immediately if a token is available, so this state needs no samples of its own.
       if ((value as { running?: unknown }).running === 'rate limited') return [];
       const isFirst = (context.desired as Desired).binary === '';
       return [{ binary: isFirst ? 'second' : '', description: isFirst ? '1.40.0' : '1.39.3' }];
@@ -78,7 +78,7 @@ export const supervisorSamples: Samples = {
       const epochs = context.epochs as readonly EpochSeen[];
       if (epochs.some(({ phase }) => phase === 'live')) return [{ why: 'not live in time' }];
       if (epochs.some(({ phase }) => phase === 'leaving')) return parentFailures.map((why) => ({ why }));
-      // What it was started for is what is wanted, or something newer is.
+      // The reason only applies to a candidate that was started with an outdated configuration.
       const { digest, orders } = context.desired as Desired;
       const isCurrent = epochs.at(-1)?.digest === digest && epochs.at(-1)?.orders === orders;
       return isCurrent ? [] : [{ why: 'something newer is wanted' }];
@@ -100,11 +100,11 @@ export const supervisorSamples: Samples = {
   },
   outcomes: {
     'start-limiter': [],
-    // Not before it was given up: until then the supervisor ends it.
+    // Not before the restart was given up: until then the supervisor ends it.
     restart: ({ context }) =>
       context.restart === undefined ? [{ output: { end: 'failed' } }, { output: { end: 'called off' } }] : [],
   },
-  // Epochs are known by their place and not by their number, configurations by whether they are the one that is wanted.
+  // Epochs are identified by position instead of number, configurations by whether they are the desired one.
   relevant: ({ epochs, desired, failures, recovery, restart, baseIds, provenBinary }) => [
     (epochs as readonly EpochSeen[]).map(
       ({ name, epoch, baseId, adminPort, pid, digest, orders, binary, ...rest }) => ({

@@ -27,7 +27,7 @@ export const certWatcherSamples: Samples = {
       { error: 'the directory cannot be read' },
     ],
   },
-  // Not how long the pauses have become.
+  // Without the length of the retry delays.
   relevant: ({ filesInForce, outdatedReadings, missing }) => [filesInForce, outdatedReadings, missing],
 };
 

@@ -23,12 +23,12 @@ export const secretsSamples: Samples = {
     'secret.unavailable': [{ name: 'default', reason: 'the authority does not respond', attempts: 1, pauseMs: 500 }],
     'secret.expired': [{ name: 'default' }],
     'trust-bundle.received': [{ roots: [], hash: 'bundle-1', members: [], tainted: [] }],
-    // Only in the first states: the region of the files is independent of the others, and would double their number.
+    // Only in the first states: the region of the files is independent of the others and would double their number.
     'output.failed': ({ context: { held, failures } }) =>
       (held as HeldSecret[]).length === 0 && failures === 0 ? [{ reason: 'no space left on device' }] : [],
   },
   outcomes: { look: [{ output: 'nobody' }, { output: 'a server' }, { output: 'another agent' }, { error: 'a fault' }] },
-  // Of the secrets, the roots: what certificates wait for.
+  // Of the secrets, only the roots, which certificates wait for.
   relevant: ({ held, parts: made, heldBack, failures }) => [
     failures,
     heldBack,

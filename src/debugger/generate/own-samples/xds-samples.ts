@@ -34,7 +34,7 @@ export const xdsProxySamples: Samples = {
     'certificate.served': [{ serialNumber: '4A' }],
     'health.changed': [{ healthy: false, message: 'connection refused' }],
   },
-  // Not how many streams may be opened now without a pause, nor after how many failures.
+  // Without the number of streams that may be opened without a delay, and the number of failures.
   relevant: ({ streams, hasSecrets }) => [(streams as readonly object[]).length > 0, hasSecrets],
 };
 
