@@ -1,4 +1,4 @@
-/** As `npm run build` puts it into the page: its text. */
+/** The text of the page, as `npm run build` inserts it. */
 declare module '*.html' {
   const text: string;
   export default text;

@@ -1,4 +1,4 @@
-/** An exploration in which each step is also held against the sequence diagrams. */
+/** An exploration in which each step is also checked against the sequence diagrams. */
 import { type Departure, TraceChecker } from '../debugger/check/check.ts';
 import { formatDeparture } from '../debugger/check/check-report-text.ts';
 import type { Diagram } from '../debugger/diagram/diagram.ts';
@@ -7,8 +7,8 @@ import { createRecorder, type Recorder } from '../runtime/trace/recorder.ts';
 
 export interface ConformanceOptions {
   /**
-   * Two states are two also when the diagrams' activations stand elsewhere in them: then every run is checked. Otherwise each
-   * state is left by every choice once, as it was reached first.
+   * The positions in the diagrams are part of a state's identity, so every run is checked. Otherwise each state is
+   * left by every choice once, from the run that reached it first.
    */
   readonly everyRun?: boolean;
 }
@@ -18,12 +18,12 @@ export class ConformingWorld implements World {
   readonly #checker: TraceChecker;
   readonly #diagrams: readonly Diagram[];
   readonly #everyRun: boolean;
-  /** Of the run that the world has behind it, whatever was recorded of others. */
+  /** Number of the last record of the current run, whatever was recorded of other runs. */
   #seq = 0;
   #departures: readonly Departure[] = [];
   #unexpected: readonly string[] = [];
 
-  /** @param begin makes the world, which tells the recorder of all that happens */
+  /** @param begin creates the world, with a recorder of all that happens */
   constructor(begin: (recorder: Recorder) => World, diagrams: readonly Diagram[], options: ConformanceOptions = {}) {
     this.#diagrams = diagrams;
     this.#everyRun = options.everyRun ?? false;
@@ -34,7 +34,7 @@ export class ConformingWorld implements World {
     recorder.observe((record) => {
       if (record.kind === 'spawn' && record.parent === undefined) {
         program ??= record.actor;
-        // The program once more, whose trace is another one. A world may have other actors that nobody else has made.
+        // The program starts again with a new trace. A world may have other root actors.
         if (record.actor === program) {
           afresh();
           this.#seq = 0;

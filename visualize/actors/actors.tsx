@@ -19,31 +19,31 @@ import { Icon } from '../parts/icon.tsx';
 import { LargeButton } from '../parts/large-button.tsx';
 import { moreInWords } from '../parts/more.ts';
 
-/** An actor that came so lately is marked. */
+/** An actor younger than this is marked. */
 const newForMs = 1_500;
-/** Members of a group that are listed; more than that nobody reads, the filter finds them. */
+/** Listed members of a group; the filter finds the others. */
 const listed = 60;
-/** Of one actor: effects and timers that are listed. */
+/** Listed effects and timers per actor. */
 const maxMarks = 24;
-/** Of a group: states that are counted. */
+/** Counted states per group. */
 const maxStates = 8;
-/** A longer state is cut instead of being told in its parts. */
+/** A longer state is cut instead of split into its parts. */
 const maxStateChars = 400;
-/** Levels by which a row is set in. */
+/** Maximum indentation level of a row. */
 const maxIndent = 6;
 
-/** What is looked for in a list that leaves actors out. */
+/** Text of the filter, shown when the list leaves actors out. */
 const searched = signal('');
 const openGroups = signal<ReadonlySet<string>>(new Set());
 const filters = signal<Readonly<Record<string, string>>>({});
 
-/** Who lives at the place that is looked at, and in which state. */
+/** Living actors at the current place, with their states. */
 export function Actors(): JSX.Element {
   const open = recording.value;
   const living = state.value?.actors ?? new Map<string, ActorSnapshot>();
   const whole = actorTree(living);
   const isCut = whole.leftOut > 0 || whole.rows.some((row) => !isGroup(row) && row.effects.length > maxMarks);
-  // A list that has become short is shown as a whole again.
+  // A list that is complete again is shown without the filter.
   const text = isCut ? searched.value : '';
   const { rows, leftOut } = text.trim() === '' ? whole : findActors(living.values(), text);
   const chosen = isCut ? unlisted(rows, living.get(chosenActor.value ?? '')) : undefined;
@@ -160,7 +160,7 @@ function ActorButton({ actor }: { readonly actor: ActorSnapshot }): JSX.Element 
   );
 }
 
-/** How many records of the whole story that is shown are about somebody, or about those that are folded here. */
+/** Number of records in the shown causal chain that are about these actors. */
 function StoryCount({ actors }: { readonly actors: readonly ActorSnapshot[] }): JSX.Element | null {
   if (storyAnchor.value === undefined) return null;
   const count = actors.reduce((sum, { actor }) => sum + (storyActors.value.get(actor) ?? 0), 0);
@@ -173,7 +173,7 @@ function StoryCount({ actors }: { readonly actors: readonly ActorSnapshot[] }): 
   );
 }
 
-/** The innermost state says it; the states around it are told in small. */
+/** Shows the innermost state, and its parent states in small type. */
 function State({ of }: { readonly of: ActorSnapshot }): JSX.Element {
   if (of.state === '') return <span class="state-name muted">{recording.value?.withoutState(of.machine)}</span>;
   if (of.state.length > maxStateChars) return <span class="state-name">{`${of.state.slice(0, maxStateChars)}…`}</span>;
@@ -246,7 +246,7 @@ function Members({ group }: { readonly group: ActorGroup }): JSX.Element {
   const filter = ownValue(filters.value, group.name) ?? '';
   const found = filterGroup(group, filter);
   const shown = found.slice(0, listed);
-  // The chosen one stays in the list, wherever it is.
+  // The chosen actor stays in the list at any position.
   const chosen = found.slice(listed).find(({ actor }) => actor === chosenActor.value);
   return (
     <div class="members">

@@ -14,34 +14,34 @@ test('a whole chart fits its viewport on both axes', () => {
   expect(scaleToFit({ width: 1000, height: 4000 }, { width: 500, height: 1000 })).toBe(0.25);
 });
 
-test('a chart is first shown at a scale that can be read, however large it is', () => {
+test('a chart of any size is first shown at a readable scale', () => {
   expect(firstScale({ width: 10_000, height: 100 }, { width: 500, height: 500 })).toBe(0.8);
   expect(firstScale({ width: 100, height: 100 }, { width: 500, height: 500 })).toBe(1);
 });
 
-test('zooming ends at both borders', () => {
+test('zooming stops at both limits', () => {
   expect([zoomed(2.9, 2), zoomed(0.11, 0.1)]).toEqual([maxScale, minScale]);
 });
 
-test('what is below the pointer stays there', () => {
+test('zooming keeps the point below the pointer in place', () => {
   const scroll = scrollToKeep(300, 50, 1, 2);
   expect((scroll + 50) / 2).toBe(300 + 50);
 });
 
-test('what is seen already is not scrolled to', () => {
+test('a visible part is not scrolled to', () => {
   expect(scrollToShow({ from: 100, length: 50 }, 1, 0, 400)).toBeUndefined();
 });
 
-test('what is not seen comes to the middle', () => {
+test('a hidden part is scrolled to the middle', () => {
   expect(scrollToShow({ from: 1000, length: 100 }, 0.5, 0, 400)).toBe(500 + 25 - 200);
   expect(scrollToShow({ from: 10, length: 20 }, 1, 500, 400)).toBe(0);
 });
 
-test('what is larger than the viewport is shown from its beginning', () => {
+test('a part larger than the viewport is shown from its beginning', () => {
   expect(scrollToShow({ from: 500, length: 900 }, 1, 0, 400)).toBe(476);
 });
 
-test('the box around several is none when there are none', () => {
+test('no boxes have no surrounding box', () => {
   expect(around([])).toBeUndefined();
   expect(
     around([

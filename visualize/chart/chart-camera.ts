@@ -1,4 +1,4 @@
-/** What part of a chart is seen, as arithmetic: scales and scroll positions, in pixels of the page unless said otherwise. */
+/** Computes the visible part of a chart: scales and scroll positions, in pixels of the page unless noted otherwise. */
 import type { Box } from './chart-picture.ts';
 
 export interface Size {
@@ -8,39 +8,41 @@ export interface Size {
 
 export const minScale = 0.1;
 export const maxScale = 3;
-/** Texts of 12 pixels are still read at this scale. */
+/** Smallest scale at which texts of 12 pixels are readable. */
 const leastScale = 0.8;
-/** At which they have 9 pixels, the least that is read. */
+/** Scale at which these texts have 9 pixels, the readable minimum. */
 const nineScale = 0.75;
 
-/** The scale at which all of the chart is seen. */
+/** The scale at which the whole chart is visible. */
 export function scaleToFit(chart: Size, viewport: Size): number {
   return clamp(Math.min(viewport.width / chart.width, viewport.height / chart.height), minScale, 1.25);
 }
 
-/** The scale that a chart is first shown at: as large as its width allows, and never too small to read. */
+/** The initial scale of a chart: as large as its width allows, and never too small to read. */
 export function firstScale(chart: Size, viewport: Size): number {
   return clamp(viewport.width / chart.width, leastScale, 1);
 }
 
-/** All of the chart if it can be read so, else as small as it may be. */
+/** The whole chart if it is readable at that scale, else the smallest readable scale. */
 export function readableScale(chart: Size, viewport: Size): number {
   return Math.max(scaleToFit(chart, viewport), nineScale);
 }
 
-/** The scale after a zoom by a factor. */
 export function zoomed(scale: number, factor: number): number {
   return clamp(scale * factor, minScale, maxScale);
 }
 
-/** Where to scroll on one axis so that what is at `at` (from the viewport's edge) stays there while the scale changes. */
+/**
+ * Scroll position on one axis that keeps the point at `at` (from the viewport's edge) in place while the scale
+ * changes.
+ */
 export function scrollToKeep(scroll: number, at: number, before: number, after: number): number {
   return ((scroll + at) * after) / before - at;
 }
 
 /**
- * Where to scroll on one axis so that a part of the chart (in its own pixels) is seen; undefined when it is already, with
- * a margin around it. What is larger than the viewport is shown from its beginning.
+ * Scroll position on one axis that shows a part of the chart (in chart pixels) with a margin around it; `undefined` if
+ * it is visible already. A part larger than the viewport is shown from its beginning.
  */
 export function scrollToShow(
   part: { readonly from: number; readonly length: number },
@@ -55,7 +57,7 @@ export function scrollToShow(
   return Math.max(0, length > viewport ? from - 24 : from + length / 2 - viewport / 2);
 }
 
-/** The smallest box around others; undefined when there are none. */
+/** The smallest box around the given ones; `undefined` without boxes. */
 export function around(boxes: readonly Box[]): Box | undefined {
   if (boxes.length === 0) return undefined;
   const x = Math.min(...boxes.map((box) => box.x));

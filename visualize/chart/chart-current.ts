@@ -1,11 +1,14 @@
-/** What the chart view shows at the place: the chosen actor, its chart and what is lit of it. */
+/** The chart view's state at the current place: the shown actor, its chart and the highlighted parts. */
 import { computed } from '@preact/signals';
 import type { Statechart } from '../../src/runtime/trace/statechart.ts';
 import type { ActorSnapshot } from '../../src/runtime/trace/trace.ts';
 import { chosenActor, place, recording, size, state } from '../model/place.ts';
 import { type StepRecord, stepsBefore, type Taken, takenAt } from './chart-steps.ts';
 
-/** The actor whose chart is shown: the chosen one, or the first that has a chart; when all have ended, the one that ended last. */
+/**
+ * The actor whose chart is shown: the chosen one, or the first with a chart; if all have ended, the one that ended
+ * last.
+ */
 export const shownActor = computed<string | undefined>(() => {
   if (chosenActor.value !== undefined) return chosenActor.value;
   const withChart = [...(state.value?.actors.values() ?? [])].filter(({ machine }) => machine !== undefined);
@@ -21,12 +24,12 @@ function endedLast(): string | undefined {
   return undefined;
 }
 
-/** Where it stands; undefined when it does not live at the place. */
+/** The actor's snapshot; `undefined` if it does not live at the current place. */
 export const shownSnapshot = computed<ActorSnapshot | undefined>(() =>
   shownActor.value === undefined ? undefined : state.value?.actors.get(shownActor.value),
 );
 
-/** The id of its machine; undefined for effects. */
+/** The id of its machine; `undefined` for effects. */
 export const shownMachine = computed<string | undefined>(() => {
   const actor = shownActor.value;
   if (actor === undefined || size.value < 0) return undefined;
@@ -37,23 +40,23 @@ const definitions = computed<ReadonlyMap<string, Statechart>>(
   () => new Map((recording.value?.header.machines ?? []).map((chart) => [chart.id, chart])),
 );
 
-/** A machine's definition, out of the header of the trace. */
+/** A machine's definition, from the header of the trace. */
 export function definitionOf(machine: string | undefined): Statechart | undefined {
   return machine === undefined ? undefined : definitions.value.get(machine);
 }
 
-/** The last steps of an actor at the place, newest first. */
+/** The last steps of an actor at the current place, newest first. */
 export function stepsOf(actor: string): Iterable<{ readonly index: number; readonly record: StepRecord }> {
   return recording.value === undefined ? [] : stepsBefore(recording.value, actor, place.value);
 }
 
-/** What an actor has just taken, at the place. */
+/** The transitions that an actor has just taken at the current place. */
 export function takenNow({ actor, spawned }: ActorSnapshot): Taken {
   if (recording.value === undefined) return { now: [], last: [] };
   return takenAt(recording.value, actor, spawned, place.value);
 }
 
-/** Place of the record with which an actor came into its state; -1 when that was before the trace. */
+/** Place of the record with which an actor entered its state; -1 if that was before the trace. */
 export function sinceIndex({ actor, spawned }: ActorSnapshot): number {
   const open = recording.value;
   const index = open?.lastAbout(actor, ['transition'], place.value + 1) ?? -1;

@@ -1,4 +1,4 @@
-/** Which picture of a machine is shown: the whole one, or a brief one in which what is not active is folded. */
+/** Which picture of a machine is shown: the whole one, or a brief one in which inactive states are folded. */
 
 import { computed, signal } from '@preact/signals';
 import { briefFor, wholeRows } from '../../src/debugger/statechart/brief-choice.ts';
@@ -12,10 +12,10 @@ import { adoptStyleOf } from './chart-picture.ts';
 
 const wanted = signal(remembered('charts'));
 
-/** Whether charts are shown with all that their definitions say: where nothing was run, there is nothing else to see. */
+/** Whether charts are shown with their complete definitions, which is the default without a run. */
 export const showsWhole = computed(() => (wanted.value ?? (size.value === 0 ? 'whole' : 'brief')) === 'whole');
 
-/** What somebody opened, by machine: numbers of states, and `wholeRows`. */
+/** States that the user has opened, by machine: numbers of states, and `wholeRows`. */
 const opened = signal<Readonly<Record<string, readonly number[]>>>(readOpened());
 
 export function toggleWhole(): void {
@@ -24,7 +24,7 @@ export function toggleWhole(): void {
   remember('charts', next);
 }
 
-/** The picture of a machine whose actor is in a state; undefined where the machine has none. */
+/** The picture of a machine whose actor is in a state; `undefined` if the machine has none. */
 export function shownPicture(machine: string, state: string): string | undefined {
   const chart = definitionOf(machine);
   const brief = ownValue(session.value?.briefCharts, machine) ?? [];
@@ -37,12 +37,12 @@ export function shownPicture(machine: string, state: string): string | undefined
   return found?.text ?? whole;
 }
 
-/** Why a machine has no picture, in words. */
+/** The reason why a machine has no picture. */
 export function whyNoPicture(machine: string): string {
   return ownValue(session.value?.notDrawn, machine) ?? 'the trace does not contain its definition';
 }
 
-/** Opens a folded state, or folds one that somebody opened. Without a number: rows that were shortened. */
+/** Opens a folded state, or folds one that the user has opened. Without a number: shortened rows. */
 export function toggleState(machine: string, number: number | undefined): void {
   const chart = definitionOf(machine);
   if (chart === undefined) return;
@@ -55,12 +55,12 @@ export function toggleState(machine: string, number: number | undefined): void {
   remember('opened-states', JSON.stringify(opened.value));
 }
 
-/** Whether somebody opened a state. */
+/** Whether the user has opened a state. */
 export function isOpened(machine: string, number: number | undefined): boolean {
   return ownValue(opened.value, machine)?.includes(number ?? wholeRows) === true;
 }
 
-/** What another version of the page remembered may be of any form. */
+/** Data stored by another version of the page may have any form. */
 function readOpened(): Readonly<Record<string, readonly number[]>> {
   try {
     const read: unknown = JSON.parse(remembered('opened-states') ?? '{}');

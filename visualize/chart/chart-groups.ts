@@ -1,4 +1,4 @@
-/** Which charts the overview draws: one an actor, or one for many actors of the same kind. */
+/** Which charts the overview draws: one per actor, or one for many actors of the same kind. */
 import type { ActorSnapshot } from '../../src/runtime/trace/trace.ts';
 import { familyOf } from '../sequence/sequence-lifelines.ts';
 
@@ -12,22 +12,22 @@ export interface ChartGroup {
   readonly together: boolean;
 }
 
-/** A family with more actors than this is drawn as one. */
+/** A larger family is drawn as one chart. */
 const maxApart = 4;
 
-/** More families than this are put together by machine, whatever the names of their actors are. */
+/** With more families, actors are grouped by machine, whatever their names are. */
 export const maxFamilies = 150;
-/** Groups that are drawn. The actors of the others are counted. */
+/** Maximum number of drawn groups. The actors of the others are counted. */
 export const maxChartGroups = 150;
 
 export interface ChartGroups {
   /** In the order of the spawns. */
   readonly groups: readonly ChartGroup[];
-  /** Actors with a chart that are in none of them. */
+  /** Actors with a chart that are in no group. */
   readonly leftOut: number;
 }
 
-/** The charts of the living. Effects have none. */
+/** The charts of living actors. Effects have none. */
 export function chartGroups(actors: Iterable<ActorSnapshot>): ChartGroups {
   const withChart = [...actors].filter(({ machine }) => machine !== undefined);
   const families = membersBy(withChart, (actor) => `${actor.machine} ${familyOf(actor.actor)}`, maxFamilies);
@@ -64,9 +64,9 @@ function membersBy(
   return [...found.values()];
 }
 
-/** How many actors are in each state, by its path; a state has the counts of those inside it. */
+/** Number of actors in each state, by its path; includes the actors in its child states. */
 export function countsByState(actors: Iterable<ActorSnapshot>): Map<string, number> {
-  // Many actors are in few states: each state is taken apart once.
+  // Many actors are in few states, so each state is parsed only once.
   const whole = new Map<string, number>();
   for (const { state } of actors) whole.set(state, (whole.get(state) ?? 0) + 1);
   const counts = new Map<string, number>();

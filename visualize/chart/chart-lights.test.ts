@@ -24,7 +24,7 @@ const chart: Statechart = {
   ],
 };
 
-test('the active leaf and all that it is in are lit, and nothing before a chart has begun', () => {
+test('the active leaf and its parent states are highlighted, and nothing before a chart has started', () => {
   expect([...activeStates(chart, 'on.slow')]).toEqual([0, 2, 3]);
   expect([...activeStates(chart, '')]).toEqual([]);
 });
@@ -42,11 +42,11 @@ test('a timer counts down at all transitions that it may take, and stops at its 
   expect(countdownsAt(chart, timers, 0)[0]).toMatchObject({ leftMs: 4000, left: 1 });
 });
 
-test('a timer of another state that has the same name is not meant', () => {
+test('a timer of another state with the same name is not counted down', () => {
   expect(countdownsAt(chart, [{ timer: 'warmUp', state: 'off', ms: 1, startedAt: 0 }], 0)[0]!.transitions).toEqual([]);
 });
 
-test('what is left is told as exactly as it can be read', () => {
+test('the remaining time is shown as exactly as it can be read', () => {
   expect([3210, 59_999, 119_000, 300_000].map(leftInWords)).toEqual([
     '3.2 s left',
     '60 s left',
@@ -55,7 +55,7 @@ test('what is left is told as exactly as it can be read', () => {
   ]);
 });
 
-test('what may be next is told with guards; what is ignored is not told', () => {
+test('the next transitions are listed with guards, and ignored events are not listed', () => {
   expect(nextInWords(chart, 'off')).toEqual(['switch.on [hasPower] → on.slow']);
   expect(nextInWords(chart, 'on.slow')).toEqual([
     'after warmUp → on.fast',
@@ -65,7 +65,7 @@ test('what may be next is told with guards; what is ignored is not told', () => 
   ]);
 });
 
-test('a chart in words tells its state, since when, its timers and what may be next', () => {
+test('the text of a chart contains its state, its duration, its timers and its next transitions', () => {
   const timers = [{ timer: 'warmUp', state: 'on.slow', ms: 4000, startedAt: 1000 }];
   expect(chartInWords(chart, { ...actor('lamp', 'on.slow'), timers }, 1000, 2000)).toBe(
     'lamp: on.slow, since 1.000 s; timer warmUp, 3.0 s left; ' +
@@ -73,7 +73,7 @@ test('a chart in words tells its state, since when, its timers and what may be n
   );
 });
 
-test('few of a kind have a chart each, many share one; effects have none', () => {
+test('a few actors of a kind have a chart each, many share one, and effects have none', () => {
   const few = [actor('lamp', 'off'), actor('epoch-0', 'on.slow'), actor('epoch-1', 'off')];
   const { machine: _, ...effect } = actor('lamp/bulb', '');
   expect(chartGroups([...few, effect]).groups.map(({ name, together }) => [name, together])).toEqual([
@@ -85,7 +85,7 @@ test('few of a kind have a chart each, many share one; effects have none', () =>
   expect(chartGroups([...few, ...many]).groups.at(-1)).toMatchObject({ name: 'ads-connection-N', together: true });
 });
 
-test('too many families are put together by machine, and the actors of too many groups are counted', () => {
+test('too many families are grouped by machine, and the actors of too many groups are counted', () => {
   const strangers = (count: number, machineOf: (i: number) => string): ActorSnapshot[] =>
     Array.from({ length: count }, (_, i) => ({
       ...actor(`x${i.toString(26).replaceAll(/\d/g, (digit) => 'qrstuvwxyz'[Number(digit)]!)}`, 'off'),
@@ -102,7 +102,7 @@ test('too many families are put together by machine, and the actors of too many 
   expect([many.groups.length, many.leftOut]).toEqual([maxChartGroups, 5_000 - maxChartGroups]);
 });
 
-test('a group counts its actors in each state and in the states around it', () => {
+test('a group counts its actors in each state and in its parent states', () => {
   const actors = [actor('a-1', 'on.slow'), actor('a-2', 'on.fast | on.slow'), actor('a-3', '')];
   expect(Object.fromEntries(countsByState(actors))).toEqual({ on: 2, 'on.slow': 2, 'on.fast': 1 });
 });

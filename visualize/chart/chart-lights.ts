@@ -1,9 +1,9 @@
-/** What of a statechart is lit, given where its actor stands. */
+/** The highlighted parts of a statechart, for the state of its actor. */
 import type { Statechart, StatechartTransition } from '../../src/runtime/trace/statechart.ts';
 import type { ActorSnapshot, RunningTimer } from '../../src/runtime/trace/trace.ts';
 import { isActive } from '../../src/runtime/trace/trace-state.ts';
 
-/** Numbers of the active states: the leaves and all that they are in. None before a chart has begun. */
+/** Numbers of the active states: the leaves and their parent states. Empty before a chart has started. */
 export function activeStates(chart: Statechart, state: string): Set<number> {
   const active = new Set<number>();
   if (state === '') return active;
@@ -21,14 +21,14 @@ export function activeLeaves(chart: Statechart, state: string): number[] {
 
 export interface Countdown {
   readonly timer: string;
-  /** Numbers of the transitions that it takes when it elapses: one a guard. */
+  /** Numbers of the transitions for the elapsed timer: one per guard. */
   readonly transitions: readonly number[];
   readonly leftMs: number;
-  /** 1 when it begins, 0 when it is over. */
+  /** Decreases from 1 at the start to 0 at the end. */
   readonly left: number;
 }
 
-/** How far an actor's timers are at a time of the trace. */
+/** Progress of an actor's timers at a time of the trace. */
 export function countdownsAt(chart: Statechart, timers: readonly RunningTimer[], t: number): Countdown[] {
   return timers.map(({ timer, state, ms, startedAt }) => {
     const leftMs = Math.min(ms, Math.max(0, startedAt + ms - t));
@@ -47,7 +47,7 @@ export function leftInWords(leftMs: number): string {
   return leftMs >= 10_000 ? `${Math.round(leftMs / 1000)} s left` : `${(leftMs / 1000).toFixed(1)} s left`;
 }
 
-/** What may be next: `config.changed → running.deciding`. */
+/** Possible next transitions: `config.changed → running.deciding`. */
 export function nextInWords(chart: Statechart, state: string): string[] {
   const active = activeStates(chart, state);
   const words = chart.transitions
@@ -56,7 +56,10 @@ export function nextInWords(chart: Statechart, state: string): string[] {
   return [...new Set(words)];
 }
 
-/** Where it may go from here, the innermost state's ways first: what an operator waits for is seldom the machine's own. */
+/**
+ * Possible next transitions, those of the innermost state first, because an operator rarely waits for those of the
+ * machine itself.
+ */
 export function waysOn(chart: Statechart, state: string): string[] {
   const active = activeStates(chart, state);
   const depth = (number: number): number => {
@@ -78,7 +81,7 @@ export function transitionInWords(chart: Statechart, { kind, on, guard, targets 
   return `${trigger}${guard === undefined ? '' : ` [${guard}]`} → ${where === '' ? 'no state change' : where}`;
 }
 
-/** An actor's chart in one sentence, for who does not see it. */
+/** An actor's chart in one sentence, for screen readers. */
 export function chartInWords(chart: Statechart | undefined, actor: ActorSnapshot, sinceMs: number, t: number): string {
   const isStateless = chart?.states.length === 1;
   const state = actor.state === '' ? (isStateless ? 'no states' : 'not started') : actor.state;

@@ -13,19 +13,19 @@ import { activeLeaves, activeStates } from './chart-lights.ts';
 import { type Box, type Picture, pictureOf } from './chart-picture.ts';
 import { ChartScene } from './chart-scene.ts';
 
-/** Charts that are drawn: each is a copy of a picture. */
+/** Maximum number of drawn charts: each is a copy of a picture. */
 const maxDrawn = 60;
 /** Actors of a group that can be chosen from its card. */
 const maxOptions = 200;
 
 interface Props {
   groups: readonly ChartGroup[];
-  /** Actors that no group has. */
+  /** Actors in no group. */
   leftOut: number;
   show: (actor: string) => void;
 }
 
-/** The charts of all who live, small, side by side; many of a kind are one chart with counts. */
+/** The small charts of all living actors, side by side; many of a kind are one chart with counts. */
 export function ChartOverview({ groups, leftOut, show }: Props): JSX.Element {
   const record = recording.value?.recordAt(place.value);
   const moved = record === undefined ? undefined : actorOf(record);
@@ -142,7 +142,7 @@ interface MiniProps {
   children: ComponentChildren;
 }
 
-/** A picture as large as its room allows, with labels at shares of its own size. */
+/** A picture that fills its box, with labels at relative positions. */
 function Mini({ picture, host, heat, children }: MiniProps): JSX.Element {
   return (
     <span class={heat ? 'chart-mini heat' : 'chart-mini'}>
@@ -163,7 +163,7 @@ function useScene(host: { readonly current: HTMLElement | null }, text: string):
   return scene;
 }
 
-/** Where a label over a state's middle is, in shares of the picture. */
+/** Position of a label at a state's centre, as shares of the picture's size. */
 function middleOf({ width, height, boxes }: Picture, number: number): { left: string; top: string } {
   const box: Box = boxes.get(number) ?? { x: 0, y: 0, width: 0, height: 0 };
   return {

@@ -1,4 +1,4 @@
-/** The picture of a machine in the page: taken out of the session's text once, then only lit. */
+/** The picture of a machine in the page: parsed from the session's text once, then only highlighted. */
 
 export interface Box {
   readonly x: number;
@@ -12,7 +12,7 @@ export interface Picture {
   readonly svg: SVGSVGElement;
   readonly width: number;
   readonly height: number;
-  /** Of each state, by its number. */
+  /** Boxes of the states, by their numbers. */
   readonly boxes: ReadonlyMap<number, Box>;
 }
 
@@ -20,8 +20,8 @@ const pictures = new Map<string, Picture>();
 const adopted = new Set<string>();
 
 /**
- * The picture that an SVG text is. Its style goes to the page, where a content security policy allows it: that of a `<style>`
- * element may be refused.
+ * Parses an SVG text. Its style is moved to the page, where a content security policy allows it: the policy may block
+ * the style of a `<style>` element.
  */
 export function pictureOf(text: string): Picture {
   const known = pictures.get(text);
@@ -45,7 +45,7 @@ export function pictureOf(text: string): Picture {
   return picture;
 }
 
-/** Gives the page the style of a picture: its brief ones have none of their own. */
+/** Adds the style of a picture to the page, because brief pictures have none of their own. */
 export function adoptStyleOf(text: string): void {
   const [, css] = /<style>([^<]*)<\/style>/.exec(text) ?? [];
   if (css !== undefined) adopt(css.replaceAll('&gt;', '>').replaceAll('&amp;', '&'));

@@ -1,4 +1,4 @@
-/** One copy of a machine's picture in the page, and what is lit of it. */
+/** One copy of a machine's picture in the page, with its highlights. */
 import { type Countdown, leftInWords } from './chart-lights.ts';
 import type { Picture } from './chart-picture.ts';
 import type { Taken } from './chart-steps.ts';
@@ -29,7 +29,7 @@ export class ChartScene {
     }
   }
 
-  /** States that can be opened, and those that were: they are folded again in the same way. */
+  /** States that can be opened, and opened ones, which are folded again in the same way. */
   foldable(isOpened: (number: number | undefined) => boolean): SVGGElement[] {
     return [...this.svg.querySelectorAll<SVGGElement>('g.state')].filter(
       ({ classList, dataset }) =>
@@ -38,7 +38,7 @@ export class ChartScene {
     );
   }
 
-  /** Lights states and transitions; what was lit before goes out. */
+  /** Highlights states and transitions, and removes earlier highlights. */
   light(active: Iterable<number>, taken: Taken): void {
     const states = [...active].flatMap((number) => this.#states.get(number) ?? []);
     swapClass(this.#lit, states, 'active');
@@ -48,7 +48,7 @@ export class ChartScene {
     const last = now.length > 0 ? [] : this.#drawn(taken.last);
     for (const transition of now) transition.classList.add('taken');
     for (const transition of last) transition.classList.add('last');
-    // What is drawn later lies above the others.
+    // Elements that are drawn later lie above the others.
     for (const transition of [...last, ...now]) {
       const way = transition.closest('.way') ?? transition;
       if (transition.matches('.transition')) way.parentNode?.append(way);
@@ -56,14 +56,14 @@ export class ChartScene {
     this.#taken = [...now, ...last];
   }
 
-  /** Marks the ways that a story takes. */
+  /** Marks the transitions of a causal chain. */
   tellStory(numbers: readonly number[]): void {
     const ways = this.#drawn(numbers);
     swapClass(this.#told, ways, 'story');
     this.#told = ways;
   }
 
-  /** Shows how far the running timers are. */
+  /** Shows the progress of the running timers. */
   countDown(countdowns: readonly Countdown[]): void {
     const running = new Map<SVGGElement, Countdown>();
     for (const countdown of countdowns) {
@@ -86,7 +86,7 @@ export class ChartScene {
     }
   }
 
-  /** Lets a dot run along the arrows that were just taken. */
+  /** Animates a dot along the transitions that were just taken. */
   animate(transitions: readonly number[]): void {
     this.#stopAnimation();
     for (const group of this.#drawn(transitions)) {
@@ -109,7 +109,7 @@ export class ChartScene {
     }
   }
 
-  /** Who steps quickly sees the last movement, not all of them at once. */
+  /** Removes running animations, so that quick steps show only the last one. */
   #stopAnimation(): void {
     for (const { drawing, dot } of this.#moving) {
       drawing.cancel();
@@ -118,7 +118,7 @@ export class ChartScene {
     this.#moving = [];
   }
 
-  /** Puts how many are in each state on it. */
+  /** Shows the number of actors in each state. */
   heat(shareOf: ReadonlyMap<number, number>): void {
     for (const [number, state] of this.#states) {
       const share = shareOf.get(number) ?? 0;
@@ -156,7 +156,7 @@ function rightOfState(group: SVGGElement): number {
   return x + width + 8;
 }
 
-/** A timer that leads nowhere is a line of its state's box: its bar is not in the picture. */
+/** A timer without a target is a line in its state's box, so the picture has no bar for it. */
 function ownBar(group: SVGGElement): SVGRectElement {
   const { x, y, width, height } = group.getBBox();
   const bar = document.createElementNS(svgNamespace, 'rect');

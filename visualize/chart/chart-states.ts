@@ -1,11 +1,11 @@
-/** The states of a chart for who does not see it, or has no mouse: each has a name, arrows go from one to the next. */
+/** Keyboard and screen reader access to the states of a chart: each has a name, and arrow keys move between them. */
 import { useSignalEffect } from '@preact/signals';
 import { useLayoutEffect } from 'preact/hooks';
 import { definitionOf, shownSnapshot } from './chart-current.ts';
 import { activeStates } from './chart-lights.ts';
 import type { ChartScene } from './chart-scene.ts';
 
-/** Names the states of a picture and says which are active. */
+/** Names the states of a picture, with their activity. */
 export function useNamedStates({ svg }: ChartScene, machine: string): void {
   useLayoutEffect(() => {
     svg.setAttribute('role', 'group');
@@ -29,7 +29,10 @@ export function useNamedStates({ svg }: ChartScene, machine: string): void {
   });
 }
 
-/** Up and down, from state to state; the arrows to the side are the page's. Answers whether the key was one of them. */
+/**
+ * Moves between states with the up and down keys; the page handles left and right. Returns whether the key was
+ * handled.
+ */
 export function goToState(viewport: HTMLElement, key: string): boolean {
   if (key !== 'ArrowUp' && key !== 'ArrowDown') return false;
   const states = statesOf(viewport);
@@ -49,7 +52,7 @@ function deed(state: SVGGElement): string {
   return state.getAttribute('aria-expanded') === 'true' ? 'Fold' : 'Open';
 }
 
-/** What is to be read on it must be in its name: who speaks to the page says that. */
+/** The name contains the visible text, so that voice control finds the state by it. */
 function textOf(state: SVGGElement): string {
   return [...state.querySelectorAll('text')].map((text) => text.textContent).join(' ');
 }

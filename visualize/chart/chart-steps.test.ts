@@ -25,15 +25,15 @@ test('a record with the same cause as the last step shows what that step took', 
   expect(at(5)).toEqual({ now: [6], last: [6] });
 });
 
-test('a record of another cause shows only how the actor came where it is', () => {
+test('a record with another cause shows only the step that led to the current state', () => {
   expect(at(6)).toEqual({ now: [], last: [6] });
 });
 
-test('an actor that has the name of an earlier one has taken nothing of what that took', () => {
+test('an actor with the name of an earlier one has taken none of its transitions', () => {
   expect(at(8, 9)).toEqual({ now: [], last: [] });
 });
 
-test('the machine of an actor is known when it lives no more, and the newest of the name counts', () => {
+test('the machine of an ended actor is known, and the newest actor of a name counts', () => {
   const recording = recordingOf(story.slice(0, 8));
   expect(recording.machineOf('a')).toBe('m');
   recording.append([{ ...story[8]!, seq: 9, t: 9 }]);
@@ -41,7 +41,7 @@ test('the machine of an actor is known when it lives no more, and the newest of 
   expect(recording.machineOf('b')).toBeUndefined();
 });
 
-test('steps that are appended are found, newest first', () => {
+test('appended steps are found, newest first', () => {
   const recording = recordingOf(story.slice(0, 4));
   recording.append([{ ...story[4]!, seq: 5, t: 5 }]);
   expect([...stepsBefore(recording, 'a', 99)].map(({ index }) => index)).toEqual([4, 3, 1]);

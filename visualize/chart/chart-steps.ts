@@ -1,4 +1,4 @@
-/** Which steps an actor took, and when: the chart view asks for the one just taken. */
+/** Which steps an actor took, and when; the chart view shows the last one. */
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import type { Recording } from '../model/recording/recording.ts';
 
@@ -6,7 +6,7 @@ export type StepRecord = TraceRecord & { kind: 'transition' | 'step' };
 
 const stepKinds = ['transition', 'step'] as const;
 
-/** The last steps of an actor at a place, newest first. Steps of one that had the name before may be among them. */
+/** The last steps of an actor at a place, newest first. May include steps of an earlier actor with this name. */
 export function* stepsBefore(
   recording: Recording,
   actor: string,
@@ -19,22 +19,22 @@ export function* stepsBefore(
   }
 }
 
-/** Whether an actor took a step behind one place, and not behind another. */
+/** Whether an actor took a step after one place and not after another. */
 export function hasStepped(recording: Recording, actor: string, after: number, upTo: number): boolean {
   return recording.lastAbout(actor, stepKinds, upTo + 1, after + 1) !== undefined;
 }
 
-/** Numbers of transitions. */
+/** Numbers of taken transitions. */
 export interface Taken {
-  /** By the record at the place, or by the actor in the same cause as it. */
+  /** Taken by the record at the place, or by the actor with the same cause. */
   readonly now: readonly number[];
-  /** Its last step before that: how it came where it is. */
+  /** Taken by its last step before that, which led to its state. */
   readonly last: readonly number[];
 }
 
 const nothing: Taken = { now: [], last: [] };
 
-/** What an actor took at a place; `spawned` is the number of its spawn. */
+/** The transitions that an actor took at a place; `spawned` is the number of its spawn. */
 export function takenAt(recording: Recording, actor: string, spawned: number, place: number): Taken {
   const at = recording.recordAt(place);
   for (const { index, record } of stepsBefore(recording, actor, place)) {

@@ -9,13 +9,13 @@ import { type ChartGroup, countsByState } from './chart-groups.ts';
 
 interface Props {
   groups: readonly ChartGroup[];
-  /** Actors that no group has. */
+  /** Actors in no group. */
   leftOut: number;
   all: Signal<boolean>;
   show: (actor: string) => void;
 }
 
-/** All who have a chart, each with its state: the chosen one is below it. */
+/** All actors with a chart, each with its state; the chosen one's chart is shown below. */
 export function ChartStrip({ groups, leftOut, all, show }: Props): JSX.Element {
   const record = recording.value?.recordAt(place.value);
   const moved = record === undefined ? undefined : actorOf(record);
@@ -60,7 +60,7 @@ function Chip({
   );
 }
 
-/** `streaming 480, draining 32`: the most frequent states, but not those around them. */
+/** `streaming 480, draining 32`: the most frequent states, without their parent states. */
 function mostly({ actors }: ChartGroup): string {
   const leaves = new Set(actors.map(({ state }) => state));
   const counts = countsByState(actors);

@@ -5,16 +5,16 @@ import { definitionOf, shownActor, shownSnapshot, sinceIndex } from './chart-cur
 import { type ChartGroup, countsByState } from './chart-groups.ts';
 import { chartInWords } from './chart-lights.ts';
 
-/** States of a group that are told. */
+/** Listed states per group. */
 const maxStates = 20;
 
-/** The charts as text, for screen readers: where each actor stands, since when, what may be next. */
+/** The charts as text, for screen readers: the state of each actor, its duration, and the next transitions. */
 export function ChartText({
   groups,
   leftOut,
 }: {
   groups: readonly ChartGroup[];
-  /** Actors that no group has. */
+  /** Actors in no group. */
   leftOut: number;
 }): JSX.Element {
   return (

@@ -20,7 +20,7 @@ import { ChartStrip } from './chart-strip.tsx';
 import { ChartText } from './chart-text.tsx';
 import { ChartViewport } from './chart-viewport.tsx';
 
-/** Every actor as a statechart: one as large as it can be read, all of them at a glance. */
+/** Every actor as a statechart: one at a readable size, all of them in an overview. */
 export function ChartView(): JSX.Element {
   const { groups, leftOut } = chartGroups(state.value?.actors.values() ?? []);
   return (
@@ -79,7 +79,7 @@ function ChartHead({ actor, snapshot, machine }: HeadProps): JSX.Element {
   );
 }
 
-/** Why somebody is not there: the state in which it ended is told, if it did. */
+/** Why an actor is absent, with its final state if it has ended. */
 function absence(actor: string): string {
   for (const { record } of stepsOf(actor)) {
     if (record.kind === 'transition') return `ended; last state: ${record.to}`;
@@ -98,7 +98,7 @@ function Since({ snapshot }: { snapshot: ActorSnapshot }): JSX.Element {
   );
 }
 
-/** What arrows of a brief picture do not say: how the actor came where it is, and what may be next. */
+/** What the arrows of a brief picture do not show: the last step, and the next transitions. */
 function Ways({ snapshot }: { snapshot: ActorSnapshot }): JSX.Element | null {
   const chart = definitionOf(snapshot.machine);
   if (chart === undefined || showsWhole.value) return null;
@@ -131,7 +131,7 @@ function Timers({ snapshot }: { snapshot: ActorSnapshot }): JSX.Element | null {
   );
 }
 
-/** What is known of an actor whose machine is not in the trace's header, or that is no machine. */
+/** Details of an actor whose machine is not in the trace's header, or that is not a machine. */
 function NoPicture({ actor, machine }: { actor: string; machine: string | undefined }): JSX.Element {
   const parent = state.value?.actors.get(actor)?.parent;
   const history = [...take(stepsOf(actor), 50)];

@@ -17,17 +17,17 @@ import { hasStepped, type Taken } from './chart-steps.ts';
 
 const zoomStep = 1.2;
 const roomAround = 24;
-/** Steps that come in one frame of a live trace are still shown as a movement. */
+/** More steps in one frame of a live trace are not animated. */
 const maxAnimated = 40;
-/** Who steps quicker than this sees where things stand, and no movement. */
+/** Quicker steps are not animated. */
 const calmMs = 150;
 const nothingTaken: Taken = { now: [], last: [] };
-/** How large a chart is: as somebody made it, all of it, or as large as it may be read. */
+/** The scale of a chart: set by the user, fitting the viewport, or the smallest readable one. */
 type Zoom = number | 'fit' | 'readable';
-/** How a machine's chart was looked at last. */
+/** The last scale of each machine's chart. */
 const zooms = new Map<string, Zoom>();
 
-/** A machine's chart, lit for the shown actor; zoomed with Ctrl and the wheel, dragged, scrolled. */
+/** A machine's chart, highlighted for the shown actor. It is zoomed with Ctrl and the wheel, dragged, and scrolled. */
 export function ChartViewport({ machine, text }: { machine: string; text: string }): JSX.Element {
   const viewport = useRef<HTMLDivElement>(null);
   const scene = useMemo(() => new ChartScene(pictureOf(text)), [text]);
@@ -112,7 +112,7 @@ type Viewport = { readonly current: HTMLDivElement | null };
 
 type Scale = ReadonlySignal<number>;
 
-/** Brief pictures and whole ones are looked at each in its own way. */
+/** Brief and whole pictures have separate scales. */
 function zoomKey(machine: string): string {
   return `${machine} ${showsWhole.peek()}`;
 }
@@ -125,7 +125,7 @@ function scaleOf({ picture }: ChartScene, zoom: Zoom, { width, height }: Seen): 
   return showsWhole.value ? firstScale(picture, room) : readableScale(picture, room);
 }
 
-/** Puts the picture in, and keeps its size. */
+/** Inserts the picture, and applies its scale. */
 function useScene(viewport: Viewport, scene: ChartScene, scale: Scale): void {
   useLayoutEffect(() => {
     viewport.current!.replaceChildren(scene.svg);
@@ -134,7 +134,7 @@ function useScene(viewport: Viewport, scene: ChartScene, scale: Scale): void {
   useLayoutEffect(() => applyScale(scene, scale.value), [scene, scale.value]);
 }
 
-/** Follows what of the chart is seen. */
+/** Tracks the visible part of the chart. */
 function useSeen(viewport: Viewport, seen: Signal<Seen>): void {
   useLayoutEffect(() => {
     const element = viewport.current!;
@@ -155,7 +155,7 @@ function useSeen(viewport: Viewport, seen: Signal<Seen>): void {
   }, [viewport]);
 }
 
-/** A folded state is opened with a click or with Enter; one that was opened so is folded in the same way. */
+/** Opens a folded state with a click or with Enter, and folds it again in the same way. */
 function useFolding(viewport: Viewport, scene: ChartScene, machine: string): void {
   useLayoutEffect(() => {
     for (const state of scene.foldable((number) => isOpened(machine, number))) {
@@ -187,7 +187,7 @@ function useFolding(viewport: Viewport, scene: ChartScene, machine: string): voi
 
 function useLights(viewport: Viewport, scene: ChartScene, machine: string, scale: Scale, seen: Signal<Seen>): void {
   const shown = useRef({ place: -1, leaves: '', at: 0 });
-  // Before the active state can be scrolled to, the picture must have its size.
+  // Scrolling to the active state requires the size of the picture.
   const isMeasured = useComputed(() => seen.value.width > 0);
   useSignalEffect(() => {
     const at = place.value;
@@ -214,7 +214,7 @@ function useLights(viewport: Viewport, scene: ChartScene, machine: string, scale
     const timers = shownSnapshot.value?.timers ?? [];
     if (chart !== undefined) scene.countDown(timers.length === 0 ? [] : countdownsAt(chart, timers, now.value));
   });
-  // What an earlier scene of this machine had shown tells nothing about this one.
+  // Steps shown by an earlier scene of this machine do not apply to this one.
   useLayoutEffect(() => {
     const chart = definitionOf(machine);
     const snapshot = shownSnapshot.peek();
@@ -225,7 +225,7 @@ function useLights(viewport: Viewport, scene: ChartScene, machine: string, scale
   }, [scene]);
 }
 
-/** The transitions that an actor takes in the whole story that is shown. */
+/** The transitions of an actor in the shown causal chain. */
 function storyWays(actor: string | undefined): number[] {
   const open = recording.value;
   if (storyAnchor.value === undefined) return [];
@@ -272,7 +272,7 @@ function zoomAround(
   const before = scale.peek();
   const { x, y } = at ?? { x: clientWidth / 2, y: clientHeight / 2 };
   zoom.value = next;
-  // Now, not when it is drawn: what does not fit yet cannot be scrolled to.
+  // Sets the size now, not in the next frame, because scrolling needs it.
   element
     .querySelector('svg')
     ?.setAttribute('width', String((element.querySelector('svg')!.clientWidth / before) * next));
@@ -309,7 +309,7 @@ function beginDrag(event: PointerEvent): void {
   if (event.button !== 0 || event.pointerType !== 'mouse') return;
   let { clientX, clientY } = event;
   const move = (next: PointerEvent): void => {
-    // A press that does not move is a click, which belongs to what is under it.
+    // A press without movement is a click on the element below.
     if (!element.hasPointerCapture(next.pointerId)) element.setPointerCapture(next.pointerId);
     element.scrollBy({ left: clientX - next.clientX, top: clientY - next.clientY, behavior: 'instant' });
     ({ clientX, clientY } = next);

@@ -2,7 +2,7 @@ import type { ComponentChildren, JSX } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 interface ColumnProps {
-  /** What a screen reader calls it, where it is a stop of the Tab key. */
+  /** Name for screen readers when it is a tab stop. */
   readonly label: string;
   /** Its `data-part`. */
   readonly part?: string;
@@ -11,15 +11,15 @@ interface ColumnProps {
 }
 
 /**
- * A part of the details that scrolls. It is a stop of the Tab key as long as it scrolls and nothing in it is one: its end
- * would be out of reach of whoever has no mouse.
+ * A scrolling part of the details. It is a tab stop while it scrolls and contains no tab stop, because its end would
+ * be unreachable without a mouse otherwise.
  */
 export function Column({ label, part, class: more = '', children }: ColumnProps): JSX.Element {
   const element = useRef<HTMLDivElement>(null);
   const [isStop, setStop] = useState(false);
   const look = (): void => {
     const column = element.current;
-    // A size is told once more after the column has gone.
+    // The observer may report a size after the column was removed.
     if (column === null) return;
     const scrolls = column.scrollHeight > column.clientHeight || column.scrollWidth > column.clientWidth;
     setStop(scrolls && column.querySelector('button:not(:disabled), summary, [tabindex="0"]') === null);

@@ -5,7 +5,7 @@ import { Icon } from '../parts/icon.tsx';
 
 const saidForMs = 1_200;
 
-/** Puts a text into the clipboard, and says that it did. */
+/** Copies a text to the clipboard and confirms it. */
 export function CopyButton({ text, what }: { readonly text: () => string; readonly what: string }): JSX.Element {
   const done = useSignal(false);
   const copy = async (): Promise<void> => {

@@ -11,7 +11,7 @@ import { story, storyActors, storyAnchor, toggleStory } from '../model/story.ts'
 import { MarkSign } from '../parts/mark-shape.tsx';
 import { Column } from './column.tsx';
 
-/** Consequences that are listed at once, and when all are asked for. */
+/** Consequences that are listed at once, and maximum after expanding. */
 const listed = 30;
 const mostListed = 5_000;
 const origins: Readonly<Record<CauseOrigin, string>> = {
@@ -29,7 +29,7 @@ const kinds: Readonly<Record<Exclude<CauseKind, 'cause'>, string>> = {
   'ended-by': 'ended after',
 };
 
-/** Why it happened, back to what nobody here caused; and what came of it. */
+/** The causes of a record, back to the first one in the trace, and its consequences. */
 export function Causes({ open, index }: { readonly open: Recording; readonly index: number }): JSX.Element {
   const { links, origin } = causeChain(open, index);
   const record = open.recordAt(index)!;
@@ -72,7 +72,7 @@ export function Causes({ open, index }: { readonly open: Recording; readonly ind
   );
 }
 
-/** Who stops an actor that nobody in the trace has started is no actor: the program that runs it. */
+/** An actor that was not started by another one in the trace is stopped by the program. */
 function isEndFromOutside(open: Recording, record: TraceRecord): boolean {
   if (record.kind !== 'stop' || record.status !== 'stopped') return false;
   const spawned = open.lastAbout(record.actor, ['spawn'], open.indexOf(record.seq) ?? 0);
@@ -87,7 +87,7 @@ function foldLabel(part: ChainPart): { readonly label: string; readonly isBad: b
   return { label: worst === undefined ? times : `${times}: ${worst}`, isBad: worst !== undefined };
 }
 
-/** Each of the times, with its number and its pause. */
+/** Each repetition, with its number and its pause. */
 function Tries({ open, part, from }: Listed & { readonly part: ChainPart }): JSX.Element {
   return (
     <>
@@ -105,7 +105,7 @@ function Tries({ open, part, from }: Listed & { readonly part: ChainPart }): JSX
   );
 }
 
-/** Shows the whole story of this record in all panes. */
+/** Shows the whole causal chain of this record in all panes. */
 function StoryButton({ open }: { readonly open: Recording }): JSX.Element {
   const anchor = storyAnchor.value;
   const all = anchor === undefined ? undefined : story.value;
@@ -161,7 +161,7 @@ function Consequences({ open, led, from }: Listed & { readonly led: readonly num
   );
 }
 
-/** What is made when somebody opens it. */
+/** Its children are built when the user opens it. */
 function Fold({
   label,
   isBad = false,

@@ -8,10 +8,10 @@ import { Column } from './column.tsx';
 import { CopyButton } from './copy-button.tsx';
 import { Json } from './json.tsx';
 
-/** Changes that are listed and marked. */
+/** Listed and marked changes. */
 const maxChanges = 100;
 
-/** What the chart remembers, before and after, with the change marked. */
+/** The chart's context before and after, with the changes marked. */
 export function Context({ moment }: { readonly moment: Moment }): JSX.Element {
   const { actor, before, after } = moment;
   const context = after?.context ?? before?.context;

@@ -3,10 +3,10 @@ import type { Statechart, StatechartTransition } from '../../src/runtime/trace/s
 import { type Moment, withoutDefinition } from '../model/moment.ts';
 import { moreInWords } from '../parts/more.ts';
 
-/** Transitions and descriptions that are listed. */
+/** Listed transitions and descriptions. */
 const maxListed = 50;
 
-/** What the machine's author wrote about the states and transitions of this moment. */
+/** The descriptions of the states and transitions of this record, from the machine's definition. */
 export function Definition({ moment }: { readonly moment: Moment }): JSX.Element {
   const { machineId, machine, taken, described } = moment;
   const reason = withoutDefinition(moment);

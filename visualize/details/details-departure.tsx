@@ -4,7 +4,10 @@ import type { Recording } from '../model/recording/recording.ts';
 import { departureInOneLine } from '../model/recording/words.ts';
 import { Icon } from '../parts/icon.tsx';
 
-/** What the sequence diagrams say against this record: the two sides, as `chartpilot check` prints them. */
+/**
+ * Deviations of this record from the sequence diagrams: expected and actual messages, as `chartpilot check` prints
+ * them.
+ */
 export function Departures({ open, index }: { readonly open: Recording; readonly index: number }): JSX.Element {
   return (
     <>

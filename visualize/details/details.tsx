@@ -23,15 +23,15 @@ import { Departures } from './details-departure.tsx';
 import { Lines } from './details-lines.tsx';
 import { Json } from './json.tsx';
 
-/** The place whose details are shown: that of the page, a moment later while it moves fast. */
+/** The place whose details are shown: the page's current place, delayed while it changes quickly. */
 const shown = signal(-1);
-/** Nobody reads faster, and to draw all of it for each step would cost the steps their pace. */
+/** Faster updates cannot be read, and drawing all of them would slow the steps down. */
 const atMostEveryMs = 140;
 
-/** Of a record that many steps answered: so many are told. */
+/** Listed steps that one record caused. */
 const maxAnswers = 20;
 
-/** From now on the details follow the place. */
+/** Starts to update the details when the place changes. */
 export function keepDetails(): void {
   let shownAt = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -49,10 +49,10 @@ export function keepDetails(): void {
   });
 }
 
-/** All that is known of the record that happened last. */
+/** The details of the last record at the current place. */
 export function Details(): JSX.Element {
   const open = recording.value;
-  // What it led to may come after it.
+  // Consequences may be appended later.
   if (!playing.value) size.value;
   const moment = open === undefined ? undefined : momentAt(open, shown.value);
   return (
@@ -113,7 +113,7 @@ function RecordHead({
   );
 }
 
-/** Only who is a chart has something to look at. */
+/** Only a chart can be shown. */
 function ActorLink({ actor }: { readonly actor: string }): JSX.Element {
   if (actor === 'outside' || actor.includes('/')) return <span>{actor}</span>;
   return (

@@ -11,10 +11,10 @@ import {
 } from '../model/recording/opened-json.ts';
 import { moreInWords } from '../parts/more.ts';
 
-/** Texts are cut here; copying gives all of them. */
+/** Longer texts are cut here; copying gives the complete text. */
 const shownChars = 600;
 
-/** Plain data as a tree that opens and closes. `marked`: JSON Pointers of what is new. */
+/** Plain data as a collapsible tree. `marked`: JSON Pointers of new values. */
 export function Json({ value, path = '', marked }: JsonProps): JSX.Element {
   if (typeof value !== 'object' || value === null) return <Leaf value={value} />;
   return <Fields value={value} path={path} marked={marked} opened={openedAtFirst(value, path, marked)} />;
@@ -29,7 +29,7 @@ interface JsonProps {
 interface Inner {
   readonly path: string;
   readonly marked: Marked | undefined;
-  /** Pointers of what is open at first. */
+  /** Pointers of initially open values. */
   readonly opened: ReadonlySet<string>;
 }
 
@@ -78,7 +78,7 @@ function Field({
         {opensAtFirst ? (
           <Fields value={value} path={path} marked={marked} opened={opened} />
         ) : (
-          // What nobody has opened is not in the page.
+          // Closed values are not rendered.
           isOpen && <Json value={value} path={path} marked={marked} />
         )}
       </details>

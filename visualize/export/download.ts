@@ -1,4 +1,4 @@
-/** Gives the person a file, or fills the clipboard. */
+/** Saves a file, or fills the clipboard. */
 
 export function download(name: string, content: Blob | string, type = 'text/plain;charset=utf-8'): void {
   const address = URL.createObjectURL(typeof content === 'string' ? new Blob([content], { type }) : content);
@@ -6,11 +6,11 @@ export function download(name: string, content: Blob | string, type = 'text/plai
   link.href = address;
   link.download = name;
   link.click();
-  // The browser has taken it by then.
+  // The browser has read it by then.
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
 
-/** @throws when the browser does not let the page use it */
+/** @throws if the browser does not allow it */
 export async function copyText(text: string): Promise<void> {
   await navigator.clipboard.writeText(text);
 }

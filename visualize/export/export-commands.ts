@@ -1,4 +1,4 @@
-/** What the export menu offers. */
+/** The commands of the export menu. */
 import type { Session } from '../../src/debugger/page-data.ts';
 import { departuresRule } from '../../src/debugger/verdicts/departures.ts';
 import type { Verdict } from '../../src/debugger/verdicts/verdict.ts';
@@ -20,9 +20,9 @@ import { maxPictureRows, type Palette, rowsWithin, sequenceSvg } from './sequenc
 export interface ExportCommand {
   readonly name: string;
   readonly group: 'Sequence' | 'Chart' | 'Trace';
-  /** Does it, and answers what to tell the person. */
+  /** Runs the command and returns a message for the user. */
   run(open: Recording, exported: ExportedRange): Promise<string> | string;
-  /** Why it cannot be done now; undefined when it can. */
+  /** Why it is unavailable now; `undefined` if it is available. */
   whyNot?(open: Recording, exported: ExportedRange): string | undefined;
 }
 
@@ -111,12 +111,12 @@ export const exportCommands: readonly ExportCommand[] = [
 
 const svgType = 'image/svg+xml';
 
-/** Departures may be all over a trace, and each of them is about itself. */
+/** Deviations may be anywhere in a trace, and each concerns only its own record. */
 function verdictsHere(): Verdict[] {
   return verdicts.value.filter(({ rule }) => rule !== departuresRule);
 }
 
-/** The pictures of those who occur in it. */
+/** Includes only the pictures of machines that occur in the part. */
 function sessionOfPart(open: Recording, part: ExportedRange): Session {
   const { charts = {}, briefCharts = {}, notDrawn, diagrams = [], part: before } = session.value ?? {};
   const of = partOf(open, part, verdicts.value, before);
@@ -132,7 +132,7 @@ function sessionOfPart(open: Recording, part: ExportedRange): Session {
   };
 }
 
-/** The part that is exported now. */
+/** The part that an export takes now. */
 export function currentRange(): { open: Recording; exported: ExportedRange } | undefined {
   const open = recording.value;
   const exported = open === undefined ? undefined : exportedRange(open, range.value);

@@ -8,7 +8,7 @@ const isOpen = signal(false);
 const notice = signal('');
 const noticeMs = 4_000;
 
-/** Takes the chosen range, or what is shown, out of the page. */
+/** Exports the chosen range, or the whole trace. */
 export function ExportMenu(): JSX.Element {
   const button = useRef<HTMLButtonElement>(null);
   const close = (focusButton: boolean): void => {

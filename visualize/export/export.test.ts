@@ -41,13 +41,13 @@ const story: TraceBody[] = [
 ];
 
 describe('the exported range', () => {
-  test('is the whole trace unless a part was chosen, and never more than there is', () => {
+  test('the exported range is the whole trace unless a part was chosen, and never exceeds it', () => {
     expect(exportedRange(recordingOf(story), undefined)).toEqual({ first: 0, last: 11 });
     expect(exportedRange(recordingOf(story), [3, 99])).toEqual({ first: 3, last: 11 });
     expect(exportedRange(recordingOf([]), undefined)).toBeUndefined();
   });
 
-  test('names files by the numbers of its records', () => {
+  test('the names of exported files contain the numbers of their records', () => {
     expect(fileName(recordingOf(story), { first: 3, last: 5 }, '.trace')).toBe('my-program-4-6.trace');
   });
 });
@@ -58,7 +58,7 @@ describe('a minimal trace', () => {
     [3, 7],
     [6, 6],
     [9, 11],
-  ])('of the records %i to %i leads to the same state at its end', (first, last) => {
+  ])('a minimal trace of the records %i to %i leads to the same state at its end', (first, last) => {
     const recording = recordingOf(story);
     const { header, records } = read(minimalTrace(recording, { first, last }));
     const state = TraceState.of(header);
@@ -67,25 +67,25 @@ describe('a minimal trace', () => {
     expect(records).toEqual(recording.recordsIn(first, last));
   });
 
-  test('has the machines that occur in it and no others', () => {
+  test('a minimal trace has only the machines that occur in it', () => {
     const machines = (first: number, last: number) =>
       read(minimalTrace(recordingOf(story), { first, last })).header.machines.map(({ id }) => id);
     expect(machines(3, 7)).toEqual(['first', 'second']);
     expect(machines(10, 11)).toEqual(['second', 'third']);
   });
 
-  test('from the beginning is a trace from the beginning', () => {
+  test('a minimal trace from the beginning has no earlier actors', () => {
     expect(read(minimalTrace(recordingOf(story), { first: 0, last: 2 })).header.actors).toBeUndefined();
   });
 
-  test('that begins in the middle of a diagram departs from nothing', () => {
+  test('a minimal trace that starts in the middle of a diagram has no deviation', () => {
     const { header, records } = read(minimalTrace(recordingOf(story), { first: 4, last: 8 }));
     expect(checkTrace([diagram], records, header).departures).toEqual([]);
   });
 });
 
 describe('the sequence of a range', () => {
-  test('in mermaid has the messages of the range, without what XState tells actors itself', () => {
+  test('the mermaid diagram has the messages of the range, without internal ones of XState', () => {
     const text = rangeMermaid(recordingOf(story), { first: 3, last: 11 });
     expect(text).toContain('sequenceDiagram');
     expect([...text.matchAll(/\w+->>\w+: \S+/g)].map(([arrow]) => arrow)).toEqual([
@@ -96,14 +96,14 @@ describe('the sequence of a range', () => {
     ]);
   });
 
-  test('in mermaid marks a departure and tells what was expected', () => {
+  test('the mermaid diagram marks a deviation and the expected messages', () => {
     const twice = [story[0]!, story[1]!, story[3]!, story[3]!];
     const text = rangeMermaid(recordingOf(twice), { first: 0, last: 3 });
     expect(text).toMatch(/rect .*\n\s+a->>b: ping\.sent \(record 4/);
     expect(text).toContain('b → a: pong.sent');
   });
 
-  test('as a picture has the rows of the range and nothing that XML would not take', () => {
+  test('the picture has the rows of the range and no characters that are invalid in XML', () => {
     const nasty: TraceBody = { kind: 'event', from: 'a', to: 'b', event: { type: 'x.y', text: '<b>&"\u0001' } };
     const { rows, picture } = drawnOf([...story, nasty], { first: 3, last: 12 });
     const { from, end } = rowsWithin(rows, { first: 3, last: 12 });
@@ -115,14 +115,14 @@ describe('the sequence of a range', () => {
     expect(picture.height).toBeGreaterThan(9 * 26);
   });
 
-  test('as a picture tells what a departure departs from', () => {
+  test('the picture shows which diagram a deviation concerns', () => {
     const twice = [story[0]!, story[1]!, story[3]!, story[3]!];
     expect(drawnOf(twice, { first: 0, last: 3 }).picture.text).toContain('expected b → a: pong.sent');
   });
 });
 
 describe('a test of a range', () => {
-  test('replays from the beginning to the last record of the range', () => {
+  test('the generated test replays from the beginning to the last record of the range', () => {
     const { source } = rangeTest(recordingOf(story), { first: 3, last: 6 });
     expect(source).toContain("test('my program does what was recorded, up to record 7 (b → a: pong.sent)'");
     expect(source).toContain('"seq":1,');
@@ -130,7 +130,7 @@ describe('a test of a range', () => {
     expect(source).not.toContain('"seq":8,');
   });
 
-  test('is not made of a trace whose beginning is lost', () => {
+  test('no test is generated from a trace that lacks its beginning', () => {
     expect(whyNoTest(recordingOf(story))).toBeUndefined();
     const late = new Recording(header());
     late.append([{ ...story[0]!, seq: 5, t: 5 }]);

@@ -1,13 +1,13 @@
-/** The part of a trace that exports take. */
+/** The part of a trace that exports include. */
 import type { Recording } from '../model/recording/recording.ts';
 
-/** Places of its first and last record, both included. */
+/** Places of its first and last record, inclusive. */
 export interface ExportedRange {
   readonly first: number;
   readonly last: number;
 }
 
-/** The chosen part, or the whole of it; undefined when there is no record. */
+/** The chosen part, or the whole trace; `undefined` without records. */
 export function exportedRange(
   recording: Recording,
   chosen: readonly [number, number] | undefined,
@@ -18,7 +18,7 @@ export function exportedRange(
   return { first, last: Math.max(first, Math.min(chosen?.[1] ?? end, end)) };
 }
 
-/** A file's name that says what is in it: `pilot-agent-80-140.trace`. */
+/** The name of a file, with the range of its records: `pilot-agent-80-140.trace`. */
 export function fileName(recording: Recording, { first, last }: ExportedRange, ending: string): string {
   const program = recording.header.program.replaceAll(/[^\w.-]+/g, '-');
   return `${program}-${recording.seqAt(first)}-${recording.seqAt(last)}${ending}`;

@@ -3,8 +3,8 @@ import type { Recording } from '../model/recording/recording.ts';
 import type { ExportedRange } from './exported-range.ts';
 
 /**
- * A trace of a part of a recording: its header tells who lived before it, so that it opens and is checked as any trace
- * that begins late; it has only the machines that occur.
+ * A trace of a part of a recording. Its header lists the actors that lived before it, so that it opens and is checked
+ * like any trace that begins late; it contains only the machines that occur.
  */
 export function minimalTrace(recording: Recording, part: ExportedRange): string {
   const { first, last } = part;
@@ -18,7 +18,7 @@ export function minimalTrace(recording: Recording, part: ExportedRange): string 
   return [own, ...recording.recordsIn(first, last)].map(formatTraceLine).join('');
 }
 
-/** Of those who lived before it, and of those who came within. */
+/** Machines of actors that lived before the part, and of those spawned within it. */
 export function machinesWithin(recording: Recording, { first, last }: ExportedRange): TraceHeader['machines'] {
   const occurring = new Set([...recording.stateAt(first - 1).actors.values()].map(({ machine }) => machine));
   for (const record of recording.recordsIn(first, last)) {

@@ -1,4 +1,4 @@
-/** The page in one file, with a part of the open trace, for a colleague: it opens where one stands now. */
+/** The page in one file, with a part of the open trace, for sharing: it opens at the current place. */
 import type { Session } from '../../src/debugger/page-data.ts';
 import { addressElement, sessionElement, sourcesElement, traceElement } from '../../src/debugger/page-data.ts';
 import {
@@ -14,15 +14,15 @@ import { type Address, formatAddress } from '../model/address.ts';
 import { loadOwnText } from '../model/source-data.ts';
 
 export interface FilePart {
-  /** What the trace is called there. */
+  /** The name of the trace in that file. */
   readonly name: string;
   readonly trace: string;
   readonly session: Session;
-  /** Where it opens. */
+  /** The place where it opens. */
   readonly address: Address;
 }
 
-/** @throws Error when the page's server does not answer any more */
+/** @throws Error if the page's server does not respond */
 export async function pageFile({ name, trace, session, address }: FilePart): Promise<Blob> {
   const texts: PageTexts = {
     'index.html': indexHtml,
@@ -32,7 +32,7 @@ export async function pageFile({ name, trace, session, address }: FilePart): Pro
   const { before, behind } = aroundData(texts, await hashOf(inlineScript(texts['page.js'])));
   const [begin, end] = traceTags(traceElement(0));
   const data = [
-    // Nothing of where it lay: a path tells who works where.
+    // Without the path of the trace, which would reveal the user's folders.
     jsonElement(sourcesElement, [{ name, kind: 'file', place: name }]),
     jsonElement(sessionElement(0), session),
     jsonElement(addressElement, formatAddress({ ...address, source: 0 })),
@@ -41,7 +41,7 @@ export async function pageFile({ name, trace, session, address }: FilePart): Pro
   return new Blob([before, ...data, behind], { type: 'text/html;charset=utf-8' });
 }
 
-/** Of the same text as in the file: it is ASCII. */
+/** Hash of the text as it is in the file, which is ASCII. */
 async function hashOf(script: string): Promise<string> {
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(script));
   return btoa(String.fromCharCode(...new Uint8Array(digest)));

@@ -1,19 +1,18 @@
-/** What a colleague needs of a trace to see why a record happened. */
+/** The part of a trace that shows why a record happened. */
 import type { TracePart } from '../../src/debugger/page-data.ts';
 import { causeChain } from '../../src/debugger/trace/cause-chain.ts';
 import type { Verdict } from '../../src/debugger/verdicts/verdict.ts';
 import type { Recording } from '../model/recording/recording.ts';
 import type { ExportedRange } from './exported-range.ts';
 
-/** A cause or a consequence that lies farther away is left out: a file is sent by mail. */
+/** Causes and consequences farther away are left out, so that the file can be sent by mail. */
 const mostAway = 5_000;
-/** Records around it all, so that it does not begin and end with a blank screen. */
+/** Margin of records, so that the part does not begin and end with an empty view. */
 const air = 20;
 
 /**
- * From the first of a record's causes to it and what it led to at once; and the whole of all that verdicts tell of a time in
- * which it lies: of a restart that it belongs to, up to its end. What is left out before it is told by the states in which
- * everybody begins.
+ * From the first cause of a record to its direct consequences, including the ranges of all findings that contain it:
+ * for example the whole restart that it belongs to. The initial states of the actors represent what happened before.
  */
 export function partThatMatters(
   open: Recording,
@@ -26,7 +25,7 @@ export function partThatMatters(
     .filter(({ range: [first, last] }) => first <= index && index <= last)
     .flatMap(({ range, root }) => [...range, ...(root === undefined ? [] : [root])]);
   const led = record === undefined ? [] : open.ledTo(record.seq);
-  // They are in order, and may be a million: their ends are enough.
+  // They are in order, and may be a million, so only their ends are used.
   const all = [index, ...causes, ...told, ...led.slice(0, 1), ...led.slice(-1)];
   const last = Math.min(Math.max(...all) + air, open.length - 1, index + mostAway);
   const first = Math.max(0, Math.min(...all) - air, index - mostAway);
@@ -34,10 +33,11 @@ export function partThatMatters(
 }
 
 /**
- * What is known of the whole trace in a file that holds a part of it: how much it is of, and what the whole comes to. By itself
- * the part would say something else: rules know neither what came before it nor what came after. Undefined where it is all.
+ * Data of the whole trace for a file that contains a part of it: the number of records and the findings. Rules applied
+ * to the part alone would give other findings, because they depend on earlier and later records. `undefined` if the
+ * part is the whole trace.
  *
- * @param before of the open trace, where it is a part itself
+ * @param before part information of the open trace, if it is a part itself
  */
 export function partOf(
   open: Recording,

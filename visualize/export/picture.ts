@@ -1,4 +1,4 @@
-/** Pictures that stand for themselves: SVG with all its style in it, and PNG made of that. */
+/** Self-contained pictures: SVG with all its styles, and PNG rendered from it. */
 
 export interface StandaloneSvg {
   readonly text: string;
@@ -6,7 +6,7 @@ export interface StandaloneSvg {
   readonly height: number;
 }
 
-/** What a picture's look is made of. */
+/** Copied style properties. */
 const properties = [
   'fill',
   'fill-opacity',
@@ -25,10 +25,10 @@ const properties = [
   'transform-box',
   'transform-origin',
 ] as const;
-/** Sides of a canvas that browsers agree on. */
+/** Maximum side length of a canvas that all browsers support. */
 const maxSide = 16_000;
 
-/** A chart of the page as it is lit now, in its own size. */
+/** A chart of the page with its current highlights, at its natural size. */
 export function standalone(shown: SVGSVGElement): StandaloneSvg {
   const copy = shown.cloneNode(true) as SVGSVGElement;
   const originals = shown.querySelectorAll<SVGElement>('*');
@@ -68,7 +68,7 @@ const initial: Partial<Record<(typeof properties)[number], string>> = {
   'transform-box': 'view-box',
 };
 
-/** Twice as fine as on the page, unless it would be too large for a canvas. */
+/** Twice the resolution of the page, unless that exceeds a canvas. */
 export async function pngOf({ text, width, height }: StandaloneSvg): Promise<Blob> {
   const scale = Math.min(2, maxSide / Math.max(width, height));
   const image = new Image();

@@ -3,7 +3,7 @@ import { sequenceMermaid } from '../../src/debugger/check/sequence-mermaid.ts';
 import type { Recording } from '../model/recording/recording.ts';
 import type { ExportedRange } from './exported-range.ts';
 
-/** The messages of a part of a recording as mermaid's sequence diagram, departures marked. */
+/** The messages of a part of a recording as a mermaid sequence diagram, with deviations marked. */
 export function rangeMermaid(recording: Recording, { first, last }: ExportedRange): string {
   const { header, departures } = recording;
   const reader = new MessageReader([...recording.stateAt(first - 1).actors.values()]);
@@ -22,7 +22,7 @@ export function rangeMermaid(recording: Recording, { first, last }: ExportedRang
   });
 }
 
-/** What XState tells actors itself says nothing that `done` does not. */
+/** XState's internal messages repeat what `done` shows. */
 function isInternal({ type }: Message): boolean {
   return type.startsWith('xstate.') && !type.startsWith('xstate.error.');
 }

@@ -15,7 +15,7 @@ export function rangeTest(recording: Recording, { last }: ExportedRange): Replay
   });
 }
 
-/** Why no test can be made of a trace; undefined when one can. */
+/** Why a trace cannot become a test; `undefined` if it can. */
 export function whyNoTest(recording: Recording): string | undefined {
   if (recording.header.actors === undefined && recording.seqAt(0) === 1) return undefined;
   return 'The trace does not start with the program, so it cannot be replayed.';

@@ -1,4 +1,4 @@
-/** The sequence view's rows as a picture. */
+/** The rows of the sequence view as a picture. */
 import { markupText } from '../../src/runtime/markup-text.ts';
 import { clockText } from '../model/recording/words.ts';
 import { drawn, hasLifeline, layoutOf, leastGutter, noteMiddle, rowHeight, xOf } from '../sequence/sequence-layout.ts';
@@ -19,21 +19,21 @@ export interface Palette {
   readonly bad: string;
 }
 
-/** A longer picture is nothing that anybody looks at, and more than browsers draw. */
+/** A longer picture is unreadable, and exceeds what browsers draw. */
 export const maxPictureRows = 1_500;
 
-/** Characters of what goes with a message. */
+/** Maximum characters of a message's payload. */
 const maxPayload = 90;
 const head = 44;
 const foot = 12;
 const font = "system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif";
 
-/** The rows of a range: from which, and behind which one. */
+/** The rows of a range: the first one, and the one after the last. */
 export function rowsWithin(rows: SequenceRows, { first, last }: ExportedRange): { from: number; end: number } {
   return { from: rows.rowsBefore(first), end: rows.rowsBefore(last + 1) };
 }
 
-/** Columns whose lifelines nothing happens to in the range are left out. */
+/** Omits columns whose lifelines have no row in the range. */
 export function sequenceSvg(rows: SequenceRows, all: Columns, range: ExportedRange, palette: Palette): StandaloneSvg {
   const { from, end } = rowsWithin(rows, range);
   const columns = columnsWith(all, touched(rows, from, end));
@@ -120,7 +120,7 @@ function arrowSvg(
   const who = whoOf(entry, columns);
   const born = entry.kind === 'spawn' && hasLifeline(columns, entry.to);
   const words = `<tspan fill="${palette.muted}">${markupText(who)}</tspan><tspan font-weight="600">${markupText(label)}</tspan> <tspan fill="${palette.muted}">${born ? '' : markupText(payload)}</tspan>`;
-  // Lifelines must not cross out what is written on them.
+  // Keeps labels readable on top of lifelines.
   const halo = `stroke="${palette.paper}" stroke-width="4" stroke-linejoin="round" paint-order="stroke"`;
   const ends = [
     ...(born
@@ -131,7 +131,7 @@ function arrowSvg(
       : []),
   ];
   if (form.form !== 'arrow') {
-    // The box says all where an actor comes to be by itself.
+    // The box alone represents an actor that was not spawned by another one.
     if (born) return ends;
     return [
       `<path d="M${form.x + 1} ${y + 7}h17q5 0 5 6t-5 6h-10" fill="none" stroke="${colour}" stroke-width="1.5"/>`,
@@ -160,7 +160,7 @@ function nameBox(name: string, x: number, y: number, width: number, { box, line 
   );
 }
 
-/** Texts are not measured here: a digit's width does for all letters. */
+/** Texts are not measured here; the width of a digit approximates all letters. */
 function noteBox(name: string, x: number, y: number, { active, activeInk }: Palette): string {
   const width = 6.8 * name.length + 16;
   return (

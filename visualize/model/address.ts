@@ -1,9 +1,9 @@
-/** The part of the page's address behind `#`: it holds the place, so that a link is all that a colleague needs. */
+/** The fragment (`#…`) of the page's address. It contains the current place, so that a link is enough to share it. */
 
-/** More than that nobody sets by hand. */
+/** Far more marks than a user sets. */
 export const mostMarks = 100;
 
-/** Characters of an actor's name: an address with a longer one is none that browsers take or mails carry. */
+/** Maximum characters of an actor's name: browsers and mails do not support longer addresses. */
 const maxActorChars = 2_000;
 
 export interface Address {
@@ -13,11 +13,11 @@ export interface Address {
   readonly actor?: string;
   /** `seq` of the first and the last record. */
   readonly range?: readonly [number, number];
-  /** `seq` of the records that a person marked. */
+  /** `seq` of the records that the user marked. */
   readonly marks?: readonly number[];
 }
 
-/** Reads what it understands and leaves out the rest: a link may be old, or typed by hand. */
+/** Ignores invalid fields: a link may be old, or typed by hand. */
 export function parseAddress(hash: string): Address {
   const fields = new URLSearchParams(hash.replace(/^#/, ''));
   const source = count(fields.get('source'));
@@ -34,7 +34,7 @@ export function parseAddress(hash: string): Address {
   };
 }
 
-/** With its `#`; names stay readable. */
+/** Includes the `#`; names stay readable. */
 export function formatAddress({ source, record, actor, range, marks = [] }: Address): string {
   const fields = [
     ...(source === undefined ? [] : [`source=${source}`]),

@@ -1,19 +1,19 @@
-/** Where the open trace comes from, and how that goes. */
+/** State of the source of the open trace. */
 import { signal } from '@preact/signals';
 import type { Source } from '../../src/debugger/page-data.ts';
 
 export type Connection =
-  /** Its records are being read: so many are. */
+  /** Number of records read so far. */
   | { readonly kind: 'opening'; readonly records: number }
-  /** All of a file is there. `cutOff`: numbers of lines that were only half written. */
+  /** The whole file was read. `cutOff`: numbers of incomplete lines. */
   | { readonly kind: 'complete'; readonly cutOff: readonly number[] }
-  /** Records come as they happen. */
+  /** Records arrive as they are written. */
   | { readonly kind: 'live' }
-  /** It broke off; the next try comes at `retryAt` (`performance.now()`). */
+  /** The connection broke; the next attempt is at `retryAt` (`performance.now()`). */
   | { readonly kind: 'lost'; readonly reason: string; readonly retryAt: number }
-  /** The program has ended: no more will come. */
+  /** The program has ended, so no more records follow. */
   | { readonly kind: 'ended' }
-  /** There is nothing to show, or nothing behind what is shown. */
+  /** There is no trace, or no more of the shown one. */
   | { readonly kind: 'failed'; readonly reason: string };
 
 export const sources = signal<readonly Source[]>([]);
@@ -23,5 +23,5 @@ export const source = signal(0);
 
 export const connection = signal<Connection>({ kind: 'opening', records: 0 });
 
-/** Something that a person should know once, and may send away. */
+/** A message for the user, which can be dismissed. */
 export const notice = signal<string | undefined>(undefined);

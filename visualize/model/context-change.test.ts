@@ -5,7 +5,7 @@ test('two short values are shown whole', () => {
   expect(shortPair('files-1', { digest: 'files-2' })).toEqual(['files-1', '{"digest":"files-2"}']);
 });
 
-test('two long values are cut so that the place where they differ is to be seen in both', () => {
+test('two long values are cut so that both show the first difference', () => {
   const common = 'sha256:'.padEnd(100, '0');
   const [before, after] = shortPair(`${common}a-old-end`, `${common}b-new-end`);
   expect(before).toBe(`…${'0'.repeat(12)}a-old-end`);
@@ -16,7 +16,7 @@ test('two long values are cut so that the place where they differ is to be seen 
   expect(long).toHaveLength(60);
 });
 
-test('what is there for the first time, or gone, is shown from its beginning', () => {
+test('an added or removed value is shown from its beginning', () => {
   expect(shortPair(undefined, 'x'.repeat(80))[1]).toMatch(/^…?x/);
   expect(shortPair(undefined, undefined)).toEqual(['nothing', 'nothing']);
 });

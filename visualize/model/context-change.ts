@@ -1,18 +1,18 @@
-/** What became of a chart's context at one moment, field by field. */
+/** Changes of a chart's context by one record, field by field. */
 import type { ContextChange } from '../../src/runtime/trace/trace.ts';
 import { changesOf as changesBetween, valueAt } from '../../src/runtime/trace/trace-state.ts';
 import type { Moment } from './moment.ts';
 
 /**
- * Changes as a person wants to see them: the first context is not one, and of a list that was replaced only the entries
- * and fields that are others now.
+ * Changes to show: the initial context is not a change, and of a replaced list only the changed entries and fields
+ * are.
  */
 export function changesOf({ before, changes }: Pick<Moment, 'before' | 'changes'>): ContextChange[] {
   if (before?.context === undefined) return [];
   const fine = changes.flatMap((change) =>
     'value' in change ? finer(change, valueAt(before.context, change.path)) : [change],
   );
-  // Several steps may change one field: the last one stands.
+  // Several steps may change one field: the last one counts.
   return [...new Map(fine.map((change) => [change.path, change])).values()];
 }
 
@@ -23,7 +23,7 @@ function finer({ path, value }: ContextChange, before: unknown): ContextChange[]
   if (isObject(value) && isObject(before)) {
     return changesBetween(before, value).flatMap((change) => {
       const whole = { ...change, path: `${path}${change.path}` };
-      // Lists come back as a whole, also those that are the same.
+      // Lists are recorded as a whole, even if they are equal.
       if (!('value' in change)) return [whole];
       const old = valueAt(before, change.path);
       return isObject(old) || Array.isArray(old) ? finer(whole, old) : [whole];
@@ -36,18 +36,18 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Of a value that is shown in a line. */
+/** Shown characters of a value in one line. */
 const shownChars = 60;
-/** Of what both have in common, before the first difference. */
+/** Shown common characters before the first difference. */
 const commonChars = 12;
 
-/** Two values in a line each, cut so that where they differ is to be seen. */
+/** Two values in a line each, cut so that the first difference is visible. */
 export function shortPair(before: unknown, after: unknown): [string, string] {
   const texts: [string, string] = [textOf(before), textOf(after)];
   let same = 0;
   while (same < texts[0].length && texts[0][same] === texts[1][same]) same++;
   const longest = Math.max(texts[0].length, texts[1].length);
-  // What is short enough is shown from its beginning.
+  // A short value is shown from its beginning.
   const from = longest <= shownChars ? 0 : Math.max(0, same - commonChars);
   return [cut(texts[0], from), cut(texts[1], from)];
 }

@@ -1,4 +1,4 @@
-/** Traces that a person gives to the page: dropped on it, or chosen as files. They stay in this browser. */
+/** Traces that the user opens from files, by drag and drop or by the file dialog. They stay in the browser. */
 import { batch } from '@preact/signals';
 import { labelsOf } from '../../src/debugger/merge/labels.ts';
 import { mergeTraces, type ProgramTrace } from '../../src/debugger/merge/merge-traces.ts';
@@ -12,10 +12,13 @@ import { TraceProblem, TraceStream } from './recording/incoming-trace.ts';
 import { addFile } from './source-data.ts';
 import { nextTurn } from './time/frames.ts';
 
-/** A header that is not over by then is none: a machine's definition takes 30 KB. */
+/** A longer header is invalid: a machine's definition takes 30 KB. */
 const mostHeaderChars = 32 * 1024 * 1024;
 
-/** Opens the first that is a trace; the others stand in the list of sources. Of those that are none it is said why. */
+/**
+ * Opens the first trace and adds the others to the list of sources. Files that are not traces are reported with the
+ * reason.
+ */
 export async function openFiles(files: readonly File[]): Promise<void> {
   const problems: string[] = [];
   const good: File[] = [];
@@ -45,12 +48,12 @@ function add(name: string, place: string, file: Blob): void {
   sources.value = [...sources.value, { name, kind: 'file', place }];
 }
 
-/** The page is deaf for so long while it reads them. */
+/** Maximum time for which reading blocks the page. */
 const sliceMs = 25;
-/** It is held in memory, three times over. */
+/** It is held in memory three times. */
 const mostBytesTogether = 64 * 1024 * 1024;
 
-/** Several programs also all on one axis, as `chartpilot visualize` offers them; undefined where nothing went between them. */
+/** Merges several programs on one axis, as `chartpilot visualize` does; `undefined` if they exchanged no messages. */
 async function togetherOf(given: readonly File[]): Promise<Blob | undefined> {
   if (given.length < 2 || given.reduce((sum, { size }) => sum + size, 0) > mostBytesTogether) return undefined;
   try {
@@ -69,19 +72,19 @@ async function togetherOf(given: readonly File[]): Promise<Blob | undefined> {
       }
       records.push(...stream.end().records);
       const header = stream.header!;
-      // One run would meet itself, and what is of several programs already has its axis.
+      // Parts of the same run cannot be merged, and a merged trace has its axis already.
       if (header.programs !== undefined || programs.some((one) => isSameRun(one.header, header))) return undefined;
       programs.push({ label: labels[i]!, header, records });
     }
     const { header, records, arrows } = mergeTraces(programs);
     return arrows === 0 ? undefined : new Blob([header, ...records].map(formatTraceLine));
   } catch {
-    // What is wrong in one of them is shown where it is looked at alone, with what is good before it.
+    // Errors of one trace are shown when it is opened alone, with the valid records before the error.
     return undefined;
   }
 }
 
-/** Before anything that is open is left. */
+/** Checked before the open trace is left. */
 async function whyNoTrace(file: File): Promise<string | undefined> {
   try {
     if (file.size === 0) return 'it is empty, or a directory';
@@ -89,7 +92,7 @@ async function whyNoTrace(file: File): Promise<string | undefined> {
     if (known !== undefined) return known;
     return await whyNoHeader(file);
   } catch (error) {
-    // A folder is given as a file that cannot be read.
+    // A folder is passed as an unreadable file.
     return error instanceof TraceProblem ? error.message : `the browser cannot read it (${messageOf(error)})`;
   }
 }
@@ -112,7 +115,7 @@ async function whyNoHeader(file: File): Promise<string | undefined> {
   }
 }
 
-/** What people have beside their traces, by its first bytes. */
+/** Recognizes other common file types by their first bytes. */
 function knownForm(bytes: Uint8Array): string | undefined {
   const text = new TextDecoder('latin1').decode(bytes).trimStart().toLowerCase();
   if (bytes[0] === 0x1f && bytes[1] === 0x8b) return 'it is compressed; decompress it with gunzip first';

@@ -1,29 +1,29 @@
-/** Whether the page has come to rest: tests wait for that instead of for a time. */
+/** Detects when the page is idle; tests wait for that instead of for a fixed time. */
 import { connection } from './connection.ts';
 import { follows } from './place.ts';
 import { playing } from './playing.ts';
 
-/** What is told late (the announcement for screen readers, the address) comes within that. */
+/** Delayed updates (the announcement for screen readers, the address) happen within this time. */
 const quietMs = 400;
 const longestMs = 20_000;
 
-/** What keeps the page busy, by its name. */
+/** Reasons for a busy page, by name. */
 const indicators = new Map<string, () => boolean>([
   ['opening', () => connection.value.kind === 'opening'],
   ['playing', () => playing.value],
   ['animations', () => document.getAnimations().some(isRunning)],
 ]);
 
-/** From now on it is asked as well whether this is so. */
+/** Adds a condition under which the page is busy. */
 export function addIndicator(name: string, isBusy: () => boolean): void {
   indicators.set(name, isBusy);
 }
 
 /**
- * Resolves when nothing is under way and nothing has changed on the page for a while. Of a program that is followed the
- * times go on: what they change does not count.
+ * Resolves when nothing is pending and nothing has changed on the page for a while. Updates of the times of a live
+ * program do not count.
  *
- * @throws Error after 20 s, with what is still under way
+ * @throws Error after 20 s, with the pending activities
  */
 export async function idle(): Promise<void> {
   const until = performance.now() + longestMs;
@@ -46,7 +46,7 @@ export async function idle(): Promise<void> {
   }
 }
 
-/** One that never ends shows that something goes on, which has an indicator of its own. */
+/** An endless animation shows a pending activity, which has its own indicator. */
 function isRunning({ playState, effect }: Animation): boolean {
   return playState === 'running' && Number.isFinite(effect?.getComputedTiming().endTime);
 }

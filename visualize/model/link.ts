@@ -1,4 +1,4 @@
-/** The page's address and the place that is looked at, each following the other. */
+/** Synchronizes the page's address and the current place. */
 import { effect } from '@preact/signals';
 import { type Address, formatAddress, parseAddress } from './address.ts';
 import { source } from './connection.ts';
@@ -6,10 +6,10 @@ import { openSource } from './load.ts';
 import { marks } from './marks.ts';
 import { chosenActor, follows, goTo, jumps, place, range, recording } from './place.ts';
 
-/** Browsers let a page change its address some 200 times in half a minute. */
+/** Browsers allow some 200 changes of the address in 30 s. */
 const settleMs = 250;
 
-/** The place that is looked at; a place that moves along with the end is not held. */
+/** Address of the current place; a place that follows the end is not included. */
 export function currentAddress(): Address {
   const open = recording.value;
   const record = follows.value ? undefined : open?.seqAt(place.value);
@@ -25,7 +25,7 @@ export function currentAddress(): Address {
   };
 }
 
-/** From now on the address holds the place: a step replaces it, a jump is a step in the browser's history. */
+/** Starts to update the address: a step replaces it, a jump is a step in the browser's history. */
 export function keepAddress(): void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let jumped = jumps.peek();
@@ -42,7 +42,7 @@ export function keepAddress(): void {
       if (hash !== location.hash) history.replaceState(null, '', hash);
     }, settleMs);
   });
-  // Back, forward, and an address that was typed: each of them is told so.
+  // Fired by back, forward, and edits of the address.
   addEventListener('popstate', () => visit(parseAddress(location.hash)));
 }
 

@@ -1,4 +1,4 @@
-/** Opens a source: reads its trace piece by piece, and keeps the page alive meanwhile. */
+/** Opens a source: reads its trace piece by piece without blocking the page. */
 import { batch, type Signal } from '@preact/signals';
 import type { Diagram } from '../../src/debugger/diagram/diagram.ts';
 import { parseDiagram } from '../../src/debugger/diagram/parse.ts';
@@ -15,22 +15,24 @@ import { droppedName, loadSession, traceTexts } from './source-data.ts';
 import { nextTurn, noteDrawn } from './time/frames.ts';
 import { noteRecord, programTime, setProgramClock } from './time/program-clock.ts';
 
-/** Longest time that the page is deaf while it reads. */
+/** Longest time for which reading blocks the page. */
 const sliceMs = 25;
 const firstRetryMs = 500;
 const longestRetryMs = 10_000;
-/** A page that follows a program for days begins anew, with the last records that the program has, when it has so many. */
+/**
+ * A page that follows a program for days reloads at this number of records, with the last ones that the program keeps.
+ */
 const maxRecords = 400_000;
 
-/** Milliseconds until the whole trace was there; of the source that was opened last. */
+/** Milliseconds until the whole trace was read, of the source that was opened last. */
 export let opened: number | undefined;
 
 let opening = new AbortController();
 
-/** Opens a source at an address. What was open is left. */
+/** Opens a source at an address and closes the previous one. */
 export async function openSource(number: number, address: Address = {}): Promise<void> {
   const chosen = sources.value[number];
-  // A link to what is not there takes nothing away that is.
+  // A link to a missing source does not close the open trace.
   if (chosen === undefined && recording.value !== undefined) {
     notice.value = whyNoSource(number);
     return;
@@ -64,8 +66,8 @@ function whyNoSource(number: number): string {
 }
 
 /**
- * Goes back to what is shown when a source cannot be had: a trace that was read is worth more than the reason why another is
- * not. Undefined where there is nothing to go back to. A program that is asked again is waited for instead.
+ * Prepares a return to the current source if the next one is unavailable, because a loaded trace is more useful than
+ * an error. `undefined` without a loaded trace. A reopened program is waited for instead.
  */
 function whatIsShown(next: number): ((why: string) => void) | undefined {
   const [number, before, how] = [source.value, recording.value, connection.value];
@@ -91,7 +93,7 @@ function whatIsShown(next: number): ((why: string) => void) | undefined {
     });
     const one = sources.value[number];
     if (one === undefined || (how.kind !== 'live' && how.kind !== 'lost')) return;
-    // Its stream was left for the other one.
+    // Its stream was closed for the other source.
     connection.value = { kind: 'lost', reason: 'another source was opened', retryAt: performance.now() };
     void new Reading(number, one, {}, opening.signal, undefined).run();
   };
@@ -104,7 +106,7 @@ function keep<Value>(one: Signal<Value>): () => void {
   };
 }
 
-/** Asks a program that has ended, or a source that failed, once more. */
+/** Reconnects to a program that has ended, or retries a failed source. */
 export function reopen(): void {
   const actor = chosenActor.value;
   void openSource(source.value, actor === undefined ? {} : { actor });
@@ -116,14 +118,14 @@ class Reading {
   readonly #source: Source;
   readonly #signal: AbortSignal;
   readonly #began = performance.now();
-  /** What a link asked for, until it is there. */
+  /** The address of a link, until its record was read. */
   #wanted: Address | undefined;
   #retryMs = firstRetryMs;
   #frame = 0;
-  /** Makes what was read the open trace, unless it is. */
+  /** Sets the read records as the open trace, once. */
   #shown: (() => void) | undefined;
   #drawnUpTo = 0;
-  /** Until something of this source is shown. */
+  /** Set until a part of this source is shown. */
   #goBack: ((why: string) => void) | undefined;
 
   constructor(
@@ -163,7 +165,7 @@ class Reading {
     }
   }
 
-  /** Reads from the header to the end; answers whether to begin anew. */
+  /** Reads from the header to the end; returns whether to read again from the start. */
   async #readOnce(): Promise<boolean> {
     const stream = new TraceStream();
     let grows: Recording | undefined;
@@ -196,7 +198,7 @@ class Reading {
     const made = await loadSession(this.#number, header, this.#signal);
     const begun = new Recording(header, diagramsOf(made));
     this.#shown = () => this.#show(begun, made);
-    // A file is shown when all of it is there: views that grow with it would take the time from reading.
+    // A file is shown only when it is complete, because growing views would slow down reading.
     if (this.#source.kind === 'live') {
       setProgramClock(header.startedAt, made.now);
       this.#shown();
@@ -221,7 +223,7 @@ class Reading {
     });
   }
 
-  /** Shows what has come, in the next frame. */
+  /** Shows the new records in the next frame. */
   #publish(read: Recording): void {
     if (this.#source.kind === 'file') {
       connection.value = { kind: 'opening', records: read.length };
@@ -230,7 +232,7 @@ class Reading {
     if (this.#frame !== 0) return;
     this.#frame = requestAnimationFrame(() => {
       this.#frame = 0;
-      // The connection may have been lost and found since.
+      // The connection may have been lost and restored in between.
       const grown = recording.value;
       if (grown === undefined || this.#signal.aborted) return;
       const last = grown.timeAt(grown.length - 1);
@@ -246,13 +248,13 @@ class Reading {
     });
   }
 
-  /** To be called in the frame that shows what has come. */
+  /** Must be called in the frame that shows the new records. */
   #noteDrawn(grown: Recording): void {
     if (follows.value) noteDrawn(seqsFrom(grown, this.#drawnUpTo));
     this.#drawnUpTo = grown.length;
   }
 
-  /** All is there that will come. */
+  /** No more records follow. */
   #complete(
     how: { kind: 'complete'; cutOff: readonly number[] } | { kind: 'ended' } | { kind: 'failed'; reason: string },
   ): void {
@@ -275,7 +277,7 @@ class Reading {
     opened ??= performance.now() - this.#began;
   }
 
-  /** A link's record and range, once they are there. */
+  /** Goes to the record and range of a link as soon as they were read. */
   #goWhereWanted(grown: Recording): void {
     const { record, range: seqs } = this.#wanted ?? {};
     if (seqs !== undefined) {
@@ -309,7 +311,7 @@ function seqsFrom(all: Recording, from: number): number[] {
   return Array.from({ length: all.length - from }, (_, i) => all.seqAt(from + i)!);
 }
 
-/** Where a file opens: at what departed from the diagrams, else at the last restart, else at its end. */
+/** The initial place of a file: the first deviation from the diagrams, else the last restart, else the end. */
 function firstPlace(all: Recording): number {
   const restarts = all.lanes.lanes
     .flatMap(({ marks }) => marks)
@@ -317,7 +319,7 @@ function firstPlace(all: Recording): number {
   return all.departures[0]?.index ?? restarts.at(-1)?.index ?? all.length - 1;
 }
 
-/** Of several programs on one axis, whoever it opens at is looked at: no actor is the first of all of them. */
+/** In a merged trace, chooses the actor of the initial record, because no actor is the first of all programs. */
 function firstActor(all: Recording, index: number): string | undefined {
   if (all.header.programs === undefined || index < 0) return undefined;
   const about = all.aboutAt(index);
@@ -325,7 +327,7 @@ function firstActor(all: Recording, index: number): string | undefined {
   return all.machineOf(owner) === undefined ? undefined : owner;
 }
 
-/** A diagram that cannot be read is left out: the trace is worth seeing without it. */
+/** An unreadable diagram is skipped, because the trace is useful without it. */
 function diagramsOf({ diagrams }: Session): Diagram[] {
   return diagrams.flatMap(({ file, text }) => {
     try {

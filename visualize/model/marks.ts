@@ -1,13 +1,13 @@
-/** Marks that a person put on records: they stay where they are, in links and in files, until they are taken away. */
+/** Records that the user marked: marks are kept in links and in files until the user removes them. */
 import { signal } from '@preact/signals';
 import { mostMarks } from './address.ts';
 import { jumpTo, place, recording } from './place.ts';
 import { firstAfter } from './recording/sorted.ts';
 
-/** `seq` of the marked records, in order. They stand in the address, so there is a most. */
+/** `seq` of the marked records, in order. Their number is limited because they are part of the address. */
 export const marks = signal<readonly number[]>([]);
 
-/** Marks the record at a place, or takes its mark away. */
+/** Marks the record at a place, or removes its mark. */
 export function toggleMark(index: number): void {
   const seq = recording.value?.seqAt(index);
   if (seq === undefined) return;
@@ -16,7 +16,7 @@ export function toggleMark(index: number): void {
   marks.value = others.sort((a, b) => a - b);
 }
 
-/** To the next marked record; behind the last one comes the first one. */
+/** Goes to the next marked record, from the last one to the first. */
 export function goToMark(): void {
   const open = recording.value;
   const here = open?.seqAt(place.value) ?? 0;

@@ -51,7 +51,7 @@ const door: TraceBody[] = [
   },
 ];
 
-test('an event is told with what the chart answered: its states, its context, the transitions that it took', () => {
+test('an event is shown with the reaction of the chart: its states, its context, the transitions that it took', () => {
   const moment = momentAt(recordingOf(...door), 2)!;
   expect(moment.actor).toBe('door');
   expect(moment.steps).toEqual([4]);
@@ -61,24 +61,24 @@ test('an event is told with what the chart answered: its states, its context, th
   expect(changesOf(moment)).toEqual([{ path: '/opened', value: 1 }]);
 });
 
-test('what others did because of the same event is not the answer of its receiver', () => {
+test('steps of other actors with the same cause are not the reaction of the receiver', () => {
   const recording = recordingOf(...door, { kind: 'step', actor: 'bell', on: 'door.open', cause: 3 });
   expect(recording.ledTo(3)).toEqual([3, 4, 5]);
   expect(momentAt(recording, 2)!.steps).toEqual([4]);
 });
 
-test('a transition is told with its own change; what is not a step of a chart has none', () => {
+test('a transition is shown with its own change, and a record that is not a step has none', () => {
   const recording = recordingOf(...door);
   expect(momentAt(recording, 4)).toMatchObject({ actor: 'door', steps: [4], changes: [{ path: '/opened' }] });
   expect(momentAt(recording, 3)).toMatchObject({ actor: 'bell', steps: [], machine: undefined });
   expect(momentAt(recording, -1)).toBeUndefined();
 });
 
-test('the first context is no change', () => {
+test('the initial context is not a change', () => {
   expect(changesOf(momentAt(recordingOf(...door), 1)!)).toEqual([]);
 });
 
-test('of a list that was replaced, only what is another value in it is a change', () => {
+test('only entries of a replaced list with another value are changes', () => {
   const before = {
     actor: 'a',
     state: '',
@@ -112,7 +112,7 @@ test('a pointer leads to its value', () => {
   expect(valueAt({ a: 1 }, '')).toEqual({ a: 1 });
 });
 
-test('log lines of two seconds before and after are told, the nearest first', () => {
+test('log lines of two seconds before and after are listed, the nearest first', () => {
   const log = (text: string): TraceBody => ({ kind: 'log', actor: 'e/process', level: 'info', text });
   const recording = recordingOf(log('0'), log('1'), log('2'), log('3'), log('4'), log('5'));
   const { lines, all } = logsAround(recording, 3_200, 3);
@@ -124,7 +124,7 @@ test('log lines of two seconds before and after are told, the nearest first', ()
   expect(all).toBe(4);
 });
 
-test('the definition says why it is empty: an effect, a machine without statechart, or a machine that has stopped', () => {
+test('an empty definition is explained: an effect, a machine without statechart, or a machine that has stopped', () => {
   const recording = recordingOf(
     ...door,
     { kind: 'stop', actor: 'door', status: 'done' },

@@ -1,4 +1,4 @@
-/** One record and what belongs to it: what the chart answered, what its context became, what was written around then. */
+/** One record with its context: the chart's reaction, changes of its context, and log lines around that time. */
 import type { Statechart, StatechartState, StatechartTransition } from '../../src/runtime/trace/statechart.ts';
 import type { ActorSnapshot, ContextChange, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { isActive } from '../../src/runtime/trace/trace-state.ts';
@@ -8,24 +8,24 @@ import { actorOf } from './recording/words.ts';
 export interface Moment {
   readonly index: number;
   readonly record: TraceRecord;
-  /** Whose states and context are told. */
+  /** The actor whose states and context are shown. */
   readonly actor: string;
-  /** Before the record, and after it and what the chart answered. */
+  /** Before the record, and after it and the chart's reaction. */
   readonly before: ActorSnapshot | undefined;
   readonly after: ActorSnapshot | undefined;
-  /** What changed in the context from one to the other. */
+  /** Changes of the context between them. */
   readonly changes: readonly ContextChange[];
-  /** Places of the steps that the actor took because of it. The record itself, when it is such a step. */
+  /** Places of the steps that the actor took because of the record; the record itself if it is such a step. */
   readonly steps: readonly number[];
-  /** Of the actor, whether it runs or has stopped; `undefined` for effects and what is not recorded. */
+  /** The actor's machine, whether it runs or has stopped; `undefined` for effects and unrecorded machines. */
   readonly machineId: string | undefined;
   readonly machine: Statechart | undefined;
   readonly taken: readonly StatechartTransition[];
-  /** Active states that have something to say, outermost first. */
+  /** Active states with a description, outermost first. */
   readonly described: readonly StatechartState[];
 }
 
-/** Lines of processes this long before and after a record are shown. */
+/** Log lines within this time before and after a record are shown. */
 const logWindowMs = 2_000;
 
 export function momentAt(recording: Recording, index: number): Moment | undefined {
@@ -77,11 +77,11 @@ export function withoutDefinition({
 export interface LoggedLine {
   readonly index: number;
   readonly record: TraceRecord & { kind: 'log' };
-  /** Milliseconds from the moment that is looked at; negative before it. */
+  /** Milliseconds from the current moment; negative before it. */
   readonly awayMs: number;
 }
 
-/** Lines of processes around a moment, the nearest first, `limit` at the most; and how many there are. */
+/** Log lines around a moment, nearest first, at most `limit`, and their total number. */
 export function logsAround(recording: Recording, t: number, limit: number): { lines: LoggedLine[]; all: number } {
   const places = recording.logsBetween(t - logWindowMs, t + logWindowMs);
   const lines = places.map((index) => {
@@ -98,11 +98,11 @@ function isStep(record: TraceRecord): record is StepRecord {
   return record.kind === 'transition' || record.kind === 'step';
 }
 
-/** An event, a timer and a spawn are answered by steps that name them as their cause, a few records later. */
+/** The steps caused by an event, a timer or a spawn follow a few records later and refer to it as their cause. */
 function stepsOf(recording: Recording, record: TraceRecord, index: number, actor: string): number[] {
   if (isStep(record)) return [index];
   if (record.kind !== 'event' && record.kind !== 'timer' && record.kind !== 'spawn') return [];
-  // By the columns: one record may have led to a million others, of which none is parsed for that.
+  // Uses the columns: one record may have caused a million others, which need not be parsed.
   return recording.ledTo(record.seq).filter((at) => {
     const kind = recording.kindAt(at);
     return (kind === 'transition' || kind === 'step') && recording.aboutAt(at) === actor;

@@ -1,4 +1,4 @@
-/** The clock of the page: it plays a recording, and lets time go by while a live program is followed. */
+/** The clock of the page: it plays a recording, and advances the time of a live program. */
 import { batch, effect, signal } from '@preact/signals';
 import { connection } from './connection.ts';
 import { elapsed, follows, goTo, place, recording, size } from './place.ts';
@@ -8,13 +8,13 @@ import { programTime } from './time/program-clock.ts';
 export const playing = signal(false);
 export const pace = signal(1);
 
-/** Timers that run down need no more: a glance sees no difference, and a page that stands should cost nothing. */
+/** A shorter interval would not look different, and an idle page should use little CPU. */
 const followTickMs = 200;
 
 export function togglePlaying(): void {
   const last = (recording.value?.length ?? 0) - 1;
   batch(() => {
-    // At the end there is nothing to play: from the beginning, then.
+    // At the end, playback starts from the beginning.
     if (!playing.value && place.value >= last) goTo(-1);
     playing.value = !playing.value;
   });
@@ -39,7 +39,7 @@ function play(): void {
     const open = recording.peek();
     if (open === undefined) playing.value = false;
     if (!playing.peek() || open === undefined) return;
-    // Somebody went elsewhere: playback goes on from there.
+    // The user moved elsewhere: playback continues from there.
     if (place.peek() !== expected) shownMs = 0;
     shownMs += Math.max(0, at - drawnAt);
     drawnAt = at;
@@ -57,7 +57,7 @@ function play(): void {
   requestAnimationFrame(frame);
 }
 
-/** Since the last record happened: a page that is opened later shows how long ago that is. */
+/** Since the last record: a page that is opened later shows how long ago that is. */
 function letTimeGoBy(): () => void {
   const timer = setInterval(() => {
     const last = recording.peek()?.timeAt(place.peek()) ?? 0;

@@ -47,7 +47,7 @@ const stepsOf = (lanes: Lanes, name: string): unknown[] =>
     .find((lane) => lane.name === name)!
     .spans.map(({ phase, from, to: end, text }) => [phase, from, end, text]);
 
-test('an actor has a lane for its process from the first step on, with a bar for each step and what it waits for', () => {
+test('an actor has a lane for its process from the first step, with a bar for each step and what it waits for', () => {
   const lanes = lanesOf([
     spawn('connection-1'),
     spawn('connection-2'),
@@ -70,7 +70,7 @@ test('an actor has a lane for its process from the first step on, with a bar for
   ]);
 });
 
-test('a process ends with its actor, and one that begins again has another bar', () => {
+test('a process ends with its actor, and a restarted process has another bar', () => {
   const lanes = lanesOf([
     spawn('connection-1'),
     to('connection-1', 'wait.began', { clusters: ['a'] }),

@@ -1,4 +1,7 @@
-/** What the page remembers of its user between visits: sizes, colours, the way to the traces. Private windows and files may forbid it. */
+/**
+ * Data that the page stores between visits: sizes, colours, the path to the traces. Private windows and local files
+ * may forbid it.
+ */
 
 export function remembered(name: string): string | undefined {
   try {
@@ -12,7 +15,7 @@ export function remember(name: string, value: string): void {
   try {
     localStorage.setItem(`chartpilot.${name}`, value);
   } catch {
-    // Then the page begins as it always does.
+    // The page starts with its defaults then.
   }
 }
 
@@ -20,6 +23,6 @@ export function forget(name: string): void {
   try {
     localStorage.removeItem(`chartpilot.${name}`);
   } catch {
-    // There was nothing.
+    // Nothing was stored.
   }
 }

@@ -61,16 +61,16 @@ test.each([
   ['timer:back', [78]],
   ['event:config', [7, 8]],
   ['digest:ab12', []],
-])('%s finds %j', (query, seqs) => {
+])('the query %s finds %j', (query, seqs) => {
   expect(found(query)).toEqual(seqs);
 });
 
-test('a query that is still being typed asks for nothing', () => {
+test('an incomplete query finds nothing', () => {
   expect(parseQuery('  ').terms).toEqual([]);
   expect(parseQuery('actor:').terms).toEqual([{ field: undefined, text: 'actor:', not: false }]);
 });
 
-test('a search that is broken off goes on where it was, and over what came meanwhile', () => {
+test('an interrupted search continues where it stopped, and includes new records', () => {
   const records = Array.from(
     { length: 5_000 },
     (_, i): TraceRecord => ({ ...log, seq: i + 1, text: i % 10 === 0 ? 'bad' : 'good' }),
@@ -88,7 +88,7 @@ test('a search that is broken off goes on where it was, and over what came meanw
   expect(search.found).toEqual(records.flatMap(({ seq }) => ((seq - 1) % 10 === 0 ? [seq - 1] : [])));
 });
 
-test('what was found in the payload is cut out of it; what the sentence says already is not repeated', () => {
+test('the match in the payload is cut out of it, unless the sentence contains it already', () => {
   const sentence = 'cert-watcher → supervisor: config.changed';
   const found = (text: string) => foundText(parseQuery(text), event, sentence);
   expect(found('supervisor')).toBeUndefined();

@@ -1,11 +1,11 @@
-/** Search in a trace: by words anywhere, or in one field only. */
+/** Search in a trace: by words in any field, or in one field only. */
 import type { RecordList } from '../../src/debugger/trace/record-list.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { happeningInWords } from './recording/words.ts';
 
 /**
- * What was typed: `actor:supervisor kind:event config.changed "not ready"`. All terms must hold. A term without a field is
- * looked for in everything, payload included; upper and lower case are the same.
+ * A query as typed: `actor:supervisor kind:event config.changed "not ready"`. All terms must match. A term without a
+ * field matches any field, including the payload; case is ignored.
  */
 export interface Query {
   readonly text: string;
@@ -15,7 +15,7 @@ export interface Query {
 interface Term {
   readonly field: Field | undefined;
   readonly text: string;
-  /** `-word`: it must not hold. */
+  /** `-word`: it must not match. */
   readonly not: boolean;
 }
 
@@ -38,14 +38,14 @@ const fields = {
 
 type Field = keyof typeof fields;
 
-/** Names of fields, for help. */
+/** Names of fields, for the help. */
 export const fieldNames = Object.keys(fields) as readonly Field[];
 
 export function parseQuery(text: string): Query {
   const terms: Term[] = [];
   for (const [, minus, name, quoted, plain] of text.matchAll(/(-?)(?:(\w+):)?(?:"([^"]*)"?|(\S+))/g)) {
     const isField = name !== undefined && Object.hasOwn(fields, name.toLowerCase());
-    // `xds:foo` names no field: it is looked for as it stands.
+    // `xds:foo` contains no field name, so it is searched literally.
     const words = `${isField || name === undefined ? '' : `${name}:`}${quoted ?? plain ?? ''}`.toLowerCase();
     if (words === '') continue;
     terms.push({ field: isField ? (name.toLowerCase() as Field) : undefined, text: words, not: minus === '-' });
@@ -53,7 +53,7 @@ export function parseQuery(text: string): Query {
   return { text, terms };
 }
 
-/** Whether a record is what was asked for. */
+/** Whether a record matches. */
 export function matches({ terms }: Query, record: TraceRecord): boolean {
   let whole: string | undefined;
   for (const { field, text, not } of terms) {
@@ -61,19 +61,18 @@ export function matches({ terms }: Query, record: TraceRecord): boolean {
       if (hasField(record, field, text) === not) return false;
       continue;
     }
-    // Most terms are found, or not, without the payload's text, which costs most.
+    // Most terms are decided without the text of the payload, which is the most expensive part.
     whole ??= `${happeningInWords(record)} ${JSON.stringify(record)}`.toLowerCase();
     if (whole.includes(text) === not) return false;
   }
   return true;
 }
 
-/** Characters around what was found that are shown with it. */
+/** Characters shown around a match. */
 const around = 24;
 
 /**
- * What a record has of that which was looked for, where the sentence that tells the record does not say it already: cut out of
- * its payload, so that a person sees why it was found.
+ * The match in a record if its sentence does not contain it: cut out of the payload, to show why the record was found.
  */
 export function foundText({ terms }: Query, record: TraceRecord, sentence: string): FoundText | undefined {
   const said = sentence.toLowerCase();
@@ -101,14 +100,14 @@ export interface FoundText {
 
 function hasField(record: TraceRecord, field: Field, text: string): boolean {
   const value = fields[field](record).toLowerCase();
-  // A number is that number; `kind:timer` is not `timer-started`.
+  // Numbers and kinds must be equal: `kind:timer` does not match `timer-started`.
   return field === 'seq' || field === 'kind' ? value === text : value.includes(text);
 }
 
-/** A search that is under way: it goes over a growing trace in slices, so that the page stays alive. */
+/** A running search: it reads a growing trace in slices, so that the page stays responsive. */
 export class Search {
   readonly query: Query;
-  /** Places of what was found so far, in order. */
+  /** Places of the matches so far, in order. */
   readonly found: number[] = [];
   #next = 0;
 
@@ -116,12 +115,12 @@ export class Search {
     this.query = query;
   }
 
-  /** How many records were looked at. */
+  /** Number of searched records. */
   get reached(): number {
     return this.#next;
   }
 
-  /** Looks at more records, as long as `goOn` says so; answers whether all were. */
+  /** Searches more records while `goOn` returns true; returns whether all were searched. */
   advance(records: RecordList, goOn: () => boolean): boolean {
     for (; this.#next < records.length; this.#next++) {
       if (this.#next % 256 === 255 && !goOn()) {

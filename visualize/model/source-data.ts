@@ -1,4 +1,4 @@
-/** Where the page gets its data from: its server, or itself when it is a single file. */
+/** The data of the page: from its server, or from the page itself if it is a single file. */
 
 import {
   addressElement,
@@ -17,22 +17,24 @@ import { ownValue } from '../../src/runtime/json-object.ts';
 import type { TraceHeader } from '../../src/runtime/trace/trace.ts';
 import { remember, remembered } from './remembered.ts';
 
-/** The traces lie below a path that nobody else knows: whoever has opened the page there once comes back by its root. */
+/** The traces are below a secret path. A browser that has opened the page there can return by the root address. */
 const keyName = 'path';
 
 /**
- * Keeps the path to the traces for the links to come, and takes it out of the address: what is copied there, or lies in the
- * browser's history, opens nothing for anybody else.
+ * Stores the path to the traces for later links, and removes it from the address, so that copied addresses and the
+ * browser's history grant no access.
  */
 export function keepPath(): void {
   const [, path] = /^\/([\w-]{32})\/$/.exec(location.pathname) ?? [];
   if (path === undefined || !location.protocol.startsWith('http')) return;
   remember(keyName, path);
-  // Where nothing may be kept, the address goes on holding it.
+  // If nothing can be stored, the address keeps the path.
   if (remembered(keyName) === path) history.replaceState(null, '', `/${location.hash}`);
 }
 
-/** The page came by a link, and this browser has not been where the traces are; or they are elsewhere by now. */
+/**
+ * The page was opened by a link, and this browser has not opened the path of the traces yet, or the path has changed.
+ */
 export class NotLetIn extends Error {
   constructor() {
     super('this browser has no access: open the address that chartpilot visualize printed, then the link again');
@@ -40,7 +42,7 @@ export class NotLetIn extends Error {
   }
 }
 
-/** Of something below that path. @throws NotLetIn */
+/** The address of a file below that path. @throws NotLetIn */
 function addressOf(path: string): string {
   if (location.pathname !== '/') return path;
   const known = remembered(keyName);
@@ -48,31 +50,31 @@ function addressOf(path: string): string {
   return `/${known}/${path}`;
 }
 
-/** A text that is there already is taken in pieces of so many characters. */
+/** Size of the pieces of a text that is loaded already, in characters. */
 const pieceChars = 512 * 1024;
 
-/** The traces that can be opened. @throws Error when the page's server does not answer, or refuses. */
+/** The traces that can be opened. @throws Error if the page's server does not respond, or refuses. */
 export async function loadSources(): Promise<Source[]> {
   const inside = textInside(sourcesElement);
   return (inside === undefined ? await getJson(sourcesPath) : JSON.parse(inside)) as Source[];
 }
 
-/** Traces that a person gave to the page, by the numbers of their sources. */
+/** Traces that the user opened from files, by the numbers of their sources. */
 const files = new Map<number, Blob>();
-/** After a reload there is no more than their names. */
+/** Only their names survive a reload. */
 const droppedKey = 'chartpilot.dropped';
 
-/** From now on a source is a file of the person's: it is read here, and sent nowhere. */
+/** Adds a source from a file of the user; it is read here, and not sent anywhere. */
 export function addFile(source: number, name: string, file: Blob): void {
   files.set(source, file);
   try {
     sessionStorage.setItem(droppedKey, JSON.stringify({ ...droppedNames(), [source]: name }));
   } catch {
-    // Then a reload says that there is no such source.
+    // Then a reload reports that there is no such source.
   }
 }
 
-/** What was dropped as a source of this number since the window was opened. */
+/** The name of the file that was opened as this source since the window was opened. */
 export function droppedName(source: number): string | undefined {
   const name = droppedNames()[source];
   return typeof name === 'string' ? name : undefined;
@@ -86,13 +88,13 @@ function droppedNames(): Readonly<Record<number, unknown>> {
   }
 }
 
-/** Where the page opens when its address does not say: a file that was made for a colleague does. */
+/** The initial place if the address has none; set in an exported file. */
 export function addressInside(): string {
   return (JSON.parse(textInside(addressElement) ?? '""') as unknown as string) || '';
 }
 
 /**
- * What belongs to a trace beside its records.
+ * Data of a trace apart from its records.
  *
  * @throws Error as {@link loadSources}
  */
@@ -102,7 +104,7 @@ export async function loadSession(source: number, header: TraceHeader, signal: A
   const found = (inside === undefined ? await getJson(sessionPath(source), signal) : JSON.parse(inside)) as Session;
   for (const machine of header.machines) {
     const chart = ownValue(found.charts, machine.id);
-    // A file that an earlier version has written has no brief ones.
+    // A file from an earlier version has no brief pictures.
     const brief = ownValue(found.briefCharts, machine.id) ?? [];
     if (chart !== undefined) knownPictures.set(JSON.stringify(machine), { chart, brief });
   }
@@ -110,11 +112,13 @@ export async function loadSession(source: number, header: TraceHeader, signal: A
   return found;
 }
 
-/** What the page has shown: by a machine's definition, and by a program's name. */
+/** Pictures that the page has shown: by a machine's definition, and by a program's name. */
 const knownPictures = new Map<string, { readonly chart: string; readonly brief: Session['briefCharts'][string] }>();
 const knownDiagrams = new Map<string, Session['diagrams']>();
 
-/** A page without a server has the pictures that it has shown: those of machines that are exactly the same. */
+/**
+ * A page without a server has only the pictures that it has shown: those of machines with exactly the same definition.
+ */
 async function describe({ program, machines }: TraceHeader, signal: AbortSignal): Promise<Session> {
   if (textInside(sourcesElement) !== undefined) {
     const known = machines.flatMap((machine) => {
@@ -134,7 +138,7 @@ async function describe({ program, machines }: TraceHeader, signal: AbortSignal)
   return (await answer.json()) as Session;
 }
 
-/** A file that the page is made of. @throws Error as {@link loadSources} */
+/** A file of the page itself. @throws Error as {@link loadSources} */
 export async function loadOwnText(name: 'page.js' | 'page.css'): Promise<string> {
   if (textInside(sourcesElement) !== undefined) {
     const own = name === 'page.js' ? [...document.scripts].at(-1) : document.querySelector('style');
@@ -146,9 +150,9 @@ export async function loadOwnText(name: 'page.js' | 'page.css'): Promise<string>
 }
 
 /**
- * A trace as text, in pieces of any length. That of a live program goes on until the program ends.
+ * A trace as text, in pieces of any length. That of a live program continues until the program ends.
  *
- * @throws Error when the server refuses, or when the connection breaks.
+ * @throws Error if the server refuses, or if the connection breaks.
  */
 export async function* traceTexts(source: number, signal: AbortSignal): AsyncGenerator<string> {
   const file = files.get(source);
@@ -175,7 +179,7 @@ async function* pieces(stream: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGe
       yield value;
     }
   } finally {
-    // Left early (begun anew, another source): the server must not go on sending.
+    // Left early (restarted, another source): the server must stop sending.
     void reader.cancel().catch(() => {});
   }
 }
@@ -190,7 +194,7 @@ async function refusalOf(answer: Response): Promise<Error> {
   const said: unknown = await answer.json().catch(() => undefined);
   const reason = (said as { reason?: unknown } | undefined)?.reason;
   if (typeof reason === 'string') return new Error(reason);
-  // The path is that of a server that ran here before: each has its own.
+  // The path belongs to an earlier server on this host: each server has its own path.
   if (answer.status === 404 && location.pathname === '/') return new NotLetIn();
   return new Error(`The server of this page responded with status ${answer.status}.`);
 }

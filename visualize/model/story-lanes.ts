@@ -1,4 +1,7 @@
-/** Where the records of a story are drawn among the lanes: on the lane of their actor, or of the nearest one above it that has one. */
+/**
+ * Positions of the records of a causal chain among the lanes: on the lane of their actor, or of its nearest ancestor
+ * with a lane.
+ */
 import { outside } from '../../src/debugger/check/message.ts';
 import type { Lane } from './recording/lanes.ts';
 import type { Recording } from './recording/recording.ts';
@@ -8,18 +11,18 @@ import { actorOf } from './recording/words.ts';
 export interface StoryPoint {
   readonly index: number;
   readonly t: number;
-  /** Row of its lane; -1 for the axis, where no lane is of anybody it belongs to. */
+  /** Row of its lane; -1 for the axis, if no ancestor has a lane. */
   readonly row: number;
   /** Its actor has no lane of its own. */
   readonly isFolded: boolean;
 }
 
-/** Who started whom, as far as a trace was read. */
+/** Parents of the actors, as far as a trace was read. */
 export class Parents {
   readonly #parents = new Map<string, string>();
   #read = 0;
 
-  /** Takes in what was added since. */
+  /** Includes new records. */
   grow(open: Recording): void {
     for (; this.#read < open.length; this.#read++) {
       const parent = open.kindAt(this.#read) === 'spawn' ? open.otherAt(this.#read) : undefined;
@@ -43,7 +46,7 @@ export function storyPoints(
   return places.flatMap((index) => {
     const record = open.recordAt(index);
     if (record === undefined) return [];
-    // What names an epoch is about it, whoever says it to whom.
+    // An event that names an epoch belongs to the lane of that epoch, whatever its sender and receiver are.
     const named =
       record.kind === 'event' && typeof record.event.name === 'string' ? rows.get(record.event.name) : undefined;
     const found = named === undefined ? rowOf(actorOf(record), rows, parents) : { row: named, isFolded: false };

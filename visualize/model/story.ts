@@ -1,4 +1,6 @@
-/** The story of one cause as the page shows it: one step each way of the place that is looked at, or all of one that was chosen. */
+/**
+ * The shown causal chain: the direct causes and consequences of the current place, or the whole chain of a chosen one.
+ */
 import { computed, effect, signal } from '@preact/signals';
 import { neighboursOf, nextInStory, type Story, storyOf } from '../../src/debugger/trace/story.ts';
 import { goTo, place, recording, size } from './place.ts';
@@ -6,14 +8,14 @@ import type { Recording } from './recording/recording.ts';
 
 const chosen = signal<{ readonly of: Recording; readonly index: number } | undefined>(undefined);
 
-/** The place whose whole story is shown; undefined while none is. Another trace has another one. */
+/** The place whose whole chain is shown; `undefined` if none is, or after another trace was opened. */
 export const storyAnchor = computed(() => (chosen.value?.of === recording.value ? chosen.value?.index : undefined));
 
-/** The place, once somebody stays there: who steps quickly does not wait for what its causes cost. */
+/** The place, delayed until it stays the same, so that quick steps do not wait for its causes. */
 const settled = signal(-1);
 const settleMs = 120;
 
-/** From now on the neighbours of the place are looked for. */
+/** Starts to determine the neighbours of the current place. */
 export function keepStory(): void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   effect(() => {
@@ -30,7 +32,7 @@ export const story = computed<Story | undefined>(() => {
   const open = recording.value;
   const anchor = storyAnchor.value;
   if (open === undefined) return undefined;
-  // What came of it may come later.
+  // Consequences may be appended later.
   if (anchor !== undefined) return size.value > 0 ? storyOf(open, anchor) : undefined;
   return neighboursOf(open, settled.value);
 });
@@ -41,7 +43,7 @@ export function isInStory(index: number): boolean {
   return places.value.has(index);
 }
 
-/** How many of the story's records are about each actor; an effect's are its owner's. */
+/** Number of the chain's records about each actor; those of effects count for their owners. */
 export const storyActors = computed<ReadonlyMap<string, number>>(() => {
   const counts = new Map<string, number>();
   for (const index of story.value?.places ?? []) {
@@ -53,13 +55,13 @@ export const storyActors = computed<ReadonlyMap<string, number>>(() => {
   return counts;
 });
 
-/** Shows the whole story of the place that is looked at; puts it away again. */
+/** Shows or hides the whole chain of the current place. */
 export function toggleStory(): void {
   const open = recording.value;
   chosen.value = storyAnchor.value === undefined && open !== undefined ? { of: open, index: place.value } : undefined;
 }
 
-/** Along the cause: to what came before (-1), or to what came of it (1). */
+/** Goes to the cause (-1), or to a consequence (1). */
 export function stepAlongCause(by: 1 | -1): void {
   const open = recording.value;
   if (open === undefined) return;

@@ -30,7 +30,7 @@ const paths = {
 
 export type IconName = keyof typeof paths;
 
-/** Decoration: what it stands for is said by the text or the label beside it. */
+/** Decorative: the text or the label next to it has the meaning. */
 export function Icon({ name }: { readonly name: IconName }): JSX.Element {
   return (
     <svg class={`icon icon-${name}`} viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">

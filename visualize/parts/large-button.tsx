@@ -4,14 +4,14 @@ import { Icon } from './icon.tsx';
 
 export type Pane = 'actors' | 'chart' | 'sequence' | 'timeline' | 'details';
 
-/** The pane that has the window for itself. */
+/** The pane that fills the window. */
 export const largePane = signal<Pane | undefined>(undefined);
 
 export function showAllPanes(): void {
   largePane.value = undefined;
 }
 
-/** Lets a pane have the window for itself, and gives the others their room again. */
+/** Lets a pane fill the window, or restores the others. */
 export function LargeButton({ pane }: { readonly pane: Pane }): JSX.Element {
   const isLarge = largePane.value === pane;
   const label = isLarge ? 'Show all panes (Escape)' : `Maximize ${pane}`;

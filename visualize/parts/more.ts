@@ -1,7 +1,7 @@
 /**
- * What a list says of what it leaves out: `… and 999,900 more: type in the filter`.
+ * Text for omitted items of a list: `… and 999,900 more: type in the filter`.
  *
- * @param how what to do to see them
+ * @param how action that shows them
  */
 export function moreInWords(count: number, how: string): string {
   return `… and ${count.toLocaleString('en')} more${how === '' ? '' : `: ${how}`}`;

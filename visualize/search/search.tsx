@@ -7,7 +7,7 @@ import { fieldNames, foundText } from '../model/search.ts';
 import { Icon } from '../parts/icon.tsx';
 import { focusSearch, found, goToFound, isComplete, isOpen, leaveSearch, running, text } from './searching.ts';
 
-/** Around the place; the whole list of a hundred thousand is no use to anybody. */
+/** Listed matches around the current place, because a list of a hundred thousand is unusable. */
 const listed = 200;
 
 export function SearchBox(): JSX.Element {
@@ -28,7 +28,7 @@ export function SearchBox(): JSX.Element {
     <search
       class="search"
       onFocusOut={({ currentTarget, relatedTarget }) => {
-        // To nothing: a press beside it, which closes it itself, or the window that went behind another.
+        // Focus moved to no element: a press outside, which closes the list itself, or the window lost focus.
         if (relatedTarget instanceof Node && !currentTarget.contains(relatedTarget)) isOpen.value = false;
       }}
     >
@@ -115,7 +115,7 @@ function Found(): JSX.Element {
   );
 }
 
-/** What of the payload is like what was looked for. */
+/** The part of the payload that matches. */
 function Why({ record }: { readonly record: TraceRecord }): JSX.Element | null {
   const query = running.value?.query;
   const text = query === undefined ? undefined : foundText(query, record, recordInWords(record));
@@ -161,7 +161,7 @@ function Hints(): JSX.Element {
   );
 }
 
-/** Arrows go through the list, and back up into the box. */
+/** Arrow keys move through the list, and back up into the box. */
 function onFoundKey(event: KeyboardEvent): void {
   const links = [...document.querySelectorAll<HTMLElement>('.found .record-link')];
   const at = links.indexOf(document.activeElement as HTMLElement);

@@ -1,4 +1,4 @@
-/** What is looked for in the open trace, and what was found: also in records that come later. */
+/** The search in the open trace and its matches, including those in new records. */
 import { computed, effect, signal, untracked } from '@preact/signals';
 import { addIndicator } from '../model/idle.ts';
 import { jumpTo, place, recording, size } from '../model/place.ts';
@@ -6,25 +6,25 @@ import { firstAfter } from '../model/recording/sorted.ts';
 import { parseQuery, Search } from '../model/search.ts';
 import { nextTurn } from '../model/time/frames.ts';
 
-/** The page is deaf for so long while it searches. */
+/** Longest time for which the search blocks the page. */
 const sliceMs = 8;
 /** What was typed. */
 export const text = signal('');
-/** Whether what was found is listed. */
+/** Whether the matches are listed. */
 export const isOpen = signal(false);
-/** Undefined: nothing is looked for. */
+/** `undefined` without a query. */
 export const running = signal<Search | undefined>(undefined);
-/** Grows with what was found. */
+/** Increases with the matches. */
 const progress = signal(0);
 export const isComplete = signal(true);
 
-/** Places of the records that were found so far, in order. */
+/** Places of the matches so far, in order. */
 export const found = computed<readonly number[]>(() => {
   progress.value;
   return running.value?.found ?? [];
 });
 
-/** From now on what was typed is looked for, also in what comes later. */
+/** Starts to search for the typed query, including new records. */
 export function keepSearching(): void {
   addIndicator('searching', () => !isComplete.value);
   effect(() => {
@@ -43,7 +43,7 @@ async function advance(search: Search): Promise<void> {
   isComplete.value = false;
   for (;;) {
     const records = recording.peek();
-    // Another search, or this one is under way already.
+    // Another search replaced this one, or no trace is open.
     if (records === undefined || running.peek() !== search) return;
     const until = performance.now() + sliceMs;
     const done = search.advance(records, () => performance.now() < until);
@@ -58,7 +58,7 @@ export function focusSearch(): void {
   document.getElementById('search')?.focus();
 }
 
-/** Closes the list and gives the keys back to the page: arrows step again. What was typed stays. */
+/** Closes the list and returns the focus to the page, so that arrow keys step again. The query stays. */
 export function leaveSearch(): void {
   isOpen.value = false;
   if (document.activeElement instanceof HTMLElement && document.activeElement.closest('.search') !== null) {
@@ -66,7 +66,7 @@ export function leaveSearch(): void {
   }
 }
 
-/** Goes to the next record that was found, forwards or backwards; behind the last one comes the first one. */
+/** Goes to the next match, forwards or backwards, from the last one to the first. */
 export function goToFound(direction: 1 | -1): void {
   const places = found.value;
   if (places.length === 0) return;
@@ -77,7 +77,7 @@ export function goToFound(direction: 1 | -1): void {
   jumpTo(places[(next + places.length) % places.length]!);
 }
 
-/** Closes what was found when the person goes on elsewhere. */
+/** Closes the list of matches when the user clicks elsewhere. */
 export function closeSearchOutside(event: Event): void {
   if (!(event.target instanceof Element) || event.target.closest('.search') === null) isOpen.value = false;
 }

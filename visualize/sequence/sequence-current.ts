@@ -10,7 +10,7 @@ import { type RowFilter, SequenceIndex, SequenceRows } from './sequence-rows.ts'
 export const onlyChosen = signal(false);
 export const showsStates = signal(true);
 export const showsInternal = signal(false);
-/** Whether effects are drawn on the lifeline of the actor that they work for. */
+/** Whether effects are drawn on the lifeline of their owner. */
 export const foldsEffects = signal(true);
 
 interface Known {
@@ -42,7 +42,7 @@ const rowsOfFilter = computed<SequenceRows | undefined>(() => {
   return open === undefined ? undefined : new SequenceRows(knownOf(open).index, filter.value);
 });
 
-/** The rows, and how many they are by now: they grow without becoming others. */
+/** The rows and their current number: the object stays the same while it grows. */
 export const shownRows = computed<{ rows: SequenceRows; length: number } | undefined>(() => {
   const rows = rowsOfFilter.value;
   if (rows === undefined || size.value < 0) return undefined;
@@ -55,13 +55,13 @@ let columns:
   | { rows: SequenceRows; lifelines: number; folds: boolean; actor: string | undefined; columns: Columns }
   | undefined;
 
-/** The columns of all rows: built again only when a lifeline was added. */
+/** The columns of all rows, rebuilt only when a lifeline was added. */
 const allColumns = computed<Columns>(() => {
   const shown = shownRows.value;
   if (shown === undefined) return { list: [], of: () => undefined };
   const { rows } = shown;
   const folds = foldsEffects.value;
-  // Fewer lifelines than there may be columns have all of them, whoever is chosen.
+  // With at most as many lifelines as columns, all have one, whichever actor is chosen.
   const actor = rows.lifelines.size > maxColumns ? chosenActor.value : undefined;
   const same =
     columns?.rows === rows &&
@@ -80,7 +80,7 @@ const allColumns = computed<Columns>(() => {
   return columns!.columns;
 });
 
-/** The columns of the chosen range, if it has any message: lifelines without one would be between those that have. */
+/** The columns of the chosen range, if it has any message: without lifelines that have no message in it. */
 export const shownColumns = computed<Columns>(() => {
   const chosen = range.value;
   const all = allColumns.value;

@@ -1,4 +1,4 @@
-/** Where lifelines and arrows are, in pixels. */
+/** Positions of lifelines and arrows, in pixels. */
 import { textWidth } from '../../src/debugger/statechart/text-width.ts';
 import { clockText } from '../model/recording/words.ts';
 import type { Column, Columns } from './sequence-lifelines.ts';
@@ -7,44 +7,47 @@ import type { Entry } from './sequence-rows.ts';
 
 export const rowHeight = 26;
 /**
- * Rows of a trace that are in the page at a time. Browsers lay out no element of more than some 33 million pixels, and beyond 16
- * million they place what is in it to two pixels.
+ * Maximum rows in the page at a time. Browsers limit elements to some 33 million pixels, and beyond 16 million they
+ * place content only to two pixels.
  */
 export const maxBodyRows = 500_000;
 export const noteFont = { size: 12 };
 export const labelFont = { size: 12, bold: true };
 export const headHeight = 40;
-/** Number and time of a record, where both are short; {@link gutterFor} others. */
+/** Width for number and time of a record if both are short; see {@link gutterFor}. */
 export const leastGutter = 134;
-/** Of a stamp: beside its texts, and the least for the number. */
+/** Widths of a stamp: the space around its texts, and the minimum for the number. */
 const stampRoom = { around: 18, number: 34 };
 
-/** How wide number and time of the records up to this one are: hours of a long trace are not cut. */
+/** Width for number and time of the records up to this one, so that hours of a long trace are not cut. */
 export function gutterFor(seq: number, t: number): number {
   const number = Math.max(stampRoom.number, textWidth(String(seq), noteFont));
   return Math.max(leastGutter, Math.ceil(stampRoom.around + number + textWidth(clockText(t), noteFont)));
 }
 
-/** A narrower view has no room for where the diagrams have a message. */
+/** Narrower views do not show the places in the diagrams. */
 const narrow = 1_000;
-/** Behind the last lifeline; what arrows there say begins further left. With room for where the diagrams have a message. */
+/**
+ * Space after the last lifeline; labels of arrows there begin further left. The wide one includes the places in the
+ * diagrams.
+ */
 const spareWidth = { narrow: 40, wide: 330 };
-/** The least has room for `supervisor` in the font of the names. */
+/** The minimum fits `supervisor` in the font of the names. */
 const columnWidth = { least: 84, wanted: 100, most: 190 };
 const edge = 6;
-/** Room for where the diagrams have a message. */
+/** Space for the places in the diagrams. */
 const placeWidth = 170;
 
 export interface Layout {
-  /** Where the first column begins: number and time of the records are left of it. */
+  /** Start of the first column; number and time of the records are left of it. */
   readonly gutter: number;
   readonly columnWidth: number;
   readonly width: number;
-  /** Whether there is room for where the diagrams have a message. */
+  /** Whether there is space for the places in the diagrams. */
   readonly hasNotes: boolean;
 }
 
-/** @param least of a column, for the sake of its name */
+/** @param least minimum width of a column, for its name */
 export function layoutOf(
   columns: number,
   viewport: number,
@@ -58,10 +61,10 @@ export function layoutOf(
   return { gutter, columnWidth: width, width: Math.max(viewport, gutter + width * columns + behind), hasNotes };
 }
 
-/** To measure names in each step would cost more than the step. */
+/** Cached, because measuring names in each step would cost more than the step. */
 const leastOf = new WeakMap<Columns, number>();
 
-/** Of these columns, wide enough for their names. */
+/** The layout of these columns, wide enough for their names. */
 export function layoutFor(columns: Columns, viewport: number, gutter?: number): Layout {
   const { list } = columns;
   const least = leastOf.get(columns) ?? columnFor(list.map(({ family }) => family));
@@ -69,12 +72,12 @@ export function layoutFor(columns: Columns, viewport: number, gutter?: number): 
   return layoutOf(list.length, viewport, least, gutter);
 }
 
-/** How wide a view shows all lifelines well. */
+/** Width at which a view shows all lifelines well. */
 export function widthFor(columns: number): number {
   return leastGutter + columnWidth.wanted * columns + spareWidth.narrow;
 }
 
-/** Where words begin that stand at a place: further left when they would go beyond the right edge, and how wide they may be. */
+/** Start and maximum width of a label at a position: it moves left if it would exceed the right edge. */
 export function wordsAt(
   x: number,
   width: number,
@@ -85,10 +88,10 @@ export function wordsAt(
   return { left, most: right - left };
 }
 
-/** Right of an arrow back to its own lifeline, the words for it; left of it where there is more room. */
+/** Right of an arrow back to its own lifeline, or left of it if there is more space. */
 const [behindLoop, beforeLoop] = [30, 8];
 
-/** As {@link wordsAt}, for an arrow back to its own lifeline: it is never covered by its words. */
+/** As {@link wordsAt}, for an arrow back to its own lifeline, which its label must not cover. */
 export function wordsBeside(
   x: number,
   width: number,
@@ -102,9 +105,9 @@ export function wordsBeside(
 }
 
 /**
- * The first of the rows that are in the page: 0 where all of them are, else such that the row of the place is among them.
+ * The first of the rows in the page: 0 if all fit, otherwise such that the row of the current place is included.
  *
- * @param before the last result: it stays as long as it may
+ * @param before the last result, which is kept if possible
  */
 export function firstBodyRow(length: number, here: number, before: number): number {
   const last = Math.max(0, length - maxBodyRows);
@@ -117,7 +120,6 @@ export function topOf(row: number, base: number): number {
   return (row - base) * rowHeight;
 }
 
-/** A length for a style. */
 export function px(length: number): string {
   return `${length}px`;
 }
@@ -151,23 +153,23 @@ export function drawn(
   };
 }
 
-/** Of a note, or the box of who comes to be. */
+/** Width of a note, or of the box of a spawned actor. */
 export function noteWidth(text: string): number {
   return Math.ceil(textWidth(text, noteFont) + 18);
 }
 
-/** Where the middle of a note is: over its lifeline, unless it would reach into the gutter or beyond the right edge. */
+/** Centre of a note: on its lifeline, unless it would reach into the gutter or beyond the right edge. */
 export function noteMiddle(x: number, text: string, { gutter, width }: Pick<Layout, 'gutter' | 'width'>): number {
   const half = (textWidth(text, noteFont) + 18) / 2;
   return Math.max(gutter + edge + half, Math.min(x, width - edge - half));
 }
 
-/** Where a note begins. */
+/** Start of a note. */
 export function noteLeft(x: number, text: string, layout: Pick<Layout, 'gutter' | 'width'>): number {
   return Math.floor(noteMiddle(x, text, layout) - noteWidth(text) / 2);
 }
 
-/** Whether an actor's own lifeline is drawn, rather than the one of who it works for. */
+/** Whether an actor's own lifeline is drawn, rather than that of its owner. */
 export function hasLifeline(columns: Columns, lifeline: Entry['from']): boolean {
   const column: Column | undefined = columns.list[columns.of(lifeline) ?? -1];
   return column?.lifelines.includes(lifeline) ?? false;

@@ -1,52 +1,52 @@
-/** Lifelines: who is drawn in which column of the sequence diagram. */
+/** Assigns actors to lifelines, and lifelines to the columns of the sequence diagram. */
 import { outside } from '../../src/debugger/check/message.ts';
 import type { Diagram } from '../../src/debugger/diagram/diagram.ts';
 
-/** From the record of its spawn to the one of its end; places in the trace. */
+/** From the record of the actor's spawn to that of its end; places in the trace. */
 export interface Life {
   readonly actor: string;
-  /** -1: it lived before the first record. */
+  /** -1 if it lived before the first record. */
   readonly begin: number;
   /** Infinity while it lives. */
   end: number;
 }
 
 /**
- * A lifeline. Actors that are numbered take turns on it: with one epoch replacing the other, two lifelines hold them all, as
- * `parent` and `child` do in the diagrams.
+ * A lifeline. Numbered actors share it one after the other: two lifelines are enough for epochs that replace each
+ * other, like `parent` and `child` in the diagrams.
  */
 export interface Lifeline {
   readonly id: number;
-  /** Its actors' name, with `N` for their numbers. */
+  /** The name of its actors, with `N` for their numbers. */
   readonly family: string;
-  /** Among the lifelines of its family. */
+  /** Number within its family. */
   readonly number: number;
   /** Of effects and child machines: the lifeline of the actor that they work for. */
   readonly owner?: Lifeline;
   /** Its actors are machines: they have states, and are never folded into the lifeline of their owner. */
   readonly isMachine: boolean;
-  /** In order; they do not overlap. */
+  /** In order, without overlap. */
   readonly lives: Life[];
 }
 
-/** A family with more lifelines than this is drawn as one lifeline. */
+/** A family with more lifelines is drawn as one. */
 export const maxLifelines = 6;
-/** Columns of a diagram: the lifelines of further families share the last one. */
+/** Maximum columns of a diagram: the lifelines of further families share the last one. */
 export const maxColumns = 100;
-/** Levels of owners that a name is taken apart into: `a/b/c` is an effect of `a/b`. */
+/** Maximum levels of owners in a name: `a/b/c` is an effect of `a/b`. */
 const maxOwners = 32;
 
-/** Gives actors their lifelines, as they come and go. */
+/** Assigns lifelines to actors as they are spawned and end. */
 export class Lifelines {
   readonly #lifelines: Lifeline[] = [];
   readonly #families = new Map<string, Lifeline[]>();
-  /** The lifeline of every name that was ever used: the one of its last bearer. */
+  /** The lifeline of every name so far: that of the last actor with this name. */
   readonly #lifelineOf = new Map<string, Lifeline>();
-  /** Of families that are drawn as one: lifelines whose life has ended, by the lifeline that they work for. */
+  /** Free lifelines of families that are drawn as one, by the lifeline of their owner. */
   readonly #ended = new Map<string, Map<Lifeline | undefined, Lifeline[]>>();
   readonly #isMachine: (actor: string) => boolean;
 
-  /** @param isMachine whether an actor is a machine, as far as that is known when it begins */
+  /** @param isMachine whether an actor is a machine, as far as known at its spawn */
   constructor(isMachine: (actor: string) => boolean = () => false) {
     this.#isMachine = isMachine;
   }
@@ -55,7 +55,7 @@ export class Lifelines {
     return this.#lifelines;
   }
 
-  /** The lifeline of an actor. One whose spawn is not in the trace is taken to live from here on. */
+  /** The lifeline of an actor. An actor whose spawn is not in the trace lives from this record. */
   of(actor: string, index: number): Lifeline {
     return this.#lifelineOf.get(actor) ?? this.begin(actor, index);
   }
@@ -84,7 +84,8 @@ export class Lifelines {
     const isMachine = this.#isMachine(actor);
     const lifelines = this.#families.get(family) ?? [];
     this.#families.set(family, lifelines);
-    // Where many are drawn as one it does not matter which: to look at all of them for each of a million would take hours.
+    // If many are drawn as one, any free one will do, because searching all of them for each of a million would take
+    // hours.
     const free =
       lifelines.length > maxLifelines
         ? this.#endedOf({ family, owner }).pop()
@@ -112,7 +113,7 @@ export class Lifelines {
   }
 }
 
-/** The name before the last `/`; of a name with too many of them the one before the first. */
+/** The name before the last `/`; before the first one if there are too many. */
 function ownerOf(actor: string): string | undefined {
   const names = actor.split('/', maxOwners + 2).length;
   if (names === 1) return undefined;
@@ -124,29 +125,29 @@ function isFree({ lives }: Lifeline, index: number): boolean {
 }
 
 export interface Column {
-  /** The lifelines whose lives it shows; more than one when a family is drawn as one. */
+  /** The lifelines that it shows; several if a family is drawn as one. */
   readonly lifelines: readonly Lifeline[];
   readonly family: string;
-  /** Its lifelines are those of all families that have no column, because there are too many. */
+  /** It holds the lifelines of all families without a column of their own. */
   readonly isRest?: boolean;
 }
 
 export interface Columns {
   readonly list: readonly Column[];
-  /** The column of a lifeline; undefined when it is not shown. */
+  /** The column of a lifeline; `undefined` if it is hidden. */
   of(lifeline: Lifeline): number | undefined;
 }
 
 export interface ColumnOptions {
-  /** Effects are drawn on the lifeline of the actor that they work for. */
+  /** Effects are drawn on the lifeline of their owner. */
   readonly foldEffects: boolean;
-  /** This actor has a column, however many families there are. */
+  /** This actor always has a column, however many families there are. */
   readonly actor?: string | undefined;
 }
 
 /**
- * Columns in the order of the diagrams' participants; those that are in none follow in the order of appearance. At most
- * {@link maxColumns}.
+ * Columns in the order of the diagrams' participants; others follow in the order of appearance. At most {@link
+ * maxColumns}.
  */
 export function columnsOf(
   lifelines: Iterable<Lifeline>,
@@ -177,7 +178,7 @@ export function columnsOf(
   return { list, of: (lifeline) => place.get(foldEffects ? rootOf(lifeline) : lifeline) };
 }
 
-/** The family in which an actor, or the nearest of those that it works for, is shown. */
+/** The family that shows an actor, or its nearest owner that is shown. */
 function shownFamily(actor: string, families: ReadonlyMap<string, unknown>): string | undefined {
   for (let name: string | undefined = actor; name !== undefined; name = ownerOf(name)) {
     if (families.has(familyOf(name))) return familyOf(name);
@@ -186,8 +187,8 @@ function shownFamily(actor: string, families: ReadonlyMap<string, unknown>): str
 }
 
 /**
- * Families that have no column of their own, because there are too many: the diagrams' participants and the chosen actor's come
- * first, then those that appeared first.
+ * Families without a column of their own, if there are too many: the diagrams' participants and the chosen actor's
+ * have priority, then those that appeared first.
  */
 function restOf(
   families: ReadonlyMap<string, readonly Lifeline[]>,
@@ -204,7 +205,7 @@ function restOf(
   if (used <= maxColumns) return rest;
   const isNamed = (family: string): boolean => family === outside || family === chosen || order.has(family);
   const all = [...families.keys()];
-  // One is that of the others.
+  // One column is for the rest.
   let room = maxColumns - 1;
   for (const family of [...all.filter(isNamed), ...all.filter((one) => !isNamed(one))]) {
     room -= columns(family);
@@ -213,7 +214,7 @@ function restOf(
   return rest;
 }
 
-/** Those of the columns that some of these lifelines are in. */
+/** The columns that contain some of these lifelines. */
 export function columnsWith(columns: Columns, lifelines: Iterable<Lifeline>): Columns {
   const used = new Set<number>();
   for (const lifeline of lifelines) {
@@ -228,9 +229,9 @@ export function columnsWith(columns: Columns, lifelines: Iterable<Lifeline>): Co
   };
 }
 
-/** Who a column shows at a place: the actor that lives there, or the one before it. */
+/** The actor that a column shows at a place: the living one, or the one before it. */
 export function titleOf({ lifelines, family, isRest }: Column, index: number): string {
-  // How many of them live would take a look at each, in each step.
+  // Counting the living ones would check each of them in each step.
   if (isRest === true) return `${lifelines.length.toLocaleString('en')} ${family}`;
   if (lifelines.length > 1) {
     const living = lifelines.filter((lifeline) => lifeAt(lifeline, index) !== undefined).length;
@@ -241,13 +242,13 @@ export function titleOf({ lifelines, family, isRest }: Column, index: number): s
   return life?.actor ?? family;
 }
 
-/** The life that is under way when the record at this place has happened. */
+/** The life that lasts after the record at this place. */
 export function lifeAt({ lives }: Lifeline, index: number): Life | undefined {
   const life = lives[firstEndingAfter(lives, index)];
   return life !== undefined && life.begin <= index ? life : undefined;
 }
 
-/** The lives of a lifeline that touch a part of the trace. */
+/** The lives of a lifeline within a part of the trace. */
 export function livesWithin({ lives }: Lifeline, first: number, last: number): Life[] {
   const found: Life[] = [];
   for (let i = firstEndingAfter(lives, first - 1); i < lives.length && lives[i]!.begin <= last; i++)
@@ -266,14 +267,14 @@ function firstEndingAfter(lives: readonly Life[], index: number): number {
   return low;
 }
 
-/** The name that all actors of a kind have in diagrams: `epoch-0b/process` is an `epoch-N/process`. */
+/** The common name of actors of a kind in diagrams: `epoch-0b/process` is an `epoch-N/process`. */
 export function familyOf(name: string): string {
   return name.replaceAll(/-(?:N(?:\+\d+)?|\d+[a-z]?)(?=\/|$)/g, '-N');
 }
 
 /**
- * One order out of the participant lists of all diagrams: the longest list first, and whoever another adds comes behind
- * the one that it stands behind there.
+ * Merges the participant lists of all diagrams: the longest list first, and participants of other lists after their
+ * predecessors there.
  */
 export function participantOrder(diagrams: readonly Diagram[]): ReadonlyMap<string, number> {
   const order: string[] = [];
@@ -299,7 +300,7 @@ const notListed = 10_000;
 function keyOf(lifeline: Lifeline, order: ReadonlyMap<string, number>): readonly number[] {
   const rank = order.get(lifeline.family) ?? (lifeline.family === outside ? -1 : undefined);
   const { owner } = lifeline;
-  // What works for a numbered actor stands beside it, wherever the diagrams have it.
+  // Effects of a numbered actor are next to it, wherever the diagrams have them.
   if (owner !== undefined && (rank === undefined || owner.family.includes('-N'))) {
     return [...keyOf(owner, order), rank ?? notListed + lifeline.id];
   }

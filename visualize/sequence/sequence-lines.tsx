@@ -5,10 +5,10 @@ import { type Column, type Columns, lifeAt, livesWithin, titleOf } from './seque
 import { aroundName, nameLines } from './sequence-name.ts';
 import type { SequenceRows } from './sequence-rows.ts';
 
-/** The lifelines' names: of those who live at the place. */
+/** The names of the lifelines: of the actors that live at the current place. */
 export function SequenceHead({ columns, layout }: { columns: Columns; layout: Layout }): JSX.Element {
   return (
-    // For the eye: rows say between whom they are, and the list of actors chooses one.
+    // Visual only: each row names its actors, and the list of actors allows to choose one.
     <div class="sequence-head" aria-hidden="true">
       <span class="sequence-corner" style={{ width: px(layout.gutter) }}>
         <span>#</span>
@@ -55,13 +55,13 @@ interface LinesProps {
   rows: SequenceRows;
   columns: Columns;
   layout: Layout;
-  /** The first row in the page; the first one that is drawn, and the one behind the last. */
+  /** The first row in the page; the first drawn row, and the one after the last. */
   base: number;
   first: number;
   end: number;
 }
 
-/** From the spawn of an actor to its end, as far as rows are drawn. */
+/** From the spawn of an actor to its end, within the drawn rows. */
 export function SequenceLifelines({ rows, columns, layout, base, first, end }: LinesProps): JSX.Element | null {
   if (end <= first) return null;
   const firstIndex = rows.row(first).entry.index;
@@ -83,17 +83,17 @@ export function SequenceLifelines({ rows, columns, layout, base, first, end }: L
   );
 }
 
-/** From the middle of its first row to the middle of its last one, as far as rows are drawn. */
+/** From the middle of its first row to the middle of its last one, within the drawn rows. */
 function stretch(from: number, to: number, first: number, end: number): { top: string; height: string } {
   const top = from >= first ? (from + 0.5) * rowHeight : first * rowHeight;
   const bottom = to < end ? (to + 0.5) * rowHeight : end * rowHeight;
   return { top: px(top), height: px(Math.max(0, bottom - top)) };
 }
 
-/** Rows from which to which somebody lives on it. Many actors on one line are one life. */
+/** Ranges of rows in which an actor lives on the column. Many lifelines in one column are drawn as one life. */
 function parts(column: Column, rows: SequenceRows, first: number, last: number): (readonly [number, number])[] {
   if (column.lifelines.length > 1) {
-    // Not with the arguments of a function: there may be a million.
+    // Not `Math.min(...)`: there may be a million.
     const begin = column.lifelines.reduce(
       (first, { lives }) => Math.min(first, lives[0]!.begin),
       Number.POSITIVE_INFINITY,

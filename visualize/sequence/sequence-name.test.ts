@@ -9,32 +9,32 @@ test.each([
   ['supervisor', 78, ['supervisor']],
   ['config-controller', 78, ['config-', 'controller']],
   ['ads-connection-N (512)', 78, ['ads-', 'connect…N (512)']],
-])('%s in %d pixels is %j', (name, width, lines) => {
+])('the name %s in %d pixels has the lines %j', (name, width, lines) => {
   const found = nameLines(name, width);
   expect(found.length).toBe(lines.length);
   expect(found.every((line) => textWidth(line, { size: 11, bold: true }) <= width)).toBe(true);
   if (!name.includes('(')) expect(found).toEqual(lines);
 });
 
-test('a name that is too long for its box loses its middle, never its ends', () => {
+test('a name that is too long for its box is shortened in its middle, never at its ends', () => {
   const [first, last = first] = nameLines('an-exceedingly-long-name-of-an-actor-17', 78);
   expect(first!.startsWith('an-')).toBe(true);
   expect(last!.endsWith('17')).toBe(true);
   expect(`${first}${last}`).toContain('…');
 });
 
-test('a name of a million characters is not measured at length', () => {
+test('a name of a million characters is not measured completely', () => {
   const long = `an-${'exceedingly-long-'.repeat(60_000)}name-17`;
   expect(cpuMs(() => nameLines(long, 78))).toBeLessThan(200);
   expect(nameLines(long, 78).at(-1)!.endsWith('17')).toBe(true);
   expect(cpuMs(() => columnFor([long]))).toBeLessThan(200);
 });
 
-test('the width that is asked for grows with the lifelines', () => {
+test('the requested width grows with the lifelines', () => {
   expect(widthFor(10) - widthFor(4)).toBe(600);
 });
 
-test('words and notes stay between the numbers and the right edge', () => {
+test('labels and notes stay between the numbers and the right edge', () => {
   const layout = layoutOf(4, 600);
   expect(wordsAt(580, 200, layout).left).toBe(layout.width - 206);
   expect(wordsAt(300, 100, layout).left).toBe(300);
@@ -47,31 +47,31 @@ test('words and notes stay between the numbers and the right edge', () => {
   expect(noteMiddle(120, note, layout) - half).toBeGreaterThan(134);
 });
 
-test('words of an arrow back to its own lifeline stand beside it, where there is more room', () => {
+test('the label of an arrow back to its own lifeline is beside it, where there is more space', () => {
   const layout = layoutOf(4, 600);
   expect(wordsBeside(200, 100, layout).left).toBe(230);
   const before = wordsBeside(560, 100, layout);
   expect(before.left + before.most).toBeLessThan(560);
-  // Neither side has room for all of it: the larger one is taken, and no arrow is covered.
+  // Neither side has enough space: the larger one is used, and no arrow is covered.
   const long = wordsBeside(200, 5_000, layout);
   expect([long.left, long.left + long.most]).toEqual([230, layout.width - 6]);
   expect(wordsBeside(500, 5_000, layout).left).toBe(140);
 });
 
-test('columns are as wide as names of several programs need, and no wider than they may be', () => {
+test('columns are as wide as names of several programs need, up to a limit', () => {
   expect(columnFor(['agent', 'supervisor'])).toBe(84);
   const width = columnFor(['agent', 'gateway:restart-status']);
   expect(nameLines('gateway:restart-status', width - 12).join('')).toBe('gateway:restart-status');
   expect(columnFor(['an-exceedingly-long-name-of-an-actor-17-of-many-others'])).toBe(132);
 });
 
-test('of more rows than a browser lays out a part is in the page: the one with the row of the place', () => {
+test('of more rows than a browser can lay out the page has the part with the row of the current place', () => {
   const rows = 3 * maxBodyRows;
   expect(firstBodyRow(maxBodyRows, maxBodyRows - 1, 0)).toBe(0);
   expect(firstBodyRow(rows, 10, 0)).toBe(0);
   const middle = firstBodyRow(rows, 1.5 * maxBodyRows, 0);
   expect(middle).toBe(maxBodyRows);
-  // Another row of the same part leaves it; no place leaves it as well.
+  // Another row of the same part keeps it, and so does no place.
   expect(firstBodyRow(rows, 2 * maxBodyRows - 1, middle)).toBe(middle);
   expect(firstBodyRow(rows, -1, middle)).toBe(middle);
   expect(firstBodyRow(rows, rows - 1, middle)).toBe(2 * maxBodyRows);

@@ -1,12 +1,12 @@
-/** Names of lifelines in their boxes: broken where names are put together, shortened in the middle where that is not enough. */
+/** Names of lifelines in their boxes: broken between their parts, and shortened in the middle if that is not enough. */
 import { type Font, textWidth } from '../../src/debugger/statechart/text-width.ts';
 
 const font: Font = { size: 11, bold: true };
 const mostLines = 2;
-/** More of a name has no room in any box: what is longer is not measured. */
+/** No box fits more characters, so longer names are not measured. */
 const maxChars = 120;
 
-/** The lines of a name in a box of some pixels. Both of its ends are always there. */
+/** The lines of a name in a box of a width in pixels. Both of its ends are always included. */
 export function nameLines(whole: string, width: number): string[] {
   const name = shortened(whole, maxChars);
   for (let kept = name.length; kept > 2; kept--) {
@@ -16,12 +16,12 @@ export function nameLines(whole: string, width: number): string[] {
   return [name];
 }
 
-/** A box of a name is as narrow as its column, or as wide as this at most for the sake of the name. */
+/** Widths of a name's box: from a narrow column up to a maximum for long names. */
 const widths = { least: 84, most: 132, step: 8 };
-/** Of its border and the room within it. */
+/** Border and padding of the box. */
 export const aroundName = 12;
 
-/** How wide columns are to be so that none of some names is shortened, unless that is too much. */
+/** Width of columns at which none of the names is shortened, up to a limit. */
 export function columnFor(names: Iterable<string>): number {
   let { least: width } = widths;
   for (const whole of names) {
@@ -31,7 +31,7 @@ export function columnFor(names: Iterable<string>): number {
   return width;
 }
 
-/** As few lines as there may be; undefined when they are too many, or one of them is too long. */
+/** The smallest number of lines; `undefined` if there are too many, or one of them is too long. */
 function linesOf(name: string, width: number): string[] | undefined {
   const parts = name.match(/[^-/: ]*[-/: …]?/g)!.filter((part) => part !== '');
   const lines: string[] = [];

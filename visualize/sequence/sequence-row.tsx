@@ -32,9 +32,9 @@ interface Props {
   rows: SequenceRows;
   columns: Columns;
   layout: Layout;
-  /** `near`: the record of the place has no row of its own, and this is the last one before it. */
+  /** `near`: the record of the current place has no row, and this is the last row before it. */
   here: 'here' | 'near' | undefined;
-  /** It belongs to the story of the cause that is looked at. */
+  /** It belongs to the shown causal chain. */
   inStory: boolean;
 }
 
@@ -82,7 +82,7 @@ export function SequenceRow({ at, base, rows, columns, layout, here, inStory }: 
   );
 }
 
-/** Number and time of a row. They stand beside the rows, where scrolling to the side leaves them. */
+/** Number and time of a row. They are outside of the rows, so that horizontal scrolling does not move them. */
 export function SequenceStamp({
   at,
   base,
@@ -113,7 +113,7 @@ export function SequenceStamp({
   );
 }
 
-/** The box of who comes to be at its end leaves no room for a word on it. */
+/** A shorter arrow that ends in the box of a spawned actor has no space for a label. */
 const shortArrow = 130;
 
 interface ArrowProps {
@@ -146,7 +146,7 @@ function Arrow({ entry, record, drawn: form, columns, layout }: ArrowProps): JSX
       </Kept>
     );
   }
-  // The box says all where an actor comes to be by itself.
+  // The box alone represents an actor that was not spawned by another one.
   if (form.form === 'self' && entry.kind === 'spawn' && hasLifeline(columns, entry.to)) {
     return <Ends entry={entry} columns={columns} layout={layout} />;
   }
@@ -187,34 +187,34 @@ function Arrow({ entry, record, drawn: form, columns, layout }: ArrowProps): JSX
   );
 }
 
-/** Whose words those of a row are: `supervisor: `, `agent → supervisor: `. Words of an effect name it already. */
+/** Prefix of a label with its actors: `supervisor: `, `agent → supervisor: `. Labels of effects contain it already. */
 function whose({ fromActor, toActor, from }: Entry, form: Drawn['form'], columns: Columns): string {
   if (form === 'arrow') return `${fromActor} → ${toActor}: `;
   return `${hasLifeline(columns, from) ? fromActor : toActor}: `;
 }
 
-/** What is drawn of an arrow, from its left end on: a loop is as wide as its picture. */
+/** Width of a drawn arrow from its left end; a loop is as wide as its picture. */
 function lengthOf(form: Drawn): number {
   return form.form === 'arrow' ? form.length : form.form === 'self' ? 26 : 0;
 }
 
 interface KeptProps {
-  /** Where it begins, as long as that is seen. */
+  /** Start of the label while that is visible. */
   readonly at: number;
-  /** How wide its words are. */
+  /** Width of the label. */
   readonly wide: number;
   readonly most?: number;
   readonly isStill?: boolean;
-  /** From where to where on the screen their arrow is, or their lifeline twice. */
+  /** Ends of the arrow on the screen, or the lifeline twice. */
   readonly of: readonly [number, number];
-  /** Said before the words where that is out of sight; nothing if the words say it. */
+  /** Prefix shown if the arrow is out of view; empty if the label contains it. */
   readonly whose?: string;
   readonly children: JSX.Element;
 }
 
 /**
- * Words of a row: where the view is scrolled to the side they stay in it, and what does not fit is left out at their end. Where their
- * arrow is out of sight, they begin with whose they are.
+ * The label of a row. It stays in the visible part when the view is scrolled sideways, and is cut at its end if it
+ * does not fit. If its arrow is out of view, it begins with its actors.
  */
 function Kept({ at, wide, most, isStill = false, of: [first, last], whose = '', children }: KeptProps): JSX.Element {
   return (
@@ -236,7 +236,7 @@ function Kept({ at, wide, most, isStill = false, of: [first, last], whose = '', 
   );
 }
 
-/** A box where an actor comes to be, a cross where it ends. */
+/** A box at the spawn of an actor, a cross at its end. */
 function Ends({ entry, columns, layout }: Omit<ArrowProps, 'record' | 'drawn'>): JSX.Element | null {
   const { kind, fromActor, toActor } = entry;
   const lifeline = kind === 'spawn' ? entry.to : entry.from;
@@ -255,7 +255,7 @@ function Ends({ entry, columns, layout }: Omit<ArrowProps, 'record' | 'drawn'>):
   );
 }
 
-/** Where the diagrams have the message. */
+/** The place of the message in the diagrams. */
 function Place({
   entry,
   record,
@@ -282,14 +282,14 @@ function spoken(entry: Entry, record: TraceRecord, departures: readonly Departur
   return [...wrong, sentenceOf(entry, record, who)].join('; ');
 }
 
-/** With all that went with it: the row has room for its beginning. */
+/** The complete payload, because the row shows only its beginning. */
 function full(entry: Entry, record: TraceRecord): string {
   return entry.kind === 'state' && record.kind === 'transition'
     ? `${record.from || '—'} → ${record.to}`
     : sentenceOf(entry, record, '', mostTold);
 }
 
-/** More than that no tip shows. */
+/** Maximum characters of a tooltip. */
 const mostTold = 4_000;
 
 function isOutside({ index }: Entry): boolean {

@@ -19,7 +19,7 @@ import { departureOfLine, departureText, SequenceIndex, SequenceRows } from './s
 
 const all = { states: true, internal: true };
 
-test('a row is what passes between actors, and what became of them; a started timer and a line of a process are none', () => {
+test('messages, spawns, ends and state changes have rows, started timers and log lines do not', () => {
   const rows = rowsOf([
     { kind: 'spawn', actor: 'a' },
     { kind: 'event', from: 'outside', to: 'a', event: { type: 'go.now' } },
@@ -41,13 +41,13 @@ test('a row is what passes between actors, and what became of them; a started ti
   ]);
 });
 
-test('the end of an actor goes to its parent, also when its spawn came before the first record', () => {
+test('the end of an actor is sent to its parent, also if its spawn was before the first record', () => {
   const living: ActorSnapshot[] = [{ actor: 'b', parent: 'a', machine: 'm', state: '', spawned: 1, spawnedAt: 0 }];
   const rows = rowsOf([{ kind: 'stop', actor: 'b', status: 'done' }], { living });
   expect(shown(rows)).toEqual(['done b→a']);
 });
 
-test('a filter keeps what concerns the chosen actor and its effects', () => {
+test('a filter keeps records of the chosen actor and its effects', () => {
   const rows = rowsOf(
     [
       { kind: 'event', from: 'a', to: 'b', event: { type: 'x.y' } },
@@ -59,7 +59,7 @@ test('a filter keeps what concerns the chosen actor and its effects', () => {
   expect(shown(rows)).toEqual(['event a→b', 'event b/process→b']);
 });
 
-test('what XState tells actors itself can be hidden, but never that an actor failed', () => {
+test('internal events of XState can be hidden, but not the failure of an actor', () => {
   const rows = rowsOf(
     [
       { kind: 'event', from: 'a/x', to: 'a', event: { type: 'xstate.done.actor.x' } },
@@ -91,7 +91,7 @@ test('a place between two rows belongs to the row above it', () => {
   expect([-1, 0, 1, 2, 99].map((index) => rows.rowOf(index))).toEqual([-1, 0, 0, 1, 1]);
 });
 
-test('rows grow with the trace: the same as if they had been made at its end, and nothing is read twice', () => {
+test('rows that grow with the trace equal those built at its end, and nothing is read twice', () => {
   const bodies: TraceBody[] = Array.from({ length: 60 }, (_, i) => ({
     kind: 'event',
     from: `a-${i % 7}`,
@@ -117,7 +117,7 @@ const pingPong = parseDiagram(
   'ping.mmd',
 );
 
-test('a departure has rows below it that say where it departs and what was expected', () => {
+test('a deviation has rows below it with its place in the diagram and the expected messages', () => {
   const rows = rowsOf(
     [
       { kind: 'event', from: 'a', to: 'b', event: { type: 'ping.sent' } },
@@ -140,7 +140,7 @@ test('a departure has rows below it that say where it departs and what was expec
   expect([0, 1, 2, 99].map((index) => rows.rowsBefore(index))).toEqual([0, 1, 4, 4]);
 });
 
-test('a departure is shown whatever is filtered', () => {
+test('a filter never hides a deviation', () => {
   const rows = rowsOf(
     [
       { kind: 'event', from: 'a', to: 'b', event: { type: 'ping.sent' } },
@@ -151,7 +151,7 @@ test('a departure is shown whatever is filtered', () => {
   expect(rows.row(0).entry.index).toBe(1);
 });
 
-test('numbered actors take turns on as few lifelines as lived at once', () => {
+test('numbered actors share as few lifelines as lived at once', () => {
   const rows = rowsOf([
     { kind: 'spawn', actor: 'epoch-0' },
     { kind: 'spawn', actor: 'epoch-1' },
@@ -171,7 +171,7 @@ test('numbered actors take turns on as few lifelines as lived at once', () => {
   expect([0, 2, 5].map((index) => titleOf(column!, index))).toEqual(['epoch-0', 'epoch-0', 'epoch-2']);
 });
 
-test('a root comes and goes by itself: nobody outside has a lifeline for that', () => {
+test('a root is spawned and ends by itself, without a lifeline for the outside', () => {
   const rows = rowsOf([
     { kind: 'spawn', actor: 'a' },
     { kind: 'stop', actor: 'a', status: 'done' },
@@ -179,7 +179,7 @@ test('a root comes and goes by itself: nobody outside has a lifeline for that', 
   expect([...rows.lifelines].map(({ family }) => family)).toEqual(['a']);
 });
 
-test('effects are folded into the actor that they work for, or stand beside it', () => {
+test('effects are folded into their owner, or shown beside it', () => {
   const rows = rowsOf([
     { kind: 'spawn', actor: 'a' },
     { kind: 'spawn', actor: 'b' },
@@ -220,7 +220,7 @@ test('lifelines within a range are those that a row of the range touches', () =>
   expect(within(3, 3)).toEqual(['outside', 'b']);
 });
 
-test('an effect stands beside the actor that it works for, not in the free place beside another', () => {
+test('an effect is beside its owner, not in a free column beside another actor', () => {
   const rows = rowsOf([
     { kind: 'spawn', actor: 'epoch-0' },
     { kind: 'spawn', actor: 'epoch-0/process', parent: 'epoch-0' },
@@ -237,7 +237,7 @@ test('an effect stands beside the actor that it works for, not in the free place
   ]);
 });
 
-test('a family of many is one column that tells how many of them live', () => {
+test('a large family is one column with the number of living actors', () => {
   const rows = rowsOf([
     ...Array.from({ length: 300 }, (_, i): TraceBody => ({ kind: 'spawn', actor: `ads-connection-${i}` })),
     { kind: 'stop', actor: 'ads-connection-7', status: 'done' },
@@ -248,7 +248,7 @@ test('a family of many is one column that tells how many of them live', () => {
   expect(titleOf(columns[0]!, 300)).toBe('ads-connection-N (299)');
 });
 
-test('families without room for a column share the last one; the chosen actor and those of the diagrams keep theirs', () => {
+test('families without a column of their own share the last one; the chosen actor and those of the diagrams keep their own', () => {
   const name = (i: number): string => `x${String.fromCharCode(97 + (i % 26), 97 + Math.floor(i / 26))}`;
   const rows = rowsOf([
     ...Array.from({ length: 600 }, (_, i): TraceBody => ({ kind: 'spawn', actor: name(i) })),
@@ -264,7 +264,7 @@ test('families without room for a column share the last one; the chosen actor an
   expect(list.slice(1, 4).map(({ family }) => family)).toEqual(['xaa', 'xba', 'xca']);
   expect(list.at(-2)!.family).toBe(name(599));
   expect(titleOf(list.at(-1)!, 600)).toBe(`${601 - (maxColumns - 1)} others`);
-  // What is in the shared column is drawn there.
+  // Rows of the shared column are drawn there.
   expect(of(rows.index.entry(400).to)).toBe(maxColumns - 1);
   const all = columnsOf([...rows.lifelines].slice(0, maxColumns), new Map(), { foldEffects: true });
   expect(all.list.map(({ isRest }) => isRest)).toEqual(Array.from({ length: maxColumns }, () => undefined));
@@ -275,7 +275,7 @@ test('a name of a million owners has a lifeline', () => {
   expect(rows.index.lifelines.length).toBeLessThan(5);
 });
 
-test('columns stand in the order of the diagrams participants, those of several diagrams merged', () => {
+test('columns follow the order of the diagrams participants, with several diagrams merged', () => {
   const long = parseDiagram(
     'sequenceDiagram\n participant agent\n participant supervisor\n participant child as epoch-N+1\n participant status\n agent->>supervisor: x.y\n',
     'long.mmd',
@@ -321,7 +321,7 @@ function header(actors?: ActorSnapshot[]): TraceHeader {
   return headerWith(actors === undefined ? {} : { actors });
 }
 
-/** Many that live at once, all end, and as many come again. */
+/** Many that live at once and end, followed by as many new ones. */
 function crowd(living: number): TraceBody[] {
   const spawned = (from: number): TraceBody[] =>
     Array.from({ length: living }, (_, i) => ({ kind: 'spawn', actor: `a-${from + i}` }));
@@ -332,7 +332,7 @@ function crowd(living: number): TraceBody[] {
   return [...spawned(0), ...stopped, ...spawned(living)];
 }
 
-test('lifelines of actors that come in great numbers are used again, and counted as those that live', () => {
+test('lifelines of very many actors are reused, and only living actors are counted', () => {
   const rows = rowsOf(crowd(1_000));
   expect(rows.index.lifelines.length).toBeLessThanOrEqual(1_000 + maxLifelines);
   const { list } = columnsOf(rows.lifelines, new Map(), { foldEffects: true });
@@ -340,7 +340,7 @@ test('lifelines of actors that come in great numbers are used again, and counted
   expect(list.map((column) => titleOf(column, 2_999))).toEqual(['a-N (1000)']);
 });
 
-test('each of them costs the same, however many there are', async () => {
+test('each of very many actors takes the same time', async () => {
   const recordings = new Map<number, Recording>();
   const recordingOf = (living: number): Recording => {
     const made = recordings.get(living) ?? new Recording(header(), []);
@@ -352,6 +352,7 @@ test('each of them costs the same, however many there are', async () => {
     const recording = recordingOf(living);
     return cpuMs(() => expect(new SequenceIndex(recording).length).toBe(3 * living));
   };
-  // Four times as many: four times as much, or sixteen times where each looks at all the others. In turns: a machine is busy for a while.
+  // Four times as many actors take four times as long, or sixteen times if each checks all others. Measured
+  // alternately, because a machine may be busy for a while.
   expect(await bestOf(3, 9, async () => growthOf(cost, 6_000, 24_000))).toBeLessThan(9);
 });

@@ -1,11 +1,14 @@
-/** The rows of the sequence view: which records it shows, for whom, and where. Grows with the trace, never from anew. */
+/**
+ * The rows of the sequence view: the shown records, their lifelines and their order. Grows with the trace, and is
+ * never rebuilt.
+ */
 import type { Departure } from '../../src/debugger/check/check.ts';
 import { outside, unknownParent } from '../../src/debugger/check/message.ts';
 import { twice } from '../model/recording/record-store.ts';
 import type { Recording } from '../model/recording/recording.ts';
 import { type Lifeline, Lifelines } from './sequence-lifelines.ts';
 
-/** `ended`: stopped or failed; `done` goes to the parent. */
+/** `ended`: stopped or failed; `done` is sent to the parent. */
 export type EntryKind = 'event' | 'spawn' | 'timer' | 'done' | 'ended' | 'state' | 'effect';
 
 /** A record that concerns lifelines. */
@@ -22,7 +25,7 @@ export interface Entry {
 const kinds: readonly EntryKind[] = ['event', 'spawn', 'timer', 'done', 'ended', 'state', 'effect'];
 const firstRoom = 1_024;
 
-/** All entries of a trace, whatever is shown of them: in columns, and each as an object when it is asked for. */
+/** All entries of a trace, independent of the filter: in columns, and each as an object on access. */
 export class SequenceIndex {
   readonly recording: Recording;
   readonly #lifelines: Lifelines;
@@ -82,7 +85,7 @@ export class SequenceIndex {
     return this.#lifelines.all[this.#to[at]!]!;
   }
 
-  /** Takes in what was appended to the recording since. */
+  /** Includes records that were appended to the recording. */
   grow(): void {
     for (; this.#read < this.recording.length; this.#read++) this.#take(this.#read);
   }
@@ -99,7 +102,7 @@ export class SequenceIndex {
         break;
       case 'spawn': {
         const born = this.#lifelines.begin(about, index);
-        // Roots come and go by themselves: nobody in the diagram does it.
+        // A root is spawned and ends by itself: no actor of the diagram does it.
         this.#add(index, kind, other === undefined || other === outside ? born : this.#of(other, index), born);
         break;
       }
@@ -136,26 +139,26 @@ export class SequenceIndex {
   }
 }
 
-/** What a person wants to see. Departures are shown whatever it is. */
+/** The user's filter. Deviations are always shown. */
 export interface RowFilter {
-  /** Only what concerns this actor or its effects. */
+  /** Only records of this actor or its effects. */
   readonly actor?: string;
   /** Changes of states, and effects, between the messages. */
   readonly states: boolean;
-  /** What XState tells actors itself: `xstate.done.actor.…`. */
+  /** XState's internal events: `xstate.done.actor.…`. */
   readonly internal: boolean;
 }
 
 export interface Row {
   readonly entry: Entry;
-  /** 0: the entry itself; from 1: a line below it that says what was expected. */
+  /** 0: the entry itself; from 1: a line below it with the expected messages. */
   readonly line: number;
 }
 
-/** Arrows that a departure names at the most, and its first line. */
+/** Maximum expected arrows that are listed for a deviation. */
 const maxExpected = 4;
 
-/** The rows that a filter leaves. */
+/** The rows that match a filter. */
 export class SequenceRows {
   readonly index: SequenceIndex;
   readonly filter: RowFilter;
@@ -164,7 +167,7 @@ export class SequenceRows {
   readonly #lines: number[] = [];
   readonly #used = new Set<Lifeline>();
   #read = 0;
-  /** Place in the recording's departures. */
+  /** Place in the recording's deviations. */
   #departure = 0;
 
   constructor(index: SequenceIndex, filter: RowFilter) {
@@ -177,7 +180,7 @@ export class SequenceRows {
     return this.#entries.length;
   }
 
-  /** Lifelines that some row touches. */
+  /** Lifelines with at least one row. */
   get lifelines(): ReadonlySet<Lifeline> {
     return this.#used;
   }
@@ -186,7 +189,7 @@ export class SequenceRows {
     return { entry: this.index.entry(this.#entries[at]!), line: this.#lines[at]! };
   }
 
-  /** Takes in what was added to the index since. */
+  /** Includes new entries of the index. */
   grow(): void {
     const { index } = this;
     for (; this.#read < index.length; this.#read++) {
@@ -200,7 +203,7 @@ export class SequenceRows {
     }
   }
 
-  /** How many lines tell what a record departs from. To be asked for one record after the other. */
+  /** Number of lines for the deviations of a record. Must be called in the order of the records. */
   #departureLines(index: number): number {
     const { departures } = this.index.recording;
     let lines = 0;
@@ -211,7 +214,7 @@ export class SequenceRows {
     return lines;
   }
 
-  /** Lifelines that a row of these records touches. @param first and `last` places in the trace */
+  /** Lifelines with a row within these records. @param first and `last` places in the trace */
   lifelinesWithin(first: number, last: number): ReadonlySet<Lifeline> {
     const found = new Set<Lifeline>();
     const end = this.rowsBefore(last + 1);
@@ -222,13 +225,13 @@ export class SequenceRows {
     return found;
   }
 
-  /** The row of a record, or the last one before it; -1 when there is none. */
+  /** The row of a record, or the last one before it; -1 without such a row. */
   rowOf(index: number): number {
     const after = this.rowsBefore(index + 1);
     return after === 0 ? -1 : after - 1 - this.#lines[after - 1]!;
   }
 
-  /** How many rows come before a record: where its own row is, if it has one. */
+  /** Number of rows before a record: the index of its own row, if it has one. */
   rowsBefore(index: number): number {
     let low = 0;
     let high = this.#entries.length;
@@ -257,12 +260,12 @@ export class SequenceRows {
   }
 }
 
-/** How many lines say what was expected instead of a message. */
+/** Number of lines for the expected messages. */
 function departureLines({ expected }: Departure): number {
   return 1 + Math.min(expected.length, maxExpected + 1);
 }
 
-/** The departure that a line below a row is about, and which of its lines it is, from 0. */
+/** The deviation of a line below a row, and the number of the line in it, from 0. */
 export function departureOfLine(
   departures: readonly Departure[],
   line: number,
@@ -276,7 +279,7 @@ export function departureOfLine(
   return undefined;
 }
 
-/** A line below a departure: what it is, or one of the arrows that were expected. */
+/** A line below a deviation: its kind, or one of the expected arrows. */
 export function departureText(departure: Departure, part: number): string {
   const { kind, diagram, expected } = departure;
   if (part === 0) {
@@ -291,7 +294,7 @@ export function departureText(departure: Departure, part: number): string {
   return `${part === 1 ? 'expected' : 'or'} ${from} → ${to}: ${type}  (${nameOf(file)}:${line})`;
 }
 
-/** All lines below a departure. */
+/** All lines below a deviation. */
 export function departureTexts(departure: Departure): string[] {
   return Array.from({ length: departureLines(departure) }, (_, part) => departureText(departure, part));
 }
@@ -304,7 +307,7 @@ function belongsTo(name: string, actor: string): boolean {
   return name === actor || name.startsWith(`${actor}/`);
 }
 
-/** A row is short; the details have the whole path. */
+/** A row is short; the details show the whole path. */
 function nameOf(file: string): string {
   return file.slice(file.lastIndexOf('/') + 1);
 }

@@ -1,14 +1,14 @@
-/** What the sequence view writes on its arrows. */
+/** Labels of the sequence view. */
 import type { TracedEvent, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { clockText, stateInWords } from '../model/recording/words.ts';
 import { hasLifeline } from './sequence-layout.ts';
 import type { Columns } from './sequence-lifelines.ts';
 import type { Entry } from './sequence-rows.ts';
 
-/** A row has room for so many characters at most; what it has none for is left out by the style sheet. */
+/** Maximum characters that fit a row; the style sheet cuts what does not fit. */
 const maxPayload = 300;
 
-/** An arrow's text in the diagrams' words: an event's type, `spawn`, `done`, `timer` and the delay's name. */
+/** An arrow's label as in the diagrams: an event's type, `spawn`, `done`, `timer` and the delay's name. */
 export function labelOf({ kind }: Entry, record: TraceRecord): string {
   switch (record.kind) {
     case 'event':
@@ -26,7 +26,7 @@ export function labelOf({ kind }: Entry, record: TraceRecord): string {
   }
 }
 
-/** The message's type as diagrams have it; undefined for what is none. */
+/** The message's type as in the diagrams; `undefined` for other records. */
 export function typeOf(entry: Entry, record: TraceRecord): string | undefined {
   return entry.kind === 'state' || entry.kind === 'effect' || entry.kind === 'ended'
     ? undefined
@@ -35,7 +35,7 @@ export function typeOf(entry: Entry, record: TraceRecord): string | undefined {
       : labelOf(entry, record);
 }
 
-/** What goes with it, short enough for a line. @param most characters */
+/** The payload, short enough for a line. @param most characters */
 export function payloadOf(record: TraceRecord, most = maxPayload): string {
   switch (record.kind) {
     case 'event':
@@ -52,8 +52,8 @@ export function payloadOf(record: TraceRecord, most = maxPayload): string {
 }
 
 /**
- * Who it is, where the lifeline does not tell: an effect that is drawn on the lifeline of its actor (`process → `), one of
- * many that share a lifeline (`ads-connection-17: `).
+ * The actor, if the lifeline does not show it: an effect on the lifeline of its owner (`process → `), or one of many
+ * on a lifeline (`ads-connection-17: `).
  */
 export function whoOf(entry: Entry, columns: Columns): string {
   const { from, to, fromActor, toActor, kind } = entry;
@@ -68,10 +68,10 @@ function isShared(columns: Columns, lifeline: Entry['from']): boolean {
   return (columns.list[columns.of(lifeline) ?? -1]?.lifelines.length ?? 0) > 1;
 }
 
-/** The row as a sentence, for who does not see the arrows. */
+/** The row as a sentence, for screen readers. */
 export function sentenceOf(entry: Entry, record: TraceRecord, who = '', most = maxPayload): string {
   const { kind, fromActor, toActor } = entry;
-  // What is to be seen must be in what is said: who speaks to the page says what it reads there.
+  // The sentence contains the visible text, so that voice control finds the row by it.
   const label = who + labelOf(entry, record);
   const payload = payloadOf(record, most);
   const what = payload === '' ? label : `${label}, ${payload}`;
@@ -84,7 +84,7 @@ function lastName(effect: string): string {
   return effect.slice(effect.lastIndexOf('/') + 1);
 }
 
-/** All fields but the type, as far as there is room: of a million only those that are read. */
+/** All fields except the type, as far as they fit: of a million fields only those are read. */
 function fieldsOf(event: TracedEvent, most: number): string {
   let text = '';
   for (const field in event) {

@@ -22,10 +22,10 @@ import { SequenceRow, SequenceStamp } from './sequence-row.tsx';
 import type { SequenceRows } from './sequence-rows.ts';
 import { SequenceTools } from './sequence-tools.tsx';
 
-/** Rows that are drawn above and below what is seen, so that a quick scroll meets no blank. */
+/** Rows drawn above and below the visible ones, so that quick scrolling shows no blank. */
 const spare = 10;
 
-/** Who told whom what, from top to bottom. Only the rows that are seen are in the page. */
+/** Messages between actors, from top to bottom. Only rows near the visible ones are rendered. */
 export function SequenceView(): JSX.Element {
   const scroller = useRef<HTMLDivElement>(null);
   const top = useSignal(0);
@@ -98,7 +98,7 @@ export function SequenceView(): JSX.Element {
   );
 }
 
-/** The first row in the page, which moves where the place is no longer among those that are. */
+/** The first row in the page; moves when the current place is outside of its rows. */
 function useBase(length: number, here: number): number {
   const base = useRef(0);
   base.current = firstBodyRow(length, here, base.current);
@@ -110,7 +110,7 @@ interface DrawnRows {
   readonly stamps: JSX.Element[];
 }
 
-/** A row that looks as before is the same node: what does not change costs nothing. */
+/** An unchanged row is the same node, so it costs nothing. */
 function useDrawnRows(
   columns: Columns,
   layout: Layout,
@@ -152,7 +152,7 @@ function useDrawnRows(
   };
 }
 
-/** Up and down go from row to row; what else a key does is the page's. */
+/** Up and down move between rows; the page handles other keys. */
 function onKey(event: KeyboardEvent): void {
   const rows = shownRows.peek()?.rows;
   const by = ({ ArrowUp: -1, ArrowDown: 1, PageUp: -15, PageDown: 15 } as Record<string, number>)[event.key];
@@ -161,7 +161,7 @@ function onKey(event: KeyboardEvent): void {
   event.preventDefault();
   event.stopPropagation();
   const at = rows.rowOf(place.peek());
-  // From a record between two rows, the row above it is where a step up leads.
+  // From a record between two rows, a step up leads to the row above it.
   const isBetween = at !== -1 && rows.row(at).entry.index !== place.peek();
   let next = isBetween && by < 0 ? at + by + 1 : at + by;
   next = Math.max(0, Math.min(rows.length - 1, next));
@@ -169,7 +169,7 @@ function onKey(event: KeyboardEvent): void {
   if (rows.length > 0) goTo(rows.row(next).entry.index);
 }
 
-/** With room for number and time of the last record. */
+/** Wide enough for number and time of the last record. */
 function shownLayout(columns: Columns, viewport: number): Layout {
   const open = recording.peek();
   const last = size.value - 1;
@@ -180,7 +180,7 @@ function shownLayout(columns: Columns, viewport: number): Layout {
   );
 }
 
-/** The row of the place stays in view; who scrolled away from the end of a live trace is left alone. */
+/** Keeps the row of the current place in view, unless the user has scrolled away from the end of a live trace. */
 function usePlaceInView(
   scroller: { readonly current: HTMLDivElement | null },
   row: number,
@@ -203,12 +203,12 @@ function usePlaceInView(
     const isNear = Math.abs(topOf(row, base) - (top + seen / 2)) < seen;
     const margin = 3 * rowHeight;
     const isBelow = topOf(row, base) >= top;
-    // From far away it comes near the top, where also a window that ends within the view has it.
+    // A distant row is scrolled near the top, where it is visible even if the window ends within the view.
     element.scrollTop = isNear && isBelow ? topOf(row + 1, base) - seen + margin : topOf(row, base) - margin;
   }, [row, base, rows, room]);
 }
 
-/** Scrolls to the side when a row's arrow is not seen there. */
+/** Scrolls sideways if a row's arrow is out of view. */
 function showSideways(element: HTMLElement, row: number): void {
   const rows = shownRows.peek()?.rows;
   const columns = shownColumns.peek();
@@ -219,7 +219,7 @@ function showSideways(element: HTMLElement, row: number): void {
   const layout = shownLayout(columns, clientWidth);
   const most = form.x - layout.gutter - 30;
   const least = form.x + (form.form === 'arrow' ? form.length : 0) + 40 - clientWidth;
-  // Of an arrow that is longer than the view a part is seen wherever it lies between its ends.
+  // Of an arrow wider than the view, a part is visible at any position between its ends.
   const [low, high] = [Math.min(least, most), Math.max(least, most)];
   if (scrollLeft >= low && scrollLeft <= high) return;
   const around = Array.from({ length: 2 * neighbours + 1 }, (_, i) => row - neighbours + i)
@@ -227,12 +227,12 @@ function showSideways(element: HTMLElement, row: number): void {
     .flatMap((at) => drawnForm(rows.row(at).entry, columns, layout) ?? [])
     .map((one) => one.x + (one.form === 'arrow' ? one.length / 2 : 0))
     .sort((a, b) => a - b);
-  // As far as the row allows, its neighbours are seen as well.
+  // If the row's arrow allows it, neighbouring rows become visible, too.
   const wanted = around[around.length >> 1]! - layout.gutter - (clientWidth - layout.gutter) / 2;
   element.scrollLeft = Math.max(low, Math.min(wanted, high));
 }
 
-/** Rows before and behind one that are to be seen with it. */
+/** Rows before and after one that should be visible with it. */
 const neighbours = 6;
 
 function useSize(

@@ -7,10 +7,10 @@ import { jumpTo, recording, session, size } from '../model/place.ts';
 import { Icon } from '../parts/icon.tsx';
 import { moreInWords } from '../parts/more.ts';
 
-/** Numbers of lines that are told. */
+/** Maximum listed line numbers. */
 const maxLines = 20;
 
-/** What the person must know of where the trace comes from. Nothing when all is well. */
+/** Problems of the source of the trace, or nothing. */
 export function Banners(): JSX.Element {
   return (
     <div class="banners" role="status">
@@ -86,7 +86,7 @@ function ConnectionBanner(): JSX.Element | null {
   }
 }
 
-/** A file for a colleague is seldom all. */
+/** An exported file usually contains only a part. */
 function PartBanner(): JSX.Element | null {
   size.value;
   const open = recording.value;
@@ -104,7 +104,7 @@ function PartBanner(): JSX.Element | null {
   );
 }
 
-/** A ring that has run over or a rotated file has let go of its beginning: that is how they are made, and no hole. */
+/** A ring or a rotated file drops its beginning by design, so that is not a gap. */
 function GapBanner(): JSX.Element | null {
   size.value;
   const open = recording.value;
@@ -159,13 +159,13 @@ function Lost({
   );
 }
 
-/** Reasons come from many places, with and without a full stop. */
+/** Reasons come with and without a full stop. */
 function sentence(reason: string): string {
   const text = reason.trim();
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
 }
 
-/** In the place of the views, until there is something to show. Why there will be nothing, the banner says. */
+/** Replaces the views until there is something to show. The banner shows errors. */
 export function Opening(): JSX.Element {
   const how = connection.value;
   return (

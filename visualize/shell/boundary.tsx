@@ -1,7 +1,7 @@
 import { Component, type ComponentChildren } from 'preact';
 
 interface BoundaryProps {
-  /** What it is that cannot be shown, for the person. */
+  /** Name of the content for the user, if it cannot be shown. */
   readonly name: string;
   readonly children: ComponentChildren;
 }
@@ -10,7 +10,7 @@ interface BoundaryState {
   readonly reason: string | undefined;
 }
 
-/** A view that breaks says so in its place: the others go on. */
+/** Shows an error in place of a failed view; the other views continue. */
 export class Boundary extends Component<BoundaryProps, BoundaryState> {
   override state: BoundaryState = { reason: undefined };
 

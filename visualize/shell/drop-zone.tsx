@@ -2,15 +2,15 @@ import { signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { openFiles } from '../model/dropped.ts';
 
-/** Whether something that may be a file is held over the page. */
+/** Whether something that may be a file is dragged over the page. */
 const isOver = signal(false);
 
-/** From now on a file that is dropped anywhere on the page is opened. */
+/** Starts to open files that are dropped anywhere on the page. */
 export function keepOpeningDropped(): void {
   const isFile = (event: DragEvent): boolean => event.dataTransfer?.types.includes('Files') === true;
   document.addEventListener('dragover', (event) => {
     if (!isFile(event)) return;
-    // Without it the browser would leave the page for the file.
+    // Otherwise the browser would leave the page for the file.
     event.preventDefault();
     isOver.value = true;
   });
@@ -29,7 +29,7 @@ export function DropZone(): JSX.Element | null {
   return isOver.value ? <div class="drop-zone">Drop traces to open them</div> : null;
 }
 
-/** The same without a mouse. */
+/** Opens a file without drag and drop. */
 export function OpenFile(): JSX.Element {
   return (
     <label class="open-file" title="Open trace files of this computer. They stay in this browser">

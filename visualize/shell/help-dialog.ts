@@ -1,4 +1,4 @@
-/** The help as an element of the page: keys open it, and are not the page's while it is open. */
+/** The help dialog: keys open it, and the page ignores keys while it is open. */
 
 export function openHelp(): void {
   helpDialog()?.showModal();

@@ -1,4 +1,4 @@
-/** What each key does: one table, which the help lists. */
+/** The actions of all keys in one table, which the help lists. */
 import { signal } from '@preact/signals';
 import { goToMark, toggleMark } from '../model/marks.ts';
 import { goTo, place } from '../model/place.ts';
@@ -13,7 +13,7 @@ import { setRangeEnd } from '../timeline/timeline-place.ts';
 import { fit, panByShare, zoomAtPointer } from '../timeline/timeline-view.ts';
 import { isHelpOpen, openHelp } from './help-dialog.ts';
 
-/** A key, and what it does when it is pressed with this modifier or with none. */
+/** A key with its modifier, if it has one. */
 interface Key {
   /** `KeyboardEvent.key`, as the layout names it; a letter in lower case. */
   readonly key?: string;
@@ -23,16 +23,16 @@ interface Key {
   readonly act: () => void;
 }
 
-/** What a person may want, with the keys for it. */
+/** A command of the user, with its keys. */
 export interface Command {
-  /** Stable: for tests, and for whoever finds keys by it. */
+  /** Stable, for tests and other code that finds keys by it. */
   readonly id: string;
-  /** As the help names it. */
+  /** Text in the help. */
   readonly does: string;
-  /** The keys as they are written, one after the other. */
+  /** Key names in the help, one after the other. */
   readonly shown: readonly string[];
   readonly keys: readonly Key[];
-  /** With characters alone, which programs that take dictation type: WCAG 2.1.4 wants a way to switch them off. */
+  /** Character keys only, which dictation software may type: WCAG 2.1.4 requires a way to turn them off. */
   readonly isCharacter?: boolean;
 }
 
@@ -167,7 +167,7 @@ export const commands: readonly Command[] = [
   { id: 'help', does: 'This help', shown: ['?'], isCharacter: true, keys: [{ key: '?', act: openHelp }] },
 ];
 
-/** Whether keys that are characters do anything. */
+/** Whether character keys are active. */
 export const characterKeys = signal(remembered('character-keys') !== 'off');
 
 export function switchCharacterKeys(on: boolean): void {
@@ -175,14 +175,14 @@ export function switchCharacterKeys(on: boolean): void {
   remember('character-keys', on ? 'on' : 'off');
 }
 
-/** To be given every key of the page. */
+/** Handles every key of the page. */
 export function onKey(event: KeyboardEvent): void {
   if (event.defaultPrevented || event.metaKey || isTyping(event.target) || isHelpOpen()) return;
-  // With Alt the arrows are the browser's: back and forward.
+  // With Alt the arrow keys belong to the browser: back and forward.
   if (event.altKey) return;
   const found = keyOf(event);
   if (found === undefined) return;
-  // A button that has the focus is pressed with the space bar, as everywhere.
+  // The space bar presses the focused button, as usual.
   if (
     event.key === ' ' &&
     event.target instanceof Element &&
@@ -195,16 +195,16 @@ export function onKey(event: KeyboardEvent): void {
 
 function keyOf({ key, code, ctrlKey, shiftKey }: KeyboardEvent): Key | undefined {
   const letter = key.length === 1 ? key.toLowerCase() : key;
-  // A character that needs Shift (`?`, `+` on some keyboards) is that character and no other.
+  // A character that needs Shift (`?`, `+` on some keyboards) counts without it.
   const isShifted = shiftKey && (key.length > 1 || letter !== key);
   const modifier = ctrlKey ? 'jump' : isShifted ? 'shift' : undefined;
   const offered = commands.filter(({ isCharacter = false }) => characterKeys.value || !isCharacter);
   const all = offered.flatMap(({ keys }) => keys).filter((each) => each.modifier === modifier);
-  // A place before a letter: on a keyboard where both are one key, the four stay together.
+  // Positions come before letters: on a keyboard where both are one key, the four keys stay together.
   return all.find((each) => each.code === code && each.code !== undefined) ?? all.find((each) => each.key === letter);
 }
 
-/** The slider is no text: its keys are ours. */
+/** The slider is not a text field, so the page handles its keys. */
 function isTyping(target: EventTarget | null): boolean {
   if (!(target instanceof HTMLElement)) return false;
   if (target instanceof HTMLInputElement) return target.type !== 'range' && target.type !== 'checkbox';

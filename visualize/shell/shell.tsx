@@ -24,7 +24,7 @@ import { Topbar } from './topbar.tsx';
 
 export function Shell(): JSX.Element {
   return (
-    // All of the page is about the trace: what steps through it and the borders between the panes as well.
+    // The whole page is main content, including the step controls and the borders between the panes.
     <main class="shell" data-large={largePane.value}>
       <Topbar />
       <Banners />
@@ -39,12 +39,12 @@ export function Shell(): JSX.Element {
   );
 }
 
-/** Machines that were never run: `chartpilot diagram --open`. */
+/** Machines without a run: `chartpilot diagram --open`. */
 function isWithoutRun({ length }: Recording): boolean {
   return length === 0 && connection.value.kind === 'complete';
 }
 
-/** There is no time to step through, and nobody sends anything. */
+/** Without a run there is no time to step through, and no messages. */
 function ChartsAlone(): JSX.Element {
   return (
     <div class="panes charts-alone">
@@ -69,7 +69,7 @@ function ActorsAndChart(): JSX.Element {
   );
 }
 
-/** The panes, linked by the place that is looked at. */
+/** The panes, linked by the current place. */
 function Views(): JSX.Element {
   return (
     <>
@@ -102,7 +102,7 @@ function Views(): JSX.Element {
   );
 }
 
-/** From now on the title of the window says which trace it is, and that it departs from the diagrams if it does. */
+/** Starts to update the window title with the name of the trace, and whether it deviates from the diagrams. */
 export function keepTitle(): void {
   effect(() => {
     size.value;
@@ -113,10 +113,10 @@ export function keepTitle(): void {
 }
 
 const announced = signal('');
-/** A reader's voice is slower than a finger on a key: only where one stays is told. */
+/** Speech is slower than key presses, so only the record at which the user stays is announced. */
 const settleMs = 300;
 
-/** From now on the record is told to screen readers whenever somebody steps to it; not while it moves by itself. */
+/** Starts to announce the record to screen readers when the user steps to it, not while it moves by itself. */
 export function keepAnnouncing(): void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   effect(() => {

@@ -4,12 +4,12 @@ import { useLayoutEffect, useRef } from 'preact/hooks';
 import { forget, remember, remembered } from '../model/remembered.ts';
 
 export interface SplitterProps {
-  /** CSS variable that holds the size, without its dashes; the style sheet has what it is unless somebody moved the border. */
+  /** CSS variable of the size, without its dashes; the style sheet has the default. */
   readonly name: string;
   readonly label: string;
   /** `x` moves left and right. */
   readonly axis: 'x' | 'y';
-  /** Whether the pane whose size it is comes before it or behind it. */
+  /** Whether the resized pane is before or after the border. */
   readonly of: 'before' | 'behind';
   readonly least: number;
   readonly most: number;
@@ -17,7 +17,7 @@ export interface SplitterProps {
 
 const keyStep = 24;
 
-/** The border between two panes: drag it, move it with the arrow keys, double-click to put it back. */
+/** The border between two panes: drag it, move it with the arrow keys, or double-click to reset it. */
 export function Splitter(props: SplitterProps): JSX.Element {
   const { label, axis, of, least, most } = props;
   const handle = useRef<HTMLDivElement>(null);

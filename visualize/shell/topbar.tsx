@@ -38,7 +38,7 @@ function Logo(): JSX.Element {
   );
 }
 
-/** One source is named; of several one is chosen. */
+/** Shows the name of the only source, or a choice of several. */
 function SourceSwitch(): JSX.Element | null {
   const all = sources.value;
   const one = all[source.value];

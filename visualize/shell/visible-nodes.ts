@@ -1,16 +1,17 @@
 import { options, type VNode } from 'preact';
 import { visibleText } from '../../src/runtime/visible-text.ts';
 
-/** Attributes that a person reads or hears. Others (`data-actor`, `href`, `value`) keep their exact value. */
+/**
+ * Attributes that users read, also with screen readers. Others (`data-actor`, `href`, `value`) keep their exact value.
+ */
 const readAttributes = ['title', 'alt', 'placeholder', 'aria-label', 'aria-description', 'aria-valuetext'];
 
-/** UTF-16 code units of one text on the page: names and messages of a trace may be as long as its lines. */
+/** Maximum UTF-16 code units of one text on the page: names and messages of a trace may be as long as its lines. */
 export const maxDrawnChars = 20_000;
 
 /**
- * Escapes control and invisible characters in every text that the page draws from now on: traces, names of files and reasons
- * come from others. Longer texts than {@link maxDrawnChars} are cut. Views need not do it, and a new
- * view cannot forget it.
+ * Starts to escape control and invisible characters in every drawn text, because traces, file names and error messages
+ * are untrusted. Texts longer than {@link maxDrawnChars} are cut. Views, including new ones, need not do it.
  */
 export function escapeDrawnText(): void {
   const previous = options.vnode;
@@ -22,7 +23,7 @@ export function escapeDrawnText(): void {
 
 function escapeNode(vnode: VNode<unknown>): void {
   const { type, props } = vnode;
-  // A text node's text is in the place of its properties.
+  // A text node has its text in place of its properties.
   if (typeof props === 'string') Object.assign(vnode, { props: drawnText(props) });
   if (typeof type !== 'string') return;
   const attributes = props as Record<string, unknown>;

@@ -1,12 +1,12 @@
-/** What is chosen, as a piece of time: the range, or the state in which the chosen actor is at the place. */
+/** The chosen time range: the range, or the time for which the chosen actor is in its current state. */
 import { chosenActor, place, range, recording } from '../model/place.ts';
 import { actorOf } from '../model/recording/words.ts';
 import { centre, isZoomed, view, zoomTo } from './timeline-view.ts';
 
-/** The view as it was left when the choice was put to its middle. */
+/** The view after the choice was centred. */
 let centred: { readonly from: number; readonly to: number } | undefined;
 
-/** Brings what is chosen to the middle; where it is there already, as large as it fits. */
+/** Centres the choice; if it is centred already, zooms until it fills the view. */
 export function showChoice(): void {
   const times = timesOfChoice();
   if (times === undefined) return;
@@ -22,7 +22,7 @@ export function showChoice(): void {
   centred = view.value;
 }
 
-/** Lets the range be the records while the chosen actor was in the state in which it is. */
+/** Sets the range to the records while the chosen actor is in its current state. */
 export function rangeOfChoice(): void {
   const records = recordsOfState();
   if (records !== undefined) range.value = records;

@@ -4,7 +4,7 @@ import { jumpTo, recording, size } from '../model/place.ts';
 import { recordInWords } from '../model/recording/words.ts';
 import { width, xOf } from './timeline-view.ts';
 
-/** Records that a person has marked, on the axis. */
+/** Records that the user marked, on the axis. */
 export function Flags(): JSX.Element {
   const open = recording.value;
   size.value;

@@ -4,7 +4,7 @@ import { recording } from '../model/place.ts';
 import { durationInWords, wallClockText } from '../model/recording/words.ts';
 import { axis, foldsAll, hasIdle, toggleIdle, unfold } from './timeline-view.ts';
 
-/** Idle times, cut short: how long each was, and the way to open it. */
+/** Folded idle times, with their durations and a button to open each. */
 export function Folds(): JSX.Element {
   const startedAt = recording.value?.header.startedAt ?? '';
   return (
@@ -29,13 +29,13 @@ export function Folds(): JSX.Element {
   );
 }
 
-/** `12 h`, `3 d`: where there is no room for more. */
+/** `12 h`, `3 d`: for narrow folds. */
 function inShort(ms: number): string {
   if (ms < 3_600_000) return `${Math.round(ms / 60_000)} min`;
   return ms < 36 * 3_600_000 ? `${Math.round(ms / 3_600_000)} h` : `${Math.round(ms / 86_400_000)} d`;
 }
 
-/** Folds the idle times, or shows the axis as long as time is. */
+/** Folds the idle times, or shows them in full length. */
 export function IdleSwitch(): JSX.Element | null {
   if (!hasIdle.value) return null;
   return (

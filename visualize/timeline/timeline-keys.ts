@@ -1,8 +1,8 @@
-/** Bars and marks by keyboard: the lanes are one stop of the tab key, arrows go on from there. */
+/** Bars and marks by keyboard: the lanes are one tab stop, and arrow keys move within them. */
 import { jumpTo, place, recording } from '../model/place.ts';
 import { xOf } from './timeline-view.ts';
 
-/** To be given the keys of the lanes. */
+/** Handles the keys of the lanes. */
 export function onLaneKey(event: KeyboardEvent): void {
   const lanes = event.currentTarget as HTMLElement;
   if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
@@ -17,7 +17,7 @@ export function onLaneKey(event: KeyboardEvent): void {
 
 function nextThing(lanes: HTMLElement, here: SVGGElement | null, key: string): SVGGElement | undefined {
   const rows = [...lanes.querySelectorAll('.lane')].map(thingsOf).filter((things) => things.length > 0);
-  // From the lanes as a whole to what is nearest to the place.
+  // From the lanes as a whole to the item nearest to the current place.
   if (here === null) return nearest(rows.flat(), xOf(recording.value?.timeAt(place.value) ?? 0));
   const row = rows.findIndex((things) => things.includes(here));
   if (key === 'ArrowUp' || key === 'ArrowDown') {
@@ -27,7 +27,7 @@ function nextThing(lanes: HTMLElement, here: SVGGElement | null, key: string): S
   return things[things.indexOf(here) + (key === 'ArrowLeft' ? -1 : 1)];
 }
 
-/** In the order in which they stand there: a mark behind the bar that begins with it. */
+/** In display order: a mark follows the bar that begins with it. */
 function thingsOf(lane: Element): SVGGElement[] {
   return [...lane.querySelectorAll<SVGGElement>('[data-index]')].sort((a, b) => xOfThing(a) - xOfThing(b));
 }

@@ -19,7 +19,7 @@ import { axis, end, width } from './timeline-view.ts';
 
 const barHeight = 15;
 
-/** Round times since the program's start, and the wall clock of the same moments. */
+/** Round times since the program's start, with the wall clock of the same moments. */
 export function Axis(): JSX.Element {
   const ticks = axisTicks(axis.value, recording.value?.header.startedAt ?? '');
   return (
@@ -41,11 +41,11 @@ export function Axis(): JSX.Element {
 
 interface LaneRowProps {
   readonly lane: Lane;
-  /** Lanes grow in place: this tells that they did. */
+  /** Lanes grow in place; this changes when they do. */
   readonly version: number;
 }
 
-/** One lane. Drawn anew when it, the view or the width changes; a step changes none of them. */
+/** One lane. Redrawn when it, the view or the width changes, which a step does not. */
 export const LaneRow = memo(function LaneRow({ lane }: LaneRowProps): JSX.Element {
   const bars = barsOf(lane, axis.value, end.value);
   const clusters = clustersOf(lane, axis.value);
@@ -76,7 +76,7 @@ export const LaneRow = memo(function LaneRow({ lane }: LaneRowProps): JSX.Elemen
   );
 });
 
-/** The place of a lane that is not in view: of hundreds only those that are seen have bars and marks in the page. */
+/** Placeholder of a lane out of view: of hundreds only the visible ones have bars and marks in the page. */
 export function EmptyLaneRow({ name }: { readonly name: string }): JSX.Element {
   return <svg class="lane" data-lane={name} width={width.value} height={laneHeight} aria-hidden="true" />;
 }

@@ -1,13 +1,13 @@
-/** From times of the timeline to places in the recording. */
+/** Converts times of the timeline to places in the recording. */
 import { goTo, range, recording, size } from '../model/place.ts';
 
-/** Goes to the record that was the last at a time. */
+/** Goes to the last record at a time. */
 export function scrubTo(t: number): void {
   const open = recording.value;
   if (open !== undefined) goTo(open.placeAt(t));
 }
 
-/** Chooses the records between two times, whichever is the earlier one; none of them is no range. */
+/** Sets the range to the records between two times, in either order; without records there is no range. */
 export function selectBetween(a: number, b: number): void {
   const open = recording.value;
   if (open === undefined) return;
@@ -16,7 +16,7 @@ export function selectBetween(a: number, b: number): void {
   range.value = first <= last ? [first, last] : undefined;
 }
 
-/** Lets the range begin or end at a place; the other end stays, or is that of the trace. */
+/** Sets one end of the range to a place; the other end stays, or is that of the trace. */
 export function setRangeEnd(which: 'first' | 'last', index: number): void {
   const lastIndex = size.value - 1;
   if (lastIndex < 0) return;

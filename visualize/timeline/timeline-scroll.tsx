@@ -1,4 +1,6 @@
-/** Lanes that do not fit: those that a place is about come into view, and what is bad beyond the border is said. */
+/**
+ * Scrolls lanes that do not fit: lanes of the current place become visible, and bad marks of hidden lanes are counted.
+ */
 import { signal, useSignalEffect } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
@@ -10,17 +12,17 @@ import { axis } from './timeline-view.ts';
 export const laneHeight = 24;
 export const axisHeight = 30;
 
-/** What of the lanes is seen, in pixels from the first lane's top. */
+/** The visible part of the lanes, in pixels from the first lane's top. */
 const seen = signal({ top: 0, bottom: Number.POSITIVE_INFINITY });
 
-/** Up to so many lanes all have their bars and marks in the page, seen or not. */
+/** Up to this many lanes have their bars and marks in the page, visible or not. */
 const maxWholeLanes = 30;
-/** Of more lanes: so many above and below those that are seen have them as well. */
+/** Of more lanes, this many above and below the visible ones have them as well. */
 const spareLanes = 6;
-/** Rows that are seen before the timeline knows how high it is. */
+/** Rows that are rendered before the timeline knows its height. */
 const maxFirstSeen = 24;
 
-/** Which rows have their bars and marks in the page. */
+/** Rows with bars and marks in the page. */
 export function rowsInView(lanes: number): { readonly first: number; readonly end: number } {
   if (lanes <= maxWholeLanes) return { first: 0, end: lanes };
   const { top, bottom } = seen.value;
@@ -31,7 +33,7 @@ export function rowsInView(lanes: number): { readonly first: number; readonly en
 
 type Scroller = { readonly current: HTMLDivElement | null };
 
-/** Keeps the lanes of the place in view, and knows which are. */
+/** Keeps the lanes of the current place visible, and tracks the visible lanes. */
 export function useLanesInView(scroller: Scroller, lanes: { readonly value: readonly Lane[] }): () => void {
   const before = useRef(Number.NEGATIVE_INFINITY);
   const look = (): void => {
@@ -52,7 +54,8 @@ export function useLanesInView(scroller: Scroller, lanes: { readonly value: read
     const record = recording.value?.recordAt(at);
     const isJump = Math.abs(at - before.current) > 1;
     before.current = at;
-    // A step goes from lane to lane; a jump asks what went wrong there. The last one that is shown is seen for certain.
+    // A step shows the lane of its record; a jump also shows the lane of a bad mark there. The last one shown is
+    // certainly visible.
     const wanted = [laneOf(shown, record, at), ...(isJump ? [badLaneAt(shown, at)] : [])];
     for (const name of wanted) {
       const row = shown.findIndex((lane) => lane.name === name);
@@ -71,7 +74,7 @@ function showRow(element: HTMLElement | null, row: number): void {
   else if (top + laneHeight > element.scrollTop + room) element.scrollTop = top + laneHeight - room + 2;
 }
 
-/** `↓ 3 lanes, 2 bad marks`: goes to the first of those that are marked. */
+/** `↓ 3 lanes, ✕ 2`: scrolls to the nearest hidden lane with bad marks, else to the nearest hidden lane. */
 export function HiddenLanes({
   scroller,
   lanes,

@@ -8,10 +8,10 @@ import { axisHeight, laneHeight } from './timeline-scroll.tsx';
 import { axis, width } from './timeline-view.ts';
 
 const known = new WeakMap<Recording, Parents>();
-/** Nearer to each other than this, points of one lane are one. */
+/** Points of one lane that are closer are drawn as one. */
 const apart = 5;
 
-/** The path of the story through the lanes. A hollow point: its actor has no lane of its own. */
+/** The path of the causal chain through the lanes. A hollow point: its actor has no lane of its own. */
 export function StoryPath({ lanes }: { readonly lanes: readonly Lane[] }): JSX.Element | null {
   const open = recording.value;
   const places = story.value?.places ?? [];

@@ -1,4 +1,4 @@
-/** What part of the timeline is shown, and how wide it is drawn. */
+/** The visible part of the timeline, and its width. */
 import { batch, computed, effect, signal, untracked } from '@preact/signals';
 import { connection } from '../model/connection.ts';
 import { place, recording, size } from '../model/place.ts';
@@ -7,27 +7,27 @@ import { fitting, moved, showing, type View, zoomed } from '../model/time/axis.t
 import { programTime } from '../model/time/program-clock.ts';
 import { foldedClock, TimeAxis } from '../model/time/time-axis.ts';
 
-/** Pixels of the part where time runs. */
+/** Width of the time area in pixels. */
 export const width = signal(800);
 
-/** What was zoomed to; everything when undefined. */
+/** The zoomed view; `undefined` for the whole trace. */
 const zoom = signal<View | undefined>(undefined);
 
-/** Of a live program: how far its time had gone when the timeline was drawn last. */
+/** Of a live program: its time when the timeline was last drawn. */
 const reached = signal(0);
 const tickMs = 1_000;
 
-/** Time of the last record; of a live program its own time, which goes on while it tells nothing. */
+/** Time of the last record; of a live program its current time, which advances without records. */
 export const end = computed(() => {
   const last = size.value > 0 ? (recording.value?.timeAt(size.value - 1) ?? 0) : 0;
   return connection.value.kind === 'live' ? Math.max(last, reached.value) : last;
 });
 
-/** Whether idle times are folded; those that somebody opened are not, by their beginnings. */
+/** Whether idle times are folded, except those that the user opened, by their starts. */
 const foldsIdle = signal(true);
 const opened = signal<ReadonlySet<number>>(new Set());
 
-/** All that could be folded, whether it is or not. */
+/** All idle times that could be folded, folded or not. */
 const foldable = computed(() => {
   const begin = recording.value?.timeAt(0) ?? 0;
   const idle = size.value > 0 ? (recording.value?.idle.until(end.value) ?? []) : [];
@@ -36,7 +36,7 @@ const foldable = computed(() => {
 
 export const hasIdle = computed(() => foldable.value.folds.length > 0);
 
-/** The trace's clock, its idle times cut short. The view is a part of it. */
+/** The trace's clock with its idle times cut short. The view is a part of it. */
 const clock = computed(() => {
   const { folds, pixels } = foldable.value;
   const folded = foldsIdle.value ? folds.filter(({ from }) => !opened.value.has(from)) : [];
@@ -49,7 +49,7 @@ const whole = computed<View>(() =>
 
 export const view = computed<View>(() => zoom.value ?? whole.value);
 
-/** What is shown of it, as it lies on the screen. */
+/** Its visible part, with screen positions. */
 export const axis = computed(() => new TimeAxis(clock.value, view.value, width.value));
 
 export const isZoomed = computed(() => zoom.value !== undefined);
@@ -62,34 +62,34 @@ export function pan(by: number): void {
   if (zoom.value !== undefined) set(moved(view.value, by, whole.value));
 }
 
-/** Shows what happened between two times of the trace. */
+/** Shows the range between two times of the trace. */
 export function zoomTo(from: number, to: number): void {
   const next = { from: clock.value.shown(from), to: clock.value.shown(to) };
   set(zoomed(next, (next.from + next.to) / 2, 1, whole.value));
 }
 
-/** Zooms with the time under a point of the screen staying there. */
+/** Zooms and keeps the time under a point of the screen in place. */
 export function zoomAt(x: number, factor: number): void {
   const { from, to } = view.value;
   zoomBy(factor, from + (x / width.value) * (to - from));
 }
 
-/** Where the mouse is over the timeline, in pixels; undefined where it is not. */
+/** Position of the mouse over the timeline, in pixels; `undefined` if it is elsewhere. */
 export const pointerX = signal<number | undefined>(undefined);
 
-/** Zooms with what is under the pointer staying there; else the place, if it is seen; else the middle. */
+/** Zooms around the pointer; else around the current place, if it is visible; else around the middle. */
 export function zoomAtPointer(factor: number): void {
   const here = xOf(recording.value?.timeAt(place.value) ?? 0);
   const isSeen = here >= 0 && here <= width.value;
   zoomAt(pointerX.value ?? (isSeen ? here : width.value / 2), factor);
 }
 
-/** Goes so much of what is shown to the right; to the left when it is negative. */
+/** Moves the view by a share of its length to the right; to the left if negative. */
 export function panByShare(share: number): void {
   pan((view.value.to - view.value.from) * share);
 }
 
-/** Brings a time of the trace to the middle. */
+/** Centres a time of the trace. */
 export function centre(t: number): void {
   pan(clock.value.shown(t) - (view.value.from + view.value.to) / 2);
 }
@@ -113,7 +113,7 @@ export function toggleIdle(): void {
 /** Whether every idle time is folded. */
 export const foldsAll = computed(() => foldsIdle.value && opened.value.size === 0);
 
-/** What is in view stays there while the clock becomes another. */
+/** Keeps the visible times in place while the clock changes. */
 function keepingView(change: () => void): void {
   const { from, to } = axis.peek();
   const wasZoomed = isZoomed.peek();
@@ -135,7 +135,7 @@ export function xOf(t: number): number {
   return axis.value.xOf(t);
 }
 
-/** From now on the place stays in view, and another trace is shown as a whole. */
+/** Starts to keep the current place visible, and to show the whole of another trace. */
 export function keepInView(): void {
   effect(() => {
     recording.value;
@@ -150,7 +150,7 @@ export function keepInView(): void {
   });
 }
 
-/** From now on the timeline of a live program grows with its time. It is drawn anew when it is a pixel longer. */
+/** Starts to extend the timeline of a live program. It is redrawn when it grows by a pixel. */
 export function keepGrowing(): void {
   effect(() => {
     const open = recording.value;
@@ -161,7 +161,7 @@ export function keepGrowing(): void {
       const { from, to } = whole.peek();
       const shownEnd = untracked(() => end.value);
       const last = open?.timeAt(open.length - 1) ?? 0;
-      // A fold that grows looks as before: what its words tell is exact to a part in fifty.
+      // A growing fold looks the same, because its label is exact only to 2 %.
       const least = hasIdle.peek()
         ? Math.max((to - from) / width.peek(), (shownEnd - last) / 50)
         : (to - from) / width.peek();

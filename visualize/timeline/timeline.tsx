@@ -20,7 +20,10 @@ import { HiddenLanes, rowsInView, useLanesInView } from './timeline-scroll.tsx';
 import { StoryPath } from './timeline-story.tsx';
 import { axis, end, fit, isZoomed, pan, pointerX, timeOf, view, width, zoomAt, zoomBy } from './timeline-view.ts';
 
-/** Lanes over time: drag to go through it, with Shift to choose a range; the wheel zooms over the axis, and with Ctrl. */
+/**
+ * Lanes over time: drag to move the current place, with Shift to choose a range; the wheel zooms over the axis, and
+ * with Ctrl.
+ */
 export function Timeline(): JSX.Element {
   const track = useRef<HTMLDivElement>(null);
   const scroller = useRef<HTMLDivElement>(null);
@@ -90,7 +93,7 @@ function trackGestures(): {
         Math.abs(wheel.deltaX) > Math.abs(wheel.deltaY) ? wheel.deltaX : wheel.shiftKey ? wheel.deltaY : 0;
       if (sideways !== 0) pan(((view.value.to - view.value.from) * sideways) / width.value);
       else if (wheel.ctrlKey || isOverAxis(wheel, track)) zoomAt(xUnder(wheel, track), 1.0018 ** wheel.deltaY);
-      // Lanes that do not fit are scrolled.
+      // Otherwise the wheel scrolls lanes that do not fit.
       else return;
       wheel.preventDefault();
     },
@@ -156,7 +159,7 @@ function Rows({ lanes }: { readonly lanes: readonly Lane[] }): JSX.Element {
 
 function useLanes(): { readonly value: ReturnType<typeof drawnLanes> } {
   return useComputed(() => {
-    // Lanes grow in place: the size of the trace tells that there may be more of them.
+    // Lanes grow in place; the size of the trace changes when there may be more of them.
     size.value;
     return drawnLanes(lanesIn(recording.value?.lanes.lanes ?? [], axis.value), axis.value, chosenActor.value);
   });
@@ -168,10 +171,10 @@ function Length(): JSX.Element {
 }
 
 const phasesInOrder: readonly string[] = [...lifePhases, 'building'];
-/** A program may have as many names for its states as it likes. */
+/** Maximum phases in the legend, because a program may have any number of state names. */
 const mostInLegend = 12;
 
-/** What bars and marks of this trace mean: those that it has. */
+/** The legend of the bars and marks that occur in this trace. */
 function Legend(): JSX.Element | null {
   size.value;
   const lanes = recording.value?.lanes;
@@ -184,7 +187,7 @@ function Legend(): JSX.Element | null {
   const leftOut = lanes.phases.size - phases.length;
   const kinds = (Object.keys(markNames) as MarkKind[]).filter((kind) => lanes.kinds.has(kind));
   if (phases.length + kinds.length === 0) return null;
-  // The states of the others stand on their bars.
+  // The bars show the names of the other states.
   return (
     <ul class="legend" aria-label="Legend">
       {phases.map((phase) => (

@@ -1,4 +1,4 @@
-/** What is said of the open trace, and which of it is about the place that is looked at. */
+/** Findings of the open trace, and the one at the current place. */
 import { computed, signal } from '@preact/signals';
 import { departuresVerdict } from '../../src/debugger/verdicts/departures.ts';
 import type { Verdict, Weight } from '../../src/debugger/verdicts/verdict.ts';
@@ -8,11 +8,11 @@ import { firstAfter } from '../model/recording/sorted.ts';
 
 const none: readonly Verdict[] = [];
 
-/** In the order of their records; with the end, where no more will come. */
+/** In the order of their records; includes those at the end if no more records follow. */
 export const verdicts = computed<readonly Verdict[]>(() => {
   const open = recording.value;
   if (open === undefined || size.value === 0 || connection.value.kind === 'opening') return none;
-  // What its whole comes to cannot be found out from a part.
+  // The findings of a whole trace cannot be determined from a part.
   if (session.value?.part !== undefined) return session.value.part.verdicts;
   const { verdicts: follower } = open;
   const isOver = connection.value.kind !== 'live' && connection.value.kind !== 'lost';
@@ -22,7 +22,7 @@ export const verdicts = computed<readonly Verdict[]>(() => {
   );
 });
 
-/** The verdict that was asked for, which stays the one that is shown from the record `from`, its own or its root cause, to its own. */
+/** The selected finding. It stays shown between the record `from` (its own or its root cause) and its own record. */
 export const chosenVerdict = signal<(Pick<Verdict, 'rule' | 'index'> & { readonly from: number }) | undefined>(
   undefined,
 );
@@ -30,8 +30,8 @@ export const chosenVerdict = signal<(Pick<Verdict, 'rule' | 'index'> & { readonl
 const gravity: readonly Weight[] = ['fine', 'note', 'bad'];
 
 /**
- * Place in the list of the one that is said at the place: of the last that were decided until then the one that was asked for,
- * else the worst; -1 before the first.
+ * Index of the finding at the current place: of the last ones decided until then, the selected one, else the worst; -1
+ * before the first.
  */
 export const currentVerdict = computed(() => {
   const all = verdicts.value;

@@ -1,26 +1,26 @@
 /**
- * Data of anybody's program made fit for a trace: plain, of bounded size, and never an error. Own charts hold plain data and need
- * none of it; a foreign context may go round in circles, hold a whole page, or throw when it is looked at.
+ * Copies data of a foreign program into plain data of bounded size; never throws. Chartpilot's own charts hold plain
+ * data and do not need this. A foreign context may be cyclic, hold a whole page, or throw when it is read.
  */
 
 import type { AnyActorRef } from 'xstate';
 import { actorName } from './known-actors.ts';
 
-/** Values in one piece of data; what is beyond is cut. */
+/** Values copied from one piece of data; the rest is cut. */
 const mostValues = 5_000;
 const mostItems = 1_000;
 const deepest = 12;
-/** Far more than a trace shows, but not a whole file: patterns of secrets look through all of it. */
+/** Far more than a trace shows, but less than a whole file, because the patterns of secrets search all of it. */
 const longestText = 20_000;
 
-/** Stands where something leads back to what it is in. */
+/** Replaces a reference to an enclosing value. */
 export const cycle = '[cycle]';
-/** Stands where a field threw when it was read. */
+/** Replaces a field that threw when it was read. */
 export const unreadable = '[unreadable]';
-/** Stands where there was more than anybody reads. */
+/** Replaces what exceeds the limits. */
 export const cutOff = '… (more)';
 
-/** A copy of what may be anything. The same data gives the same copy. */
+/** Copies any value. The same data gives the same copy. */
 export function boundedData(value: unknown): unknown {
   let left = mostValues;
   const around = new Set<object>();
@@ -53,7 +53,7 @@ export function boundedData(value: unknown): unknown {
 
   const record = (item: object, depth: number): unknown => {
     const prototype: unknown = Object.getPrototypeOf(item);
-    // As redaction has it: what is no plain data is named, not walked through.
+    // As in redaction: values other than plain data are named, not traversed.
     if (item instanceof Error) return String(field(item, 'message'));
     if (prototype !== Object.prototype && prototype !== null)
       return isActor(item) ? actorText(item) : `[${nameOf(item)}]`;
@@ -63,7 +63,7 @@ export function boundedData(value: unknown): unknown {
         copies.set('…', cutOff);
         break;
       }
-      // A field of this name that is assigned later sets a prototype.
+      // A later assignment to `__proto__` would set the prototype.
       if (key !== '__proto__') copies.set(key, copy(field(item, key), depth));
     }
     return Object.fromEntries(copies);
@@ -83,7 +83,7 @@ function isActor(item: object): item is AnyActorRef {
   return typeof field(item, 'getSnapshot') === 'function' && typeof field(item, 'id') === 'string' && '_parent' in item;
 }
 
-/** By the name that the actor has in the trace, unless it is one of several roots of the same id. */
+/** The actor's name in the trace, unless several roots share its id. */
 const actorText = (ref: AnyActorRef): string => `[Actor ${actorName(ref, true)}]`;
 
 function nameOf(item: object): string {

@@ -1,4 +1,7 @@
-/** What led to what, as a recorder tells it: a replay finds by it what came while a machine was at work. */
+/**
+ * Causes that a recorder writes. A replay uses them to find the events that arrived while a machine was processing
+ * another one.
+ */
 import { expect, test } from 'vitest';
 import { type AnyActorRef, type AnyStateMachine, assign, createActor, sendParent, sendTo, setup } from 'xstate';
 import { createRecorder } from './recorder.ts';
@@ -16,7 +19,7 @@ function recordsOf(machine: AnyStateMachine, drive: (root: AnyActorRef) => void 
 const eventTo = (to: string, type: string, records: readonly TraceRecord[]): TraceRecord =>
   records.find((record) => record.kind === 'event' && record.to === to && record.event.type === type)!;
 
-test('what was sent with a delay has no cause: its sender is at nothing when it comes', async () => {
+test('an event sent with a delay has no cause because its sender is idle when it arrives', async () => {
   const machine = setup({}).createMachine({
     entry: sendTo(({ self }) => self, { type: 'late' }, { delay: 1 }),
     on: { late: { actions: assign({ late: true }) } },
@@ -26,7 +29,7 @@ test('what was sent with a delay has no cause: its sender is at nothing when it 
   expect(eventTo('root', 'late', records)).not.toHaveProperty('cause');
 });
 
-test('an end tells what its parent did it for, and what the actor was at, which it finishes first', () => {
+test('an end records why the parent stopped the actor, and the event that the actor finishes first', () => {
   const child = setup({}).createMachine({
     on: { work: { actions: [sendParent({ type: 'enough' }), assign({ done: true })] } },
   });

@@ -31,7 +31,7 @@ function opened(runDir = temporaryFolder()): { access: DebuggerAccess; token: st
   return { access, token: readFileSync(file, 'utf8').trim(), file };
 }
 
-/** Somebody at this host's terminal; what a test says is otherwise. */
+/** A process on this host, unless the test overrides it. */
 function caller(headers: Caller['headers'] = {}, peer: Caller['peer'] = {}): Caller {
   return {
     method: 'GET',
@@ -40,7 +40,7 @@ function caller(headers: Caller['headers'] = {}, peer: Caller['peer'] = {}): Cal
   };
 }
 
-describe('without a token', () => {
+describe('access without a token', () => {
   const access = new DebuggerAccess({ runDir: '/proc/nowhere' });
   const open = { needsToken: false };
 
@@ -52,18 +52,18 @@ describe('without a token', () => {
     ['at a socket for both families', {}, { remoteAddress: '::ffff:127.0.0.1', localAddress: '::ffff:127.0.0.1' }],
     ['from the address bar of a browser', { 'sec-fetch-site': 'none' }, {}],
     ['from a page of the same origin', { 'sec-fetch-site': 'same-origin' }, {}],
-  ])('this host may read: %s', (_, headers, peer) => {
+  ])('a caller on this host may read: %s', (_, headers, peer) => {
     expect(access.refusalOf(caller(headers, peer), open)).toBeUndefined();
   });
 
   test.each([
     ['another host', {}, { remoteAddress: '192.0.2.7', localAddress: '192.0.2.1' }, /from this host only/],
     ['this host by its outer address', {}, { remoteAddress: '192.0.2.1', localAddress: '192.0.2.1' }, /loopback/],
-    ['what Envoy lets through from outside', {}, { remoteAddress: '127.0.0.6', localAddress: '10.0.0.1' }, /loopback/],
+    ['a request from outside through Envoy', {}, { remoteAddress: '127.0.0.6', localAddress: '10.0.0.1' }, /loopback/],
     ['an address that only begins like loopback', {}, { remoteAddress: '::ffff:1271.0.0.1' }, /loopback/],
-    ['a connection that is gone', {}, { remoteAddress: undefined }, /loopback/],
+    ['a closed connection', {}, { remoteAddress: undefined }, /loopback/],
     ['a foreign name', { host: 'evil.example:15020' }, {}, /names localhost/],
-    ['a foreign name that begins well', { host: 'localhost.evil.example' }, {}, /names localhost/],
+    ['a foreign name that begins with localhost', { host: 'localhost.evil.example' }, {}, /names localhost/],
     ['a name with user information', { host: 'localhost:1@evil.example' }, {}, /names localhost/],
     ['no name', { host: undefined }, {}, /names localhost/],
     ['a page of another web site', { origin: 'https://evil.example' }, {}, /web site/],
@@ -72,19 +72,19 @@ describe('without a token', () => {
     ['an image on another web site', { 'sec-fetch-site': 'cross-site' }, {}, /web site/],
     ['a page of a sibling site', { 'sec-fetch-site': 'same-site' }, {}, /web site/],
     ['a proxy', { 'x-forwarded-for': '192.0.2.7' }, {}, /proxy/],
-  ])('%s may not, and is told why', (_, headers, peer, why) => {
+  ])('%s is refused with the reason', (_, headers, peer, why) => {
     const refusal = access.refusalOf(caller(headers as Caller['headers'], peer), open);
     expect(refusal).toMatchObject({ status: 403, body: expect.stringMatching(why) });
     expect(refusal?.body.trimEnd()).not.toContain('\n');
   });
 
-  test('nobody may do anything but read', () => {
+  test('methods other than reading are refused', () => {
     expect(access.refusalOf({ ...caller(), method: 'POST' }, open)).toMatchObject({ status: 405 });
   });
 });
 
-describe('with a token', () => {
-  test('who has it may read; who does not is told where it is, not what it is', () => {
+describe('access with a token', () => {
+  test('a caller with the token may read; other callers get the path of the token, not the token', () => {
     const { access, token, file } = opened();
     expect(token).toMatch(/^[\w-]{43}$/);
     expect(access.refusalOf(caller({ authorization: `Bearer ${token}` }))).toBeUndefined();
@@ -97,7 +97,7 @@ describe('with a token', () => {
     }
   });
 
-  test('it does not help who comes from elsewhere', () => {
+  test('a caller from another host is refused even with the token', () => {
     const { access, token } = opened();
     const authorization = `Bearer ${token}`;
     expect(access.refusalOf(caller({ authorization, host: 'evil.example' }))).toMatchObject({ status: 403 });
@@ -105,13 +105,13 @@ describe('with a token', () => {
     expect(access.refusalOf(caller({ authorization }, { remoteAddress: '192.0.2.7' }))?.status).toBe(403);
   });
 
-  test('each run has another one', () => {
+  test('each run has a different token', () => {
     expect(opened().token).not.toBe(opened().token);
   });
 });
 
 describe('the token file', () => {
-  test('is for the owner only, whatever a dead program left in its place', () => {
+  test('the token file is readable by its owner only, whatever file a crashed program left at its path', () => {
     const runDir = temporaryFolder();
     const elsewhere = join(temporaryFolder(), 'stolen');
     writeFileSync(elsewhere, '');
@@ -124,7 +124,7 @@ describe('the token file', () => {
     expect(readDebuggerToken(port, { runDir })).toBe(token);
   });
 
-  test('is removed at the end, unless it is the next program’s already', () => {
+  test('the token file is removed at the end, unless it already belongs to the next program', () => {
     const runDir = temporaryFolder();
     const first = opened(runDir);
     const second = opened(runDir);
@@ -134,7 +134,7 @@ describe('the token file', () => {
     expect(readDebuggerToken(port, { runDir })).toBeUndefined();
   });
 
-  test('is written for every port', () => {
+  test('the token file is written for every port', () => {
     const runDir = temporaryFolder();
     const { access, token } = opened(runDir);
     access.opened(8_080);
@@ -143,7 +143,7 @@ describe('the token file', () => {
     expect(readDebuggerToken(8_080, { runDir })).toBeUndefined();
   });
 
-  test('that cannot be written leaves pages that need the token closed, and the log says so', () => {
+  test('a failed write of the token file keeps pages that need the token closed, and is logged', () => {
     const { log, lines } = recordingLog();
     const access = new DebuggerAccess({ runDir: '/proc/nowhere', log });
     access.opened(port);
@@ -151,7 +151,7 @@ describe('the token file', () => {
     expect(lines).toMatchObject([{ event: 'debugger.tokenUnwritable', level: 'warn', port }]);
   });
 
-  test('is found without being told where, the newest of all that this user may read', () => {
+  test('the newest token file that this user may read is found without a directory', () => {
     const unused = 1;
     const own = join(tmpdir(), `chartpilot-${process.getuid!()}`);
     mkdirSync(own, { recursive: true, mode: 0o700 });

@@ -1,5 +1,5 @@
 /**
- * Access to pages of a running program that hold secrets or configuration, or that change what it does: for callers on this host who can
+ * Access to pages of a running program that hold secrets or configuration, or that change what it does: for callers on this host that can
  * read a file of the program's user. Any local user can connect to loopback; other hosts, pages of a browser and proxies are refused.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
@@ -12,15 +12,15 @@ import { ensureRunDir } from '../files/run-dir.ts';
 import type { Logger } from '../output/log.ts';
 import { readDebuggerToken, tokenFile } from './debugger-token.ts';
 
-/** Who may read the trace. `on`: callers with the token. `open`: any local user. `off`: no caller. */
+/** Callers that may read the trace. `on`: callers with the token. `open`: any local user. `off`: no caller. */
 export const debuggerModes = ['on', 'open', 'off'] as const;
 export type DebuggerMode = (typeof debuggerModes)[number];
 
-/** What is known of a request before it is answered. */
+/** What is known of a request before the response. */
 export interface Caller {
   readonly method: string;
   readonly headers: IncomingHttpHeaders;
-  /** Both ends of its connection. */
+  /** Both ends of the connection. */
   readonly peer: { readonly remoteAddress?: string | undefined; readonly localAddress?: string | undefined };
 }
 
@@ -70,7 +70,9 @@ export class DebuggerAccess {
     return this.#files.has(port);
   }
 
-  /** Never half written, never with the mode of a file or link that was there. */
+  /**
+   * Writes a new file and renames it, so that it is never partial and never has the mode of an existing file or link.
+   */
   #announce(port: number): void {
     const file = tokenFile(this.#runDir, port);
     ensureRunDir(this.#runDir);
@@ -106,7 +108,7 @@ export class DebuggerAccess {
   }
 }
 
-/** Why a request does not come from this host and for itself; undefined when it does. */
+/** Why a request is not sent from this host by the caller itself; `undefined` if it is. */
 export function foreignness(caller: Pick<Caller, 'headers' | 'peer'>): string | undefined {
   const reason = outsideness(caller);
   if (reason !== undefined) return reason;
@@ -116,13 +118,14 @@ export function foreignness(caller: Pick<Caller, 'headers' | 'peer'>): string | 
   return isOfBrowser ? 'not from a page of another web site' : undefined;
 }
 
-/** Why a request does not come from this host, whoever wrote it there; undefined when it does. */
+/** Why a request does not come from this host; `undefined` if it does. Does not check which page caused it. */
 function outsideness({ headers, peer }: Pick<Caller, 'headers' | 'peer'>): string | undefined {
-  // The own address too: Envoy passes on what came from outside, from an address of loopback to that of the host.
+  // The local address is checked, too: Envoy forwards requests from outside, from a loopback address to the host's own
+  // address.
   if (!isLoopback(peer.remoteAddress) || !isLoopback(peer.localAddress))
     return 'reachable from this host only, at a loopback address';
   if (proxyHeaders.some((name) => headers[name] !== undefined)) return 'not through a proxy';
-  // A web site whose name was made to point to this host (DNS rebinding) is given away by its name.
+  // A web site whose name resolves to this host (DNS rebinding) is detected by its name.
   if (!/^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i.test(headers.host ?? '')) {
     return 'only by the names localhost, 127.0.0.1 and [::1]';
   }
@@ -130,8 +133,8 @@ function outsideness({ headers, peer }: Pick<Caller, 'headers' | 'peer'>): strin
 }
 
 /**
- * Whether a person on this host follows a link, from whatever page: a window of the browser goes there, no frame, no form
- * and no script of that page. What it shows there must hold nothing that is worth anything to the page.
+ * Whether a user on this host follows a link, from any page: a top-level navigation of the browser, not a frame, form
+ * or script of that page. The page at the target must show nothing that is of value to the linking page.
  */
 export function isFollowedLink(caller: Caller): boolean {
   const { method, headers } = caller;
@@ -144,7 +147,10 @@ export function isFollowedLink(caller: Caller): boolean {
   );
 }
 
-/** Whether a page sends something to the server that it came from itself: no other page's form or script does. */
+/**
+ * Whether a page sends a request to the server that it was loaded from. Forms and scripts of other pages do not
+ * qualify.
+ */
 export function isSentByOwnPage(caller: Caller): boolean {
   const { method, headers } = caller;
   const site = headers['sec-fetch-site'];
@@ -163,7 +169,7 @@ function isToken(token: string, authorization: string | undefined): boolean {
   return given !== undefined && isSameSecret(given, token);
 }
 
-/** Compares in a time that tells nothing of the secret. */
+/** Compares in constant time, so that the duration reveals nothing about the secret. */
 export function isSameSecret(given: string, secret: string): boolean {
   const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
   return timingSafeEqual(digest(given), digest(secret));

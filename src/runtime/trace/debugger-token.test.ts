@@ -12,7 +12,7 @@ import { connectToProgram, findDebuggerToken, readDebuggerToken } from './debugg
 const aToken = 'a'.repeat(43);
 const secret = 's'.repeat(43);
 
-/** A temporary directory for everybody, in which the other user has its run directory. */
+/** A temporary directory writable by all users, in which the other user has its run directory. */
 async function sharedTemporary(): Promise<{ root: string; theirs: string; private: string }> {
   const root = mkdtempSync(join(tmpdir(), 'shared-'));
   chmodSync(root, 0o1777);
@@ -50,7 +50,7 @@ time.sleep(60)
 async function received(port: number, output: () => string): Promise<string> {
   await expect(liveSource({ host: '127.0.0.1', port }).header()).rejects.toThrow(/401/);
   await eventually('the request is there', () => output().includes('GET'));
-  // One connection: that whose owner was checked.
+  // One connection: the one whose owner was checked.
   expect(output().trim().split('\n')).toHaveLength(2);
   return output();
 }
@@ -84,7 +84,7 @@ test('a FIFO in place of a token file blocks nothing', async () => {
 
 test.each([
   ['a large file', 'head -c 100000 /dev/zero'],
-  ['something else than a token', 'echo hello'],
+  ['text other than a token', 'echo hello'],
 ])('%s in place of a token file is not sent', async (_, command) => {
   const { theirs } = await sharedTemporary();
   const { firstLine, output } = await programOfOtherUser(listener);
@@ -120,7 +120,7 @@ test('a listener that never accepts gets no token, although older kernels report
   mkdirSync(own, { mode: 0o700 });
   writeFileSync(join(own, `debugger-${port}.token`), secret, { mode: 0o600 });
   const { socket, ...found } = await connectToProgram({ host: '127.0.0.1', port }, { acceptLimitMs: 100 });
-  // The trap: a row without a process.
+  // Simulates older kernels: a row of /proc/net/tcp without a process.
   const hex = port.toString(16).toUpperCase().padStart(4, '0');
   const [row] = readFileSync('/proc/net/tcp', 'utf8').match(new RegExp(`^.*: 0100007F:${hex} .* 01 .*$`, 'm')) ?? [];
   expect(row?.trim().split(/\s+/)[9]).toBe('0');

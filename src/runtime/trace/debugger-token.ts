@@ -9,11 +9,11 @@ import { readRegularFile } from '../files/regular-file.ts';
 import { defaultConfigPath, isRunDirNameOf, sharedRunDir } from '../files/run-dir.ts';
 import { ownerOfPeer, type PeerOwner } from '../socket-owner.ts';
 
-/** A token with a newline. */
+/** Size of a token with a newline. */
 const maxTokenBytes = 64;
 const tokenFormat = /^[\w-]{43}$/;
 const rootUid = 0;
-/** How long a program has to accept a connection; only then the kernel knows whose it is. */
+/** Time for a program to accept a connection; the kernel knows its owner only after that. */
 const acceptLimitMsDefault = 5_000;
 const acceptPollMs = 10;
 
@@ -48,7 +48,7 @@ export function findDebuggerToken(port: number, { runDir, owner = currentUid() }
       return [];
     }
   });
-  // A program that was killed leaves its file.
+  // A killed program leaves its file behind.
   const newest = found.sort((a, b) => b.mtimeMs - a.mtimeMs)[0];
   return { ...(newest && { token: newest.token }), rejected };
 }
@@ -98,7 +98,7 @@ function connected(address: { readonly host: string; readonly port: number }): P
     const socket = connect({ ...address });
     socket.once('connect', () => {
       socket.off('error', reject);
-      // What uses the socket has its own listener; the error may come before or after that.
+      // The user of the socket adds its own listener; the error may occur before or after that.
       socket.on('error', () => {});
       resolve(socket);
     });
@@ -134,7 +134,7 @@ function runDirsBelow(parent: string, owner: number): string[] {
   }
 }
 
-/** A directory that was named may be a link. */
+/** A configured directory may be a link. */
 function existingPath(path: string): string {
   try {
     return realpathSync(path);
@@ -143,7 +143,7 @@ function existingPath(path: string): string {
   }
 }
 
-/** The directory stays open: another one could be moved to its path between the two checks. */
+/** The directory stays open, because another one could be moved to its path between the two checks. */
 function readToken(directory: string, port: number, owner: number): { token: string; mtimeMs: number } {
   const fd = openSync(directory, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
   try {

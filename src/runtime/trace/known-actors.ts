@@ -1,26 +1,25 @@
-/** What a recorder knows of the actors that it records. */
+/** Actors that a recorder knows. */
 import type { AnyActorRef, AnyStateMachine, StateValue } from 'xstate';
 import { isMachine } from './statechart.ts';
 
-/** One actor. */
 export interface KnownActor {
   readonly name: string;
   readonly machine: AnyStateMachine | undefined;
   readonly spawned: number;
-  /** It has done what its start led to. */
+  /** The actor has handled its start. */
   begun: boolean;
-  /** What its parent stops it for: an actor that is at work ends later. */
+  /** What the parent stops it for: an actor that is processing an event ends later. */
   stoppedFor?: Cause & { readonly during?: number };
   state: string;
   value: StateValue | undefined;
-  /** As it was when it was recorded last, and what it was made of. */
+  /** The context as it was last recorded, and the object that it was copied from. */
   context: unknown;
   seen: unknown;
-  /** Delivered and not yet done with, in the order of delivery: the first is what the actor is at. */
+  /** Delivered events that are not handled yet, in order of delivery: the actor is processing the first. */
   readonly inbox: { readonly event: object; readonly seq: number }[];
 }
 
-/** The number of the record that something answers; absent where nothing in the trace is its cause. */
+/** Number of the record that caused another one; absent if the trace contains no cause. */
 export interface Cause {
   readonly cause?: number;
 }
@@ -29,8 +28,8 @@ export class KnownActors {
   readonly #known = new WeakMap<AnyActorRef, KnownActor>();
   readonly #foreign: boolean;
   /**
-   * Root actors of anybody's program, by their names; the program may give two of them one id, or each of its requests a root of its
-   * own: whoever nobody else holds any more is let go, with the name.
+   * Root actors of a foreign program by their names. The program may give two of them the same id, or create a root
+   * for each request, so an actor without other references is released, and its name with it.
    */
   readonly #roots = new Map<string, WeakRef<AnyActorRef>>();
   readonly #letGo = new FinalizationRegistry<string>((name) => {
@@ -38,7 +37,7 @@ export class KnownActors {
   });
   readonly #rootNames = new WeakMap<AnyActorRef, string>();
 
-  /** @param foreign names are paths: in anybody's program an id is unique only below its parent */
+  /** @param foreign names are paths: in a foreign program an id is unique only below its parent */
   constructor(foreign = false) {
     this.#foreign = foreign;
   }
@@ -48,7 +47,7 @@ export class KnownActors {
     return ref._parent === undefined ? this.#rootName(ref) : `${this.nameOf(ref._parent)}/${ref.id}`;
   }
 
-  /** Two that live at the same time have two names, whatever ids they were given. */
+  /** Two actors that live at the same time have different names, even with equal ids. */
   #rootName(ref: AnyActorRef): string {
     const known = this.#rootNames.get(ref);
     if (known !== undefined) return known;
@@ -65,7 +64,7 @@ export class KnownActors {
     return other !== undefined && other.getSnapshot().status === 'active';
   }
 
-  /** @param spawned the number of its record; 0 where it was not recorded */
+  /** @param spawned number of its spawn record; 0 if that was not recorded */
   add(ref: AnyActorRef, spawned: number): KnownActor {
     const made: KnownActor = {
       name: this.nameOf(ref),
@@ -86,17 +85,20 @@ export class KnownActors {
     return this.#known.get(ref) ?? this.add(ref, 0);
   }
 
-  /** What a chart is at: the answer to it is recorded with its number. An effect does what it does in its own time. */
+  /**
+   * What a chart is processing: its outputs are recorded with this number. An effect runs asynchronously and has no
+   * cause.
+   */
   causeOf(ref: AnyActorRef | undefined): Cause {
     const sender = ref === undefined ? undefined : this.#known.get(ref);
     if (sender?.machine === undefined) return {};
-    // At rest it does nothing; what it had sent with a delay has no cause in the trace.
+    // An idle actor sends nothing; an event that it sent with a delay has no cause in the trace.
     const cause = sender.inbox[0]?.seq ?? (sender.begun ? 0 : sender.spawned);
     return cause === 0 ? {} : { cause };
   }
 }
 
-/** Forgets an event that an actor has reacted to, and those before it that it will never get to. */
+/** Removes an event that an actor has handled, and the events before it that it will never handle. */
 export function doneWith(actor: KnownActor, event: object): void {
   actor.begun = true;
   const at = actor.inbox.findIndex((delivered) => delivered.event === event);
@@ -104,10 +106,11 @@ export function doneWith(actor: KnownActor, event: object): void {
 }
 
 /**
- * An actor's stable name. A machine's actor is known by its id (`supervisor`, `epoch-3`, `ads-connection-17`); an effect
- * by its parent's name and its own (`epoch-3/process`). XState's session id counts per process and is never used.
+ * An actor's stable name. A machine's actor is named by its id (`supervisor`, `epoch-3`, `ads-connection-17`); an
+ * effect by its parent's name and its own (`epoch-3/process`). XState's session id counts per process and is never
+ * used.
  *
- * @param foreign a machine's actor, too, is known by its parent's name and its own
+ * @param foreign a machine's actor, too, is named by its parent's name and its own
  */
 export function actorName(ref: AnyActorRef, foreign = false): string {
   const parent = ref._parent;

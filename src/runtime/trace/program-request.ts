@@ -22,7 +22,8 @@ export interface ProgramResponse {
 const limitMs = 60_000;
 
 /**
- * Sends a request. A program on this host that responds with 401 and asks for the token of the debugger gets it, if this user may read it.
+ * Sends a request. A program on this host that responds with 401 and requires the token of the debugger gets it, if
+ * this user may read it.
  *
  * @throws ChartpilotError REQUEST_FAILED if there is no response
  */
@@ -46,7 +47,7 @@ export async function requestProgram(order: ProgramRequest): Promise<ProgramResp
  * Requests a page in JSON.
  *
  * @param from address of the program: `http://127.0.0.1:15014`, or without scheme
- * @throws ChartpilotError REQUEST_FAILED if the response is another
+ * @throws ChartpilotError REQUEST_FAILED if the response is not JSON
  */
 export async function requestJson(from: string, path: string, hint: string): Promise<unknown> {
   const url = urlOf(from, path);
@@ -73,7 +74,10 @@ function urlOf(from: string, path: string): URL {
   }
 }
 
-/** On a connection whose accepting user owns the token. @returns `undefined` if this user finds no token */
+/**
+ * Sends the request on a connection whose accepting user owns the token. @returns `undefined` if this user finds no
+ * token
+ */
 async function withToken(
   { url, method, body }: ProgramRequest,
   signal: AbortSignal,
@@ -85,7 +89,7 @@ async function withToken(
   }
   const headers = { authorization: `Bearer ${token}`, host: url.host };
   const options = { path: url.pathname + url.search, method: method.toUpperCase(), headers, signal };
-  // Node uses the connection only if no agent is named.
+  // Node uses the given connection only if no agent is set.
   const sent = request({ ...options, createConnection: () => socket });
   sent.end(body);
   const [response] = (await once(sent, 'response')) as [IncomingMessage];

@@ -1,4 +1,4 @@
-/** Turns XState's inspection events into trace records: a file for each kind of record is in `records/`. */
+/** Turns XState's inspection events into trace records. `records/` has a file for each kind of record. */
 import type { AnyActorRef, InspectionEvent } from 'xstate';
 import { messageOf } from '../errors.ts';
 import { doneWith, KnownActors } from './known-actors.ts';
@@ -12,17 +12,20 @@ import { recordUnexpected } from './records/unexpected.ts';
 import type { TraceBody, TracedEvent, TraceRecord } from './trace.ts';
 import { TraceOutputs, type TraceOutputsOptions } from './trace-outputs.ts';
 
-/** Milliseconds since an origin that never moves backwards. */
+/** Milliseconds since a fixed origin; never decreases. */
 export type MonotonicClock = () => number;
 
 export interface Recorder {
-  /** Goes into `createActor(..., { inspect })` of every root actor of the program. */
+  /** The `inspect` option of `createActor` for every root actor of the program. */
   inspect: (event: InspectionEvent) => void;
-  /** For what no inspection event tells: a process table's sweep, a dropped connection. */
+  /** Records what no inspection event reports, for example a sweep of the process table or a dropped connection. */
   record: (body: TraceBody) => void;
-  /** Whether messages of this type are left out: nobody needs to send them for people to see. */
+  /**
+   * Whether messages of this type are omitted. A message that exists only to be read in the trace need not be sent
+   * then.
+   */
   omits: (type: string) => boolean;
-  /** Calls back with every record; returns how to stop that. Observers must not throw. */
+  /** Calls back with every record; returns a function that stops this. Observers must not throw. */
   observe: (observer: (record: TraceRecord) => void) => () => void;
   /** Records a root actor's failure at once. Otherwise it is recorded before the next inspection event, or in a microtask. */
   settle: () => void;
@@ -31,7 +34,7 @@ export interface Recorder {
 
 export interface RecorderOptions extends TraceOutputsOptions {
   readonly now?: MonotonicClock;
-  /** What data of a foreign program is made of before anything else looks at it; as it is unless given. */
+  /** Converts data of a foreign program before it is used otherwise. Default: unchanged. */
   readonly data?: (value: unknown) => unknown;
 }
 
@@ -43,7 +46,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
 
   const record = (body: TraceBody): number => {
     const line: TraceRecord = { seq: ++seq, t: Math.round(now() * 1000) / 1000, ...body };
-    // Observers see what passed; what leaves for a file or a viewer is made safe first.
+    // Observers get the original record; files and viewers get a redacted one.
     outputs.write(line);
     for (const observer of observers) observer(line);
     return line.seq;
@@ -79,9 +82,10 @@ function inspectorOf(recording: Recording, warn: (message: string) => void): Pic
       case '@xstate.event': {
         const { type } = event.event;
         const from = event.sourceRef as AnyActorRef | undefined;
-        // What a promise tells itself; its parent hears of it by xstate.done.actor.
+        // A promise actor sends this to itself; its parent receives xstate.done.actor.
         if (type.startsWith('xstate.promise.')) break;
-        // XState tells of the end of an actor only when its parent has reacted to it: told here, the end comes before that.
+        // XState reports the end of an actor only after its parent has reacted to it. Recorded here, the end comes
+        // before that reaction.
         if (from !== undefined && isEnd(type) && !recording.omitted.has(type))
           ends.record(recording, from, from.getSnapshot());
         recordDelivery(recording, ref, from, event.event as TracedEvent);
@@ -105,7 +109,7 @@ function inspectorOf(recording: Recording, warn: (message: string) => void): Pic
         break;
     }
   };
-  // A throw in here would come out of somebody's actor.send().
+  // An error thrown here would propagate out of the application's actor.send().
   const warnOf = (error: unknown): void => warn(`trace: ${messageOf(error)}`);
   const settle = (): void => {
     try {
@@ -124,7 +128,7 @@ function inspectorOf(recording: Recording, warn: (message: string) => void): Pic
     });
   };
   return {
-    // Without a function for each event: there are several for each transition of a chart.
+    // Avoids allocating a function per event: a chart causes several for each transition.
     inspect: (event) => {
       try {
         inspect(event);

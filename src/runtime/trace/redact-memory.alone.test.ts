@@ -5,7 +5,7 @@ import { redactor } from './redact.ts';
 
 const mib = 1024 * 1024;
 
-test('a text that was cut keeps no more than what is left of it', async () => {
+test('a cut text keeps no more memory than its remaining part', async () => {
   const redact = redactor();
   const kept: object[] = [];
   await collectGarbage();
@@ -13,6 +13,6 @@ test('a text that was cut keeps no more than what is left of it', async () => {
   for (let i = 0; i < 60; i++) kept.push(redact({ reason: `${i} ${'no such thing '.repeat(40_000)}`.toUpperCase() }));
   await collectGarbage();
   expect(kept).toHaveLength(60);
-  // In whole they have 30 MiB.
+  // Uncut, the texts take 30 MiB.
   expect((getHeapStatistics().used_heap_size - before) / mib).toBeLessThan(10);
 });

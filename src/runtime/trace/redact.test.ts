@@ -15,10 +15,10 @@ const { privateKey } = generateKeyPairSync('ec', {
 const keyBody = privateKey.split('\n')[1]!;
 const jwt = `eyJhbGciOiJSUzI1NiJ9.${Buffer.from('{"sub":"demo"}').toString('base64url')}.c2lnbmF0dXJlLXRoYXQtaXMtbG9uZw`;
 
-describe('a text', () => {
+describe('redaction of a text', () => {
   test.each([
     ['a private key', `before ${privateKey} after`, 'before [redacted]\n after', keyBody],
-    ['a key that breaks off', `key: ${privateKey.slice(0, 90)}`, 'key: [redacted]', keyBody.slice(0, 40)],
+    ['an incomplete key', `key: ${privateKey.slice(0, 90)}`, 'key: [redacted]', keyBody.slice(0, 40)],
     ['a key with escaped line ends', JSON.stringify({ inline: privateKey }), '{"inline":"[redacted]\\n"}', keyBody],
     ['a key in base64', Buffer.from(privateKey).toString('base64'), '[redacted]', 'LS0tLS1CRUdJTi'],
     ['a bearer token', 'Authorization was Bearer abc-def_0123', 'Authorization was Bearer [redacted]', 'abc-def'],
@@ -28,7 +28,7 @@ describe('a text', () => {
     ['a header as Envoy prints it', "'x-api-key', 'k3y-of-demo'", "'x-api-key', '[redacted]'", 'k3y'],
     ['a variable', 'DB_PASSWORD=hunter22 LANG=C', 'DB_PASSWORD=[redacted] LANG=C', 'hunter22'],
     ['a quoted value', 'password: "correct horse" x', 'password: "[redacted]" x', 'horse'],
-    ['a value with a quote in it', '{"password":"a\\"bcd","b":1}', '{"password":"[redacted]","b":1}', 'bcd'],
+    ['a value that contains a quote', '{"password":"a\\"bcd","b":1}', '{"password":"[redacted]","b":1}', 'bcd'],
     [
       'JSON in JSON',
       '"{\\"token\\":\\"abcd1234\\",\\"b\\":1}"',
@@ -37,25 +37,25 @@ describe('a text', () => {
     ],
     ['a password in a URL', 'at https://demo:hunter22@host/x', 'at https://demo:[redacted]@host/x', 'hunter22'],
     [
-      'a password in a URL with a slash in it',
+      'a password with a slash in a URL',
       'at https://demo:hun/ter/22@host:80/x',
       'at https://demo:[redacted]@host:80/x',
       'ter',
     ],
     [
-      'a password in a URL with signs in it',
+      'a password with @ signs in a URL',
       'at https://demo:hun@ter@22@host/@x/y',
       'at https://demo:[redacted]@host/@x/y',
       'ter',
     ],
     [
-      'a password in a URL with all of that',
+      'a password with a slash and an @ sign in a URL',
       'at amqp://demo:1/hun@ter@host/x',
       'at amqp://demo:[redacted]@host/x',
       'ter',
     ],
     ['a token of a well-known service', 'with ghp_0123456789abcdef', 'with [redacted]', '0123456789'],
-  ])('loses %s', (_, text, expected, secret) => {
+  ])('redaction removes %s', (_, text, expected, secret) => {
     expect(text).toContain(secret);
     expect(redact(text)).toBe(expected);
     expect(redactor({ full: true })(text)).toBe(expected);
@@ -71,11 +71,11 @@ describe('a text', () => {
     'tokenFile=/var/run/secrets/tokens/istio-token',
     'https://127.0.0.1:15020/debug/trace',
     'http://demo.example:8080/mail/a@b and http://localhost:80?to=a@b and http://[::1]:15000/a@b',
-  ])('stays when no secret is in it: %s', (text) => {
+  ])('redaction keeps a text without secrets: %s', (text) => {
     expect(redact(text)).toBe(text);
   });
 
-  test('is cut at the standard level, with its length; never before its secrets are out', () => {
+  test('redaction cuts a text at the standard level and states its length, after its secrets are removed', () => {
     const long = `${'x '.repeat(995)}DB_PASSWORD=hunter22hunter22 ${'y'.repeat(5_000)}`;
     const safe = redact(long);
     expect(safe).toMatch(/… \(\d+ characters\)$/);
@@ -84,7 +84,7 @@ describe('a text', () => {
     expect(redactor({ full: true })(long)).toBe(long.replace('hunter22hunter22', '[redacted]'));
   });
 
-  test('that is made to take long does not', () => {
+  test('redaction takes bounded time for a text built to be slow', () => {
     const nasty = [
       'a.'.repeat(100_000).concat('token'),
       'eyJaaaaaaaa-'.repeat(20_000),
@@ -107,8 +107,8 @@ describe('a text', () => {
   });
 });
 
-describe('a value', () => {
-  test('is redacted by the name of its field, with all that is below it', () => {
+describe('redaction of a value', () => {
+  test('redaction removes a value by the name of its field, with all nested values', () => {
     const value = {
       password: 'a',
       apiKey: 'k',
@@ -129,7 +129,7 @@ describe('a value', () => {
     });
   });
 
-  test('is redacted by a name that stands beside it: a change of a context, a variable, a header', () => {
+  test('redaction removes a value by a name next to it: a context change, a variable, a header', () => {
     const value = {
       change: [
         { path: '/env/DB_PASSWORD', value: 'abc' },
@@ -154,7 +154,7 @@ describe('a value', () => {
     });
   });
 
-  test('is redacted behind a flag that says so, in a list of arguments', () => {
+  test('redaction removes the argument after a flag that names a secret', () => {
     const args = [
       'serve',
       '--token',
@@ -181,7 +181,7 @@ describe('a value', () => {
     expect(redact(safe)).toBe(safe);
   });
 
-  test('that is a secret of the environment is found wherever it is, however it is written', () => {
+  test('redaction removes a secret of the environment wherever and however it is written', () => {
     const secret = 'pa"ss/wörd+1';
     const { DB_PASSWORD, ...rest } = { DB_PASSWORD: secret, PATH: '/bin' };
     const safe = redactor({ secrets: secretsIn({ DB_PASSWORD, ...rest }) })({
@@ -202,14 +202,14 @@ describe('a value', () => {
     });
   });
 
-  test('a secret of several lines is found line by line', () => {
+  test('redaction finds a secret of several lines line by line', () => {
     const safe = redactor({ secrets: secretsIn({ TLS_PRIVATE_KEY: privateKey }) });
     for (const line of privateKey.split('\n').filter((each) => each.length >= 16 && !each.startsWith('-'))) {
       expect(safe(`  ${line}`)).toBe('  [redacted]');
     }
   });
 
-  test('lists are cut at the standard level, with their length, and redacted at both', () => {
+  test('redaction cuts lists at the standard level and states their length, and redacts them at both levels', () => {
     const list = Array.from({ length: 40 }, (_, index) => (index === 3 ? 'Bearer abcdefgh1' : `item ${index}`));
     expect(redact({ list }).list).toEqual([
       ...list.slice(0, 3),
@@ -220,7 +220,7 @@ describe('a value', () => {
     expect(redactor({ full: true })({ list }).list).toEqual(list.with(3, 'Bearer [redacted]'));
   });
 
-  test('an Error is its message, redacted; what is no plain data is named; what is too deep is left out', () => {
+  test('redaction writes an Error as its redacted message, names values other than plain data, and omits values nested too deep', () => {
     const deep = JSON.parse(`${'{"a":'.repeat(20)}1${'}'.repeat(20)}`) as object;
     expect(redact({ error: new Error('refused: token=abcd1234') })).toEqual({ error: 'refused: token=[redacted]' });
     expect(redact({ at: new URL('http://a:b@c'), map: new Map([['password', 'abc']]), big: 10n })).toEqual({
@@ -232,13 +232,13 @@ describe('a value', () => {
     expect(JSON.stringify(redact({ toJSON: () => 'secret words' }))).toBe('{}');
   });
 
-  test('that goes round in circles ends', () => {
+  test('redaction of a cyclic value ends', () => {
     const circle: { self?: object } = {};
     circle.self = circle;
     expect(JSON.stringify(redact(circle))).toContain('[deep]');
   });
 
-  test('is never changed, and is the same object when nothing had to be left out', () => {
+  test('redaction never changes its input, and returns the same object if nothing is removed', () => {
     const clean = { a: { b: [1, 'two', null, undefined, true] }, c: 'text' };
     expect(redact(clean)).toBe(clean);
     const dirty = Object.freeze({ kept: clean, list: Object.freeze([Object.freeze({ password: 'abc' })]) });
@@ -248,7 +248,7 @@ describe('a value', () => {
     expect(dirty.list[0]!.password).toBe('abc');
   });
 
-  test('whatever it is: known secrets are gone, the input is as before, and redacting again changes nothing', () => {
+  test('redaction removes known secrets from any value, keeps the input, and is idempotent', () => {
     const secret = 'hunter22!';
     const safe = redactor({ secrets: [secret] });
     const text = fc.oneof(
@@ -266,7 +266,7 @@ describe('a value', () => {
         const once = safe(value);
         expect(JSON.stringify(value)).toBe(before);
         expect(JSON.stringify(once) ?? '').not.toContain(secret);
-        // A list that was cut is one longer than a list may be: it would be cut again.
+        // A cut list has one item more than the limit, so it would be cut again.
         if (!before.includes(' items)')) expect(safe(once)).toEqual(once);
       }),
       { numRuns: 300 },
@@ -274,7 +274,7 @@ describe('a value', () => {
   });
 });
 
-test("a record's own lists stay whole; what is in them is cut and made safe like any other data", () => {
+test('redaction keeps the lists of a record itself whole, and redacts their contents like any other data', () => {
   const fields = Array.from({ length: 40 }, (_, i) => ({ path: `/field-${i}`, value: i }));
   const record: TraceRecord = {
     ...{ seq: 1, t: 1, kind: 'step', actor: 'a', on: 'go' },
@@ -289,7 +289,7 @@ test("a record's own lists stay whole; what is in them is cut and made safe like
   expect(change![41]).toEqual({ path: '/list', value: [...Array(16).keys(), '… (40 items)'] });
 });
 
-test('secrets of the environment are known by their names; switches, durations and places are none', () => {
+test('secrets of the environment are recognized by their names; switches, durations and paths are not secrets', () => {
   const env = {
     DB_PASSWORD: 'one-secret',
     MYSQL_PWD: 'two-secret',

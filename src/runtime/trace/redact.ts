@@ -1,37 +1,37 @@
-/** Makes what goes into a trace safe and small: no secret, no endless text, no endless list. */
+/** Makes data safe and small enough for a trace: no secrets, and bounded texts and lists. */
 import { copiedText } from '../copied-text.ts';
 import { remembering } from '../remembering.ts';
 import { isSecretName, patternOfSecrets, redacted, withoutSecretLooks } from './secret-texts.ts';
 import type { TraceRecord } from './trace.ts';
 
 export interface RedactOptions {
-  /** Keep long texts and long lists: a replay needs all of them. Secrets are left out all the same. */
+  /** Keeps long texts and long lists, because a replay needs them. Secrets are removed regardless. */
   readonly full?: boolean;
-  /** Texts that must not be written wherever they turn up: passwords and tokens that the environment holds. */
+  /** Texts that must not be written anywhere: passwords and tokens from the environment. */
   readonly secrets?: readonly string[];
 }
 
 const longestText = 2_000;
 const longestList = 16;
 const deepest = 12;
-/** Stands where data went on deeper than that. */
+/** Replaces data nested deeper than the limit. */
 export const tooDeep = '[deep]';
-/** Numbers with fewer digits count something: tokens of a bucket, attempts. */
+/** Numbers with fewer digits are counters: tokens of a bucket, attempts. */
 const shortestSecretNumber = 100_000;
-/** Names of actors, states and fields come again and again: what became of them is remembered. */
+/** Names of actors, states and fields repeat, so their redacted forms are cached. */
 const longestRemembered = 80;
 
-/** What is known of a field's name. */
+/** Properties of a field's name. */
 interface Key {
   readonly text: string;
-  /** Whether everything below it is secret. */
+  /** Whether everything below the field is secret. */
   readonly isSecret: boolean;
 }
 
-/** Redacts a value without changing it; what is unchanged is returned as it is. */
+/** Redacts a value without changing it; an unchanged value is returned itself. */
 export type Redact = <T>(value: T) => T;
 
-/** A function that leaves out of any plain data what must not be in a trace. */
+/** Builds a function that removes from plain data what must not be in a trace. */
 export function redactor(options: RedactOptions = {}): Redact {
   const walk = walkOf(options);
   return <T>(value: T): T => walk(value, false, 0) as T;
@@ -101,7 +101,7 @@ function walkOf({ full = false, secrets = [] }: RedactOptions): Walk {
       case 'bigint':
         return text(String(value), isSecret);
       case 'function':
-        // JSON leaves it out; a toJSON would speak for what was looked at.
+        // JSON omits functions; a `toJSON` method would return data that was not checked.
         return undefined;
       case 'object':
         return value === null ? null : object(value, isSecret, depth);
@@ -116,7 +116,7 @@ function walkOf({ full = false, secrets = [] }: RedactOptions): Walk {
     if (value instanceof Error) return text(value.message, isSecret);
     const prototype: unknown = Object.getPrototypeOf(value);
     if (prototype === Object.prototype || prototype === null) return record(value, isSecret, depth + 1);
-    // Charts hold plain data. What a foreign machine holds beside it is named, not walked through.
+    // Charts hold plain data. Other values of a foreign machine are named, not traversed.
     const { constructor } = value as { constructor?: { name?: string } };
     return `[${constructor?.name || 'object'}]`;
   };
@@ -124,12 +124,13 @@ function walkOf({ full = false, secrets = [] }: RedactOptions): Walk {
 }
 
 /**
- * As {@link redactor}, for records of a trace. A record's own lists stay whole, for a state is known by all changes or by
- * none; what is in them is data like any other.
+ * As {@link redactor}, for records of a trace. The lists of a record itself stay whole, because a state can be
+ * restored only from all changes; their contents are redacted like any other data.
  */
 export function recordRedactor(options: RedactOptions = {}): (record: TraceRecord) => TraceRecord {
   const walk = walkOf(options);
-  // Names of a record's own fields are ours: only what is in them is looked at. Most records are safe as they are, and are not copied.
+  // The field names of a record are fixed, so only their contents are checked. Most records are safe and are not
+  // copied.
   return (record) => {
     let safe: Record<string, unknown> | undefined;
     for (const [name, value] of Object.entries(record)) {
@@ -143,13 +144,15 @@ export function recordRedactor(options: RedactOptions = {}): (record: TraceRecor
   };
 }
 
-/** The list itself if nothing in it changes. */
+/** Returns the list itself if nothing in it changes. */
 function eachOf(list: readonly object[], walk: Walk): readonly unknown[] {
   const safe = list.map((item) => walk(item, false, 0));
   return safe.every((item, index) => item === list[index]) ? list : safe;
 }
 
-/** Whether `value` holds what another field names: of a context's change or of an environment variable. */
+/**
+ * Whether `value` belongs to a secret that another field names: a path of a context change or an environment variable.
+ */
 function isSecretNamed(
   fields: object,
   isSecretWord: (word: string) => boolean,
@@ -160,12 +163,12 @@ function isSecretNamed(
   return (typeof name === 'string' && isSecretWord(name)) || (typeof key === 'string' && isSecretWord(key));
 }
 
-/** `['--token', '…']`, as lists of arguments have them. */
+/** `['--token', '…']`, as in lists of arguments. */
 function isFlag(item: unknown): item is string {
   return typeof item === 'string' && /^--?[A-Za-z][\w.-]{0,78}$/.test(item);
 }
 
-/** `['authorization', 'Basic …']`, as lists of headers and variables have them. */
+/** `['authorization', 'Basic …']`, as in lists of headers and variables. */
 function isSecretPair(list: readonly unknown[]): boolean {
   const [name] = list;
   return (

@@ -1,11 +1,11 @@
-/** What secrets look like: by the name of what holds them, and inside a text. */
+/** Recognizes secrets by the name of their field, and inside a text. */
 
 export const redacted = '[redacted]';
 
 const words =
   'passw(?:or)?d|passwd|passphrase|secret|token|api[-_.]?key|access[-_.]?key|private[-_.]?key|credential|authorization|cookie';
 const secretWord = new RegExp(`${words}|[_-](?:pass|pwd)$|^pass(?:code)?$`, 'i');
-/** `tokenFile`, `credentialName`: where the secret is, not what it is. */
+/** `tokenFile`, `credentialName`: the place of the secret, not the secret. */
 const reference = /(?:name|file|path|dir|directory|type|policy|provider|audience)s?$/i;
 
 /** Whether a field or variable of this name holds a secret. */
@@ -14,8 +14,8 @@ export function isSecretName(name: string): boolean {
 }
 
 /**
- * With an `@` before its first slash, all up to the last one of these is user and password; else a slash may be in the password, as
- * nobody should write it and some do.
+ * With an `@` before the first slash, everything up to the last such `@` is user and password. Otherwise the password
+ * may contain an unescaped slash, which is invalid but occurs.
  */
 const urlWithPassword = /(:\/\/([^\s/:@]{0,64}):)([^\s/]+|[^\s@"'<>]{1,512}(?:@[^\s/@]*)*)@/g;
 
@@ -26,14 +26,14 @@ function isPort(user: string, password: string): boolean {
 
 type Pattern = readonly [RegExp, string | ((...groups: string[]) => string)];
 
-// Repetitions are bounded where they could begin anywhere: a text made for it must not hold up the program.
+// Repetitions are bounded where they can start anywhere, so that a crafted text cannot block the program.
 const patterns: readonly Pattern[] = [
   [/-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z0-9 ]{0,60}-----|$)/g, redacted],
-  // The same in base64, as JSON shows bytes; certificates look alike, and stay.
+  // The same in base64, as JSON shows bytes; certificates look similar and are kept.
   [/LS0tLS1CRUdJTi[A-Za-z0-9+/]*={0,2}/g, (pem) => (decoded(pem).includes('PRIVATE KEY') ? redacted : pem)],
   [/\b(Bearer|bearer|BEARER)\s{1,8}[\w.~+/=-]{8,}/g, `$1 ${redacted}`],
   [/\b(Basic|basic|BASIC)\s{1,8}(?=[\w+/=-]*[A-Z0-9])[\w+/=-]{8,}/g, `$1 ${redacted}`],
-  // JSON Web Tokens: base64url of `{"`, and what hangs on it.
+  // JSON Web Tokens: base64url of `{"` and the following parts.
   [/\beyJ[\w-]{8,}(?:\.[\w-]*){0,4}/g, redacted],
   [/\b(?:gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-)[\w-]{10,}/g, redacted],
   [urlWithPassword, (all, start, user, password) => (isPort(user!, password!) ? all! : `${start}${redacted}@`)],
@@ -54,13 +54,13 @@ const patterns: readonly Pattern[] = [
     (all, name, is) => (reference.test(name!) ? all! : `${name}${is}${redacted}`),
   ],
 ];
-/** Most texts hold none of the words that the patterns begin with: one look is enough for them. */
+/** Most texts contain none of the words that the patterns start with; a single test is enough for them. */
 const suspicious = new RegExp(
   `-----BEGIN|LS0tLS1CRUdJTi|bearer|basic|eyJ|gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-|://[^\\s@]{0,640}@|${words}`,
   'i',
 );
 
-/** A text without what looks like a secret in it. */
+/** Removes everything that looks like a secret. */
 export function withoutSecretLooks(text: string): string {
   if (!suspicious.test(text)) return text;
   return patterns.reduce((safe, [pattern, kept]) => safe.replace(pattern, kept as string), text);
@@ -70,15 +70,15 @@ function decoded(base64: string): string {
   return Buffer.from(base64, 'base64').toString('latin1');
 }
 
-/** What stands in a text by chance must stay readable. */
+/** Shorter texts occur by chance and must stay readable. */
 const shortestSecret = 6;
 const shortestLine = 16;
 
-/** Finds these texts, also as JSON, a URL or base64 would write them; undefined: there are none to find. */
+/** Matches these texts, also encoded as JSON, URL or base64; `undefined` without texts. */
 export function patternOfSecrets(secrets: readonly string[]): RegExp | undefined {
   const forms = secrets.flatMap((secret) => {
     const trimmed = secret.trim();
-    // A key of several lines may come line by line.
+    // A key of several lines may be written line by line.
     const lines = trimmed.split(/\r?\n/).filter((line) => line.length >= shortestLine && !line.startsWith('-----'));
     return [trimmed, ...(lines.length > 1 ? lines : [])].flatMap(spellings);
   });
@@ -108,7 +108,7 @@ export function secretsIn(env: Readonly<Record<string, string | undefined>>): st
   });
 }
 
-/** A switch or a duration (`SECRET_TTL=24h`), which would stand in a text by chance. */
+/** A switch or a duration (`SECRET_TTL=24h`), which occurs in texts by chance. */
 function isSetting(value: string): boolean {
   return /^(?:true|false|(?:\d+(?:\.\d+)?(?:ms|[smhd]))+)$/.test(value);
 }

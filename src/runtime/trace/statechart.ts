@@ -1,30 +1,30 @@
 /**
- * A machine's definition as data: what a trace carries, so that it can be drawn and read years later without the code
+ * A machine's definition as data. A trace contains it, so that it can be drawn and read years later without the code
  * that wrote it (`docs/trace-format.md`).
  */
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition, StateValue } from 'xstate';
 import type { Timeline } from '../../../machines/timeline.ts';
 
-/** Flat: parents, targets and what a trace has taken are numbers of places in these lists. */
+/** A flat definition: parents, targets and taken transitions are indexes into these lists. */
 export interface Statechart {
   readonly id: string;
   /** In the order of the definition, each after its parent; the machine itself is the first. */
   readonly states: readonly StatechartState[];
   readonly transitions: readonly StatechartTransition[];
-  /** How its actors want to be seen over time. */
+  /** How its actors are shown on the timeline. */
   readonly timeline?: Timeline;
 }
 
 export interface StatechartState {
   /** As in traces: `running.settled`; empty for the machine itself. */
   readonly path: string;
-  /** Number of its parent; absent for the machine itself. */
+  /** Index of its parent; absent for the machine itself. */
   readonly parent?: number;
   readonly type: 'atomic' | 'compound' | 'parallel' | 'final' | 'history';
-  /** Number of the state that is entered first, in a compound state. */
+  /** Index of the state that is entered first, in a compound state. */
   readonly initial?: number;
   readonly description?: string;
-  /** What is the case in it, and in all states within, whatever it is called and wherever it lies: `serving`. */
+  /** Categories that apply to the state and all states within, independent of its name and position: `serving`. */
   readonly tags?: readonly string[];
   /** Names of actions. */
   readonly entry?: readonly string[];
@@ -34,14 +34,14 @@ export interface StatechartState {
 }
 
 export interface StatechartTransition {
-  /** Number of the state. */
+  /** Index of the state. */
   readonly source: number;
-  /** Numbers of states; empty when it stays where it is. */
+  /** Indexes of states; empty if the transition has no target. */
   readonly targets: readonly number[];
   readonly kind: 'event' | 'timer' | 'always' | 'done' | 'error';
-  /** The event's type, the delay's name, the id of the actor that is done or failed; `always` has none. */
+  /** The event's type, the delay's name, or the id of the actor that finished or failed; `always` has none. */
   readonly on: string;
-  /** In words: `isServingEpoch and not isRejectedAgain`. */
+  /** Human-readable: `isServingEpoch and not isRejectedAgain`. */
   readonly guard?: string;
   readonly actions?: readonly string[];
   readonly description?: string;
@@ -54,17 +54,17 @@ interface Described {
 
 const described = new WeakMap<AnyStateMachine, Described>();
 
-/** The definition of a machine. The same definition gives the same data, whatever effects were provided. */
+/** Returns the definition of a machine. The same definition gives the same data, whatever effects were provided. */
 export function statechartOf(machine: AnyStateMachine): Statechart {
   return describe(machine).statechart;
 }
 
-/** The numbers of transitions in {@link Statechart.transitions}. */
+/** Indexes of transitions in {@link Statechart.transitions}. */
 export function transitionNumbers(machine: AnyStateMachine): ReadonlyMap<AnyTransitionDefinition, number> {
   return describe(machine).numbers;
 }
 
-/** A machine and all machines that it may start by name, each once, in that order. */
+/** A machine and all machines that it may start by name, each once, in this order. */
 export function machinesOf(...roots: readonly AnyStateMachine[]): AnyStateMachine[] {
   const found = new Map<string, AnyStateMachine>();
   const visit = (machine: AnyStateMachine): void => {
@@ -76,7 +76,7 @@ export function machinesOf(...roots: readonly AnyStateMachine[]): AnyStateMachin
   return [...found.values()];
 }
 
-/** By its shape: a machine of somebody else's may be of an XState of its own. */
+/** Checks the shape, because a foreign machine may be created by another copy of XState. */
 export function isMachine(logic: unknown): logic is AnyStateMachine {
   return typeof logic === 'object' && logic !== null && 'implementations' in logic && 'root' in logic;
 }
@@ -122,7 +122,7 @@ function describeState(node: AnyStateNode, numberOf: ReadonlyMap<AnyStateNode, n
   };
 }
 
-/** What is true in a state; and what it waits for, where that may last. */
+/** What is true in a state, and what it waits for if that may take long. */
 function describedOf(node: AnyStateNode): { description?: string } {
   const { waitsFor } = (node.meta ?? {}) as { waitsFor?: string };
   const lines = [node.description, waitsFor === undefined ? undefined : `Waits for ${waitsFor}.`];
@@ -159,7 +159,7 @@ export function timerName(eventType: string): string | undefined {
 }
 
 function withNames<Key extends string>(key: Key, actions: readonly unknown[]): { [K in Key]?: string[] } {
-  // The delays of `after` and the actors of `invoke` are actions to XState; they are told otherwise.
+  // The delays of `after` and the actors of `invoke` are actions to XState; they are described elsewhere.
   const names = actions.filter((action) => !isOfRuntime(action)).map(nameOf);
   return (names.length > 0 ? { [key]: names } : {}) as { [K in Key]?: string[] };
 }
@@ -184,7 +184,7 @@ function guardInWords(guard: unknown): string {
   if (stateValue !== undefined) return `in ${typeof stateValue === 'string' ? stateValue : JSON.stringify(stateValue)}`;
   if (guards === undefined) return nameOf(guard);
   const words = guards.map(guardInWords);
-  // A bundler may have numbered the name.
+  // A bundler may have appended a number to the name.
   const how = guard.name.replace(/\d+$/, '');
   return how === 'not' ? `not ${words[0]}` : words.join(` ${how} `);
 }

@@ -1,4 +1,4 @@
-/** `GET /debug/trace` of a running program, on whichever of its ports: who asks is looked at, then streamed to. */
+/** `GET /debug/trace` of a running program, on any of its ports: checks the caller, then streams to it. */
 import type { ServerResponse } from 'node:http';
 import type { Logger } from '../output/log.ts';
 import type { Caller, DebuggerAccess, DebuggerMode, Refusal } from './debugger-access.ts';
@@ -7,7 +7,7 @@ import { TraceStream } from './trace-stream.ts';
 
 export const tracePath = '/debug/trace';
 
-/** An answer that goes on after its request: from now on the connection is nobody else's business. */
+/** A response that continues after its request: `stream` owns the connection from then on. */
 export interface StreamAnswer {
   readonly stream: (response: ServerResponse) => void;
 }
@@ -32,13 +32,12 @@ export class TraceEndpoint {
     this.#log = log;
   }
 
-  /** A port that responds with {@link answer} is open, and its access knows it. */
+  /** A port that responds with {@link answer} is open, and its access is announced. */
   opened(port: number): void {
     if (this.#needsToken && !this.#access.isAnnounced(port)) return;
     this.#log.info('debugger.available', { command: `chartpilot visualize --attach 127.0.0.1:${port}` });
   }
 
-  /** What a request is answered. */
   answer(caller: Caller, query: URLSearchParams): Refusal | StreamAnswer {
     const refusal = this.#access.refusalOf(caller, { needsToken: this.#needsToken });
     if (refusal !== undefined) {
@@ -49,7 +48,7 @@ export class TraceEndpoint {
     return { stream: (response) => this.#stream.attach(response, { follow: query.get('follow') !== 'false' }) };
   }
 
-  /** The program ends: attached debuggers get the rest. */
+  /** The program ends: attached debuggers get the remaining records. */
   async end(): Promise<void> {
     await this.#stream.end();
   }

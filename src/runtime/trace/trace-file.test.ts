@@ -39,14 +39,14 @@ function read(path: string): { header: TraceHeader; records: TraceRecord[] } {
 function fold(from: TraceHeader, ...parts: TraceRecord[][]): unknown {
   const state = TraceState.of(from);
   for (const record of parts.flat()) state.apply(record);
-  // As it is written and read again.
+  // Written and read back.
   return JSON.parse(JSON.stringify([...state.actors.values()]));
 }
 
 const logs = (count: number): TraceRecord[] =>
   recordsOf(Array.from({ length: count }, (_, i) => ({ kind: 'log', actor: 'a', level: 'info', text: `line ${i}` })));
 
-test('the lines of one turn are written together, only for the owner to read', async () => {
+test('the lines of one event loop turn are written together and are readable by the owner only', async () => {
   const path = temporaryFile();
   const file = traceFile(path);
   file.write(header);
@@ -58,7 +58,7 @@ test('the lines of one turn are written together, only for the owner to read', a
   file.close();
 });
 
-test('a file that was there for others to read is so no more before anything is in it; pipes and devices stay', () => {
+test('an existing file that others may read becomes private before anything is written; pipes and devices keep their mode', () => {
   const path = temporaryFile();
   writeFileSync(path, 'of an earlier run', { mode: 0o644 });
   traceFile(path).close();
@@ -72,7 +72,7 @@ test('a file that was there for others to read is so no more before anything is 
   expect(statSync('/dev/null').mode).toBe(mode);
 });
 
-test('standard output that is a file keeps its rights', () => {
+test('a file that is standard output keeps its mode', () => {
   const path = temporaryFile();
   const program = `import { traceFile } from ${JSON.stringify(join(import.meta.dirname, 'trace-file.ts'))}; traceFile('/dev/stdout').close();`;
   const fd = openSync(path, 'w', 0o644);
@@ -86,7 +86,7 @@ test('standard output that is a file keeps its rights', () => {
   expect(statSync(path).mode & 0o777).toBe(0o644);
 });
 
-test('what is written last is there after closing', () => {
+test('the last lines are written before the sink is closed', () => {
   const path = temporaryFile();
   const file = traceFile(path);
   file.write(header);
@@ -95,7 +95,7 @@ test('what is written last is there after closing', () => {
   expect(read(path).records).toHaveLength(1);
 });
 
-test('a file that has grown past its limit is set aside, with the one before it replaced', () => {
+test('a file that exceeds its limit is renamed and replaces the previous part', () => {
   const path = temporaryFile();
   const file = traceFile(path, { maxBytes: 2_000 });
   file.write(header);
@@ -105,7 +105,7 @@ test('a file that has grown past its limit is set aside, with the one before it 
   }
   file.close();
   const [older, newer] = [read(`${path}.1`), read(path)];
-  // Two parts, without a gap, and no more.
+  // Two consecutive parts without a gap.
   expect([...older.records, ...newer.records].map(({ seq }) => seq)).toEqual(
     Array.from({ length: older.records.length + newer.records.length }, (_, i) => older.records[0]!.seq + i),
   );
@@ -115,7 +115,7 @@ test('a file that has grown past its limit is set aside, with the one before it 
   expect(existsSync(`${path}.2`)).toBe(false);
 });
 
-test('wherever it was set aside: the file alone tells what both parts tell', () => {
+test('the current file alone gives the same state as both parts, at any rotation point', () => {
   fc.assert(
     fc.property(randomRecords, fc.integer({ min: 300, max: 3_000 }), fc.integer({ min: 1, max: 9 }), (...given) => {
       const [records, maxBytes, perTurn] = given;
@@ -139,11 +139,11 @@ test('wherever it was set aside: the file alone tells what both parts tell', () 
   );
 });
 
-describe('what somebody does to the file', () => {
+describe('changes to the file from outside', () => {
   const all = logs(400);
   const spawns = recordsOf([{ kind: 'spawn', actor: 'a', machine: 'm' }]);
 
-  test('moved away before it was to be set aside: a new one is begun, which can be read alone', () => {
+  test('a file that was moved away is replaced by a new one that can be read alone', () => {
     const path = temporaryFile();
     const file = traceFile(path, { maxBytes: 2_000 });
     file.write(header);
@@ -159,7 +159,7 @@ describe('what somebody does to the file', () => {
     expect(records.at(-1)!.seq).toBe(400);
   });
 
-  test('made empty: it begins anew', () => {
+  test('a file that was truncated starts again with a header', () => {
     const path = temporaryFile();
     const file = traceFile(path);
     file.write(header);
@@ -173,7 +173,7 @@ describe('what somebody does to the file', () => {
     expect(read(path).records.map(({ seq }) => seq)).toEqual([5, 6, 7, 8, 9, 10]);
   });
 
-  test('it cannot be set aside: it begins anew all the same, for a disk has an end', () => {
+  test('a file that cannot be renamed is truncated, because disk space is limited', () => {
     const path = temporaryFile();
     mkdirSync(`${path}.1`);
     const file = traceFile(path, { maxBytes: 2_000 });
@@ -187,7 +187,7 @@ describe('what somebody does to the file', () => {
     expect(read(path).records.at(-1)!.seq).toBe(400);
   });
 
-  test('its folder vanishes: it is told, and what is lost is counted; back again, the trace goes on', async () => {
+  test('a missing folder is reported and lost records are counted; the trace continues when the folder is back', async () => {
     const path = temporaryFile();
     const told: string[] = [];
     const listener = {
@@ -212,7 +212,7 @@ describe('what somebody does to the file', () => {
     expect(told).toHaveLength(2);
   });
 
-  test('a device that is full: nothing is thrown, and nothing is kept without a bound', () => {
+  test('a full device causes no error and no unbounded buffering', () => {
     const file = traceFile('/dev/full');
     file.write(header);
     const long = recordsOf([{ kind: 'log', actor: 'a', level: 'info', text: 'x'.repeat(100_000) }])[0]!;
@@ -223,7 +223,7 @@ describe('what somebody does to the file', () => {
     file.close();
   });
 
-  test('a pipe that nobody reads yet is not waited for, and gets what it can when somebody does', async () => {
+  test('a pipe without a reader does not block, and gets the available records when a reader opens it', async () => {
     const path = temporaryFile();
     spawnSync('mkfifo', [path]);
     const file = traceFile(path);

@@ -5,32 +5,32 @@ import { formatTraceLine, type TraceHeader, type TraceLine, type TraceRecord, ty
 import { TraceState } from './trace-state.ts';
 
 export interface TraceFile extends TraceSink {
-  /** Records that are not written: each is a line. */
+  /** Records that are not written; each is a line. */
   readonly lines: SinkLines;
 }
 
 export interface TraceFileOptions {
-  /** The file is renamed to `<path>.1` and begun anew when it has grown past this. Default 64 MiB. */
+  /** The file is renamed to `<path>.1` and started again when it exceeds this. Default 64 MiB. */
   maxBytes?: number;
-  /** Told when the file cannot be written any more, and when it is written again. */
+  /** Notified when the file can no longer be written, and when it can be written again. */
   listener?: SinkListener;
-  /** What a simulation puts in the place of the file, of time and of the bound. */
+  /** Replacements for the file, the clock and the limit in a simulation. */
   sink?: Partial<Pick<LineSinkOptions, 'open' | 'clock' | 'maxBytes'>>;
 }
 
-/** Only for its owner: it tells what machines are told. */
+/** Owner only, because the trace contains all messages of the machines. */
 const traceFileMode = 0o600;
-/** Of records that wait for the reader of a named pipe; the header alone may take half a mebibyte. */
+/** For records that wait for the reader of a named pipe; the header alone may take 0.5 MiB. */
 const maxWaitingBytes = 4 * 1024 * 1024;
 
 /**
  * Appends lines to a file. Lines of one turn of the event loop are written together, synchronously: a crash of the
- * program loses at most the turn in which it crashed and leaves whole lines.
+ * program loses at most the current turn and leaves whole lines.
  *
- * A disk that is full, a file or a folder that somebody moves away, a pipe that nobody reads: the trace has a gap then, and
- * the program goes on. Each file, whyever it is a new one, begins with a header that says where every actor stands.
+ * If the disk is full, the file or its folder is moved away, or a pipe has no reader, the trace has a gap and the
+ * program continues. Each new file begins with a header that contains the state of every actor.
  *
- * @throws Error when a trace can never be written there
+ * @throws Error if the path can never be written
  */
 export function traceFile(path: string, options: TraceFileOptions = {}): TraceFile {
   const maxBytes = options.maxBytes ?? 64 * 1024 * 1024;
@@ -38,9 +38,9 @@ export function traceFile(path: string, options: TraceFileOptions = {}): TraceFi
   if (mistake !== undefined) throw new Error(mistake);
   makeEmpty(path);
   let header: TraceHeader | undefined;
-  /** After all records that the sink was given. */
+  /** The state after all records that the sink was given. */
   let state = TraceState.of({});
-  /** Of the file, or more: what a full disk lost counts too. */
+  /** Size of the file, or more: records lost on a full disk count, too. */
   let size = 0;
   let pending: TraceRecord[] = [];
   let scheduled: NodeJS.Immediate | undefined;
@@ -68,11 +68,11 @@ export function traceFile(path: string, options: TraceFileOptions = {}): TraceFi
     sink.write(text);
     size += text.length;
     for (const record of records) state.apply(record);
-    // Now and not before: what the next part begins with is the state after all that is in this one.
+    // Rotate only now: the next part begins with the state after all records of this one.
     if (size > maxBytes && sink.waitingBytes === 0 && sink.isFile) rotate();
   };
   const rotate = (): void => {
-    // A file that somebody moved away is no longer ours to set aside.
+    // A file that was moved away must not be renamed.
     if (!sink.isMoved && !setAside(path)) makeEmpty(path);
     sink.renew();
   };
@@ -97,7 +97,7 @@ export function traceFile(path: string, options: TraceFileOptions = {}): TraceFi
   };
 }
 
-/** @returns false when it cannot be: the folder is read-only, the name is taken by a folder, … */
+/** @returns false if that is impossible: the folder is read-only, the name is taken by a folder, … */
 function setAside(path: string): boolean {
   try {
     renameSync(path, `${path}.1`);
@@ -107,11 +107,11 @@ function setAside(path: string): boolean {
   }
 }
 
-/** A pipe stays as it is, and so does what cannot be changed. */
+/** A pipe and a file that cannot be changed stay as they are. */
 function makeEmpty(path: string): void {
   try {
     truncateSync(path);
   } catch {
-    // What is wrong is told by the first write.
+    // The first write reports the error.
   }
 }

@@ -1,4 +1,4 @@
-/** Where records leave for: files and viewers, none of which may end the program or see a secret. */
+/** Outputs of records: files and viewers. An output can neither end the program nor receive a secret. */
 import type { AnyStateMachine } from 'xstate';
 import { messageOf } from '../errors.ts';
 import { recordRedactor } from './redact.ts';
@@ -18,24 +18,24 @@ export interface TraceOutputsOptions {
   readonly sinks?: readonly TraceSink[];
   readonly startedAt?: Date;
   readonly pid?: number;
-  /** The machines that run, for the header; those that they start by name come along. */
+  /** The running machines, for the header; machines that they start by name are included. */
   readonly machines?: readonly AnyStateMachine[];
-  /** `standard` unless said otherwise. */
+  /** Default: `standard`. */
   readonly level?: TraceLevel;
-  /** Types of events that are not recorded, nor the steps that they cause where no state changes. */
+  /** Event types that are not recorded, nor the steps that they cause without a state change. */
   readonly omits?: readonly string[];
   /** See {@link TraceHeader}. */
   readonly foreign?: boolean;
-  /** Told of what goes wrong with the recording; a warning of the process unless given. */
+  /** Called with errors of the recording. Default: a warning of the process. */
   readonly warn?: (message: string) => void;
-  /** Texts that no sink is given; what looks like a secret is left out anyway. */
+  /** Texts that are removed for all sinks; what looks like a secret is removed anyway. */
   readonly secrets?: readonly string[];
 }
 
-/** Writes the header, then what it is given. */
+/** Writes the header, then the given records. */
 export class TraceOutputs {
   readonly #sinks: readonly TraceSink[];
-  /** Sinks whose failure was told. */
+  /** Sinks whose failure was reported. */
   readonly #broken = new Set<TraceSink>();
   readonly #warn: (message: string) => void;
   readonly #redact: ((record: TraceRecord) => TraceLine) | undefined;
@@ -44,7 +44,7 @@ export class TraceOutputs {
     const { sinks = [], level = 'standard', secrets, warn = (message) => process.emitWarning(message) } = options;
     this.#sinks = sinks;
     this.#warn = warn;
-    // Nobody reads: nothing is made safe, and no chart is described.
+    // Without sinks, nothing is redacted and no chart is described.
     if (sinks.length === 0) return;
     this.#redact = recordRedactor({ full: level === 'full', secrets: secrets ?? secretsIn(process.env) });
     this.#write(headerOf(options));
@@ -60,7 +60,7 @@ export class TraceOutputs {
 
   #write(line: TraceLine): void {
     for (const sink of this.#sinks) {
-      // A trace that breaks is a record less: what is recorded goes on, and so do the other sinks.
+      // A failed write loses one record; recording and other sinks continue.
       try {
         sink.write(line);
       } catch (error) {
@@ -71,7 +71,7 @@ export class TraceOutputs {
   }
 }
 
-/** The same for all sinks: by it, the parts of one run are known. */
+/** The same for all sinks, because it identifies the parts of one run. */
 function headerOf(options: TraceOutputsOptions): TraceHeader {
   const {
     program,

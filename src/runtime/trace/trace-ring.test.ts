@@ -23,7 +23,7 @@ function fold(header: Pick<TraceHeader, 'actors'>, records: readonly TraceRecord
 
 const numbers = (records: readonly TraceRecord[] | undefined): number[] | undefined => records?.map(({ seq }) => seq);
 
-test('the last records are kept, and handed out from any of them on', () => {
+test('the ring keeps the last records, and returns them from any of them onwards', () => {
   const ring = ringWith(4, logs(11));
   expect([ring.begin, ring.end]).toEqual([7, 11]);
   expect(numbers(ring.after(7, 100))).toEqual([8, 9, 10, 11]);
@@ -39,7 +39,7 @@ test('an empty ring begins at the beginning', () => {
   expect(new TraceRing(4).header()).toBeUndefined();
 });
 
-test('listeners hear of every record until they stop', () => {
+test('the ring notifies listeners of every record until they stop', () => {
   const ring = ringWith(4, []);
   const heard: number[] = [];
   const stop = ring.listen(() => heard.push(ring.end));
@@ -49,7 +49,7 @@ test('listeners hear of every record until they stop', () => {
   expect(heard).toEqual([1, 2, 3]);
 });
 
-test('whatever has run over: header and records that are left tell the same as all records', () => {
+test('header and remaining records give the same state as all records, however many were dropped', () => {
   fc.assert(
     fc.property(randomRecords, fc.integer({ min: 1, max: 20 }), (records, capacity) => {
       const ring = ringWith(capacity, records);

@@ -1,21 +1,20 @@
 import type { TraceHeader, TraceLine, TraceRecord, TraceSink } from './trace.ts';
 import { TraceState } from './trace-state.ts';
 
-/** Records that are not there any more take an eighth of the memory at most. */
+/** Dropped records take at most an eighth of the memory. */
 const cutsPerCapacity = 8;
 
-/** Keeps the last records in memory: what a debugger that attaches later gets to see. */
+/** Keeps the last records in memory, for a debugger that attaches later. */
 export class TraceRing implements TraceSink {
   readonly #capacity: number;
   readonly #records: TraceRecord[] = [];
   readonly #listeners = new Set<() => void>();
-  /** Records that are not there any more, of those that are in the list: it is cut now and then, not for each. */
+  /** Dropped records that are still in the list, which is cut from time to time, not for each record. */
   #dropped = 0;
   #header: TraceHeader | undefined;
-  /** Before the oldest record that is left. */
+  /** State before the oldest remaining record. */
   #state = TraceState.of({});
 
-  /** @param capacity records that are kept */
   constructor(capacity: number) {
     this.#capacity = capacity;
   }
@@ -37,13 +36,13 @@ export class TraceRing implements TraceSink {
     for (const listener of this.#listeners) listener();
   }
 
-  /** That of the records that are left. */
+  /** The header of the remaining records. */
   header(): TraceHeader | undefined {
     const actors = [...this.#state.actors.values()];
     return this.#header && { ...this.#header, ...(actors.length > 0 && { actors }) };
   }
 
-  /** Records after the one with this number, at most `limit`. Undefined when some of them are gone already. */
+  /** Records after the one with this number, at most `limit`; `undefined` if some of them were dropped. */
   after(seq: number, limit: number): readonly TraceRecord[] | undefined {
     const oldest = this.#records[this.#dropped];
     if (oldest === undefined) return [];
@@ -52,17 +51,17 @@ export class TraceRing implements TraceSink {
     return this.#records.slice(from, from + limit);
   }
 
-  /** The number of the record before the oldest one that is left. */
+  /** Number of the record before the oldest remaining one. */
   get begin(): number {
     return (this.#records[this.#dropped]?.seq ?? 1) - 1;
   }
 
-  /** The number of the newest record. */
+  /** Number of the newest record. */
   get end(): number {
     return this.#records.at(-1)?.seq ?? 0;
   }
 
-  /** Calls back after every record; returns how to stop that. Listeners must be quick and must not throw. */
+  /** Calls back after every record; returns a function that stops this. Listeners must be quick and must not throw. */
   listen(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

@@ -1,25 +1,27 @@
-/** Where every actor stands after some records of a trace: the fold that rotation, the ring and the debugger share. */
+/** The state of every actor after some records of a trace: the fold that rotation, the ring and the debugger share. */
 import { escapedPointer, ownValue } from '../json-object.ts';
 import type { ActorSnapshot, ContextChange, RunningTimer, TraceHeader, TraceRecord } from './trace.ts';
 
 /**
- * Timers of one actor that are known to run; of more the first ones are forgotten. A chart has a timer for each of its delayed
- * transitions, which are far fewer.
+ * Running timers that are kept per actor; the oldest ones beyond this are dropped. A chart has a timer for each of its
+ * delayed transitions, which are far fewer.
  */
 export const maxRunningTimers = 500;
 
-/** Actors are replaced, never changed: a copy of the state costs one map. */
+/** Actors are replaced, never changed, so a copy of the state costs one map. */
 export class TraceState {
   readonly #actors: Map<string, ActorSnapshot>;
-  /** Objects of contexts that only this state refers to: they are changed in place. A copy of each for each change of one field
-   * would cost as much as the context has fields. */
+  /**
+   * Objects of contexts that only this state refers to, so they may be changed in place. A copy for each change of one
+   * field would cost as much as the context has fields.
+   */
   #owned = new WeakSet<object>();
 
   private constructor(actors: Iterable<readonly [string, ActorSnapshot]>) {
     this.#actors = new Map(actors);
   }
 
-  /** Before the first record of a trace. */
+  /** The state before the first record of a trace. */
   static of(header: Pick<TraceHeader, 'actors'>): TraceState {
     return new TraceState((header.actors ?? []).map((actor) => [actor.actor, actor]));
   }
@@ -30,7 +32,6 @@ export class TraceState {
     return this.#actors;
   }
 
-  /** How many actors live. */
   get size(): number {
     return this.#actors.size;
   }
@@ -74,7 +75,7 @@ export class TraceState {
   }
 
   #spawn({ actor, parent, machine, seq, t }: TraceRecord & { kind: 'spawn' }): void {
-    // The place of an actor that had the name before is not its place.
+    // A new actor does not take the position of an earlier actor of this name.
     this.#actors.delete(actor);
     this.#actors.set(actor, {
       actor,
@@ -108,7 +109,7 @@ export function isActive(path: string, active: string): boolean {
   return active.split(' | ').some((leaf) => leaf === path || leaf.startsWith(`${path}.`));
 }
 
-/** What a JSON Pointer points to; undefined when there is nothing. */
+/** The value at a JSON Pointer, or `undefined`. */
 export function valueAt(whole: unknown, pointer: string): unknown {
   return keysOf(pointer).reduce<unknown>(
     (value, key) =>
@@ -117,12 +118,12 @@ export function valueAt(whole: unknown, pointer: string): unknown {
   );
 }
 
-/** A context with changes made to it; the context itself stays as it was. */
+/** Applies changes to a context without changing the original. */
 export function applyChanges(context: unknown, changes: readonly ContextChange[]): unknown {
   return changed(context, changes, new WeakSet());
 }
 
-/** @param owned objects that may be changed in place; those that are made are added */
+/** @param owned objects that may be changed in place; created ones are added */
 function changed(context: unknown, changes: readonly ContextChange[], owned: WeakSet<object>): unknown {
   return changes.reduce((whole, { path, ...rest }) => withValue(whole, keysOf(path), rest, owned), context);
 }
@@ -166,7 +167,7 @@ function withTimers(timers: readonly RunningTimer[]): { timers: readonly Running
   return { timers };
 }
 
-/** What became of a context: the fields that are another value now. Lists are compared as a whole. */
+/** The fields of a context whose values differ. Lists are compared as a whole. */
 export function changesOf(before: unknown, after: unknown): ContextChange[] {
   const changes: ContextChange[] = [];
   collect(before, after, '', changes);
@@ -191,7 +192,7 @@ function collect(before: unknown, after: unknown, path: string, changes: Context
   }
 }
 
-/** A list that was made anew with what it held is no change. */
+/** A recreated list with the same items is not a change. */
 function isSameList(before: readonly unknown[], after: readonly unknown[]): boolean {
   return before.length === after.length && before.every((item, i) => changesOf(item, after[i]).length === 0);
 }

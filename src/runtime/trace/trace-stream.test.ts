@@ -11,7 +11,7 @@ import type { TraceLine } from './trace.ts';
 import { TraceRing } from './trace-ring.ts';
 import { TraceStream, type TraceStreamOptions } from './trace-stream.ts';
 
-/** A program with a ring, and a server that lets everybody watch. */
+/** A program with a ring, and a server that accepts any viewer. */
 class Program {
   readonly ring: TraceRing;
   readonly stream: TraceStream;
@@ -43,7 +43,6 @@ class Program {
     return program;
   }
 
-  /** Records that many. */
   record(count = 1): void {
     for (let i = 0; i < count; i++) {
       const seq = ++this.#seq;
@@ -57,7 +56,7 @@ class Program {
     return new View(response);
   }
 
-  /** Somebody who asks and never reads. */
+  /** A viewer that sends a request and never reads. */
   async stuck(): Promise<Socket> {
     const socket = connect(this.#port, '127.0.0.1');
     socket.pause();
@@ -73,9 +72,9 @@ type TestProgramOptions = TraceStreamOptions & { capacity?: number; textLength?:
 class View {
   readonly response: IncomingMessage;
   text = '';
-  /** How many lines have come: to read them all takes longer than to send them. */
+  /** Number of received lines; parsing them takes longer than sending them. */
   count = 0;
-  /** `end` when the answer is whole. */
+  /** `end` when the response is complete. */
   over: 'end' | 'broken off' | undefined;
 
   constructor(response: IncomingMessage) {
@@ -110,7 +109,7 @@ class View {
 
 const upTo = (last: number): (number | 'header')[] => ['header', ...Array.from({ length: last }, (_, i) => i + 1)];
 
-test('a viewer gets the header, what was recorded, and then each record as it comes', async () => {
+test('a viewer gets the header, the recorded records, and then each new record', async () => {
   const program = await Program.start();
   program.record(3);
   const view = await program.view();
@@ -124,7 +123,7 @@ test('a viewer gets the header, what was recorded, and then each record as it co
   expect(view.over).toBeUndefined();
 });
 
-test('with follow=false a viewer gets what is there, and the end', async () => {
+test('with follow=false a viewer gets the available records, and the end', async () => {
   const program = await Program.start();
   program.record(1_300);
   const view = await program.view('?follow=false');
@@ -136,7 +135,7 @@ test('with follow=false a viewer gets what is there, and the end', async () => {
   expect([empty.over, empty.numbers]).toEqual(['end', ['header']]);
 });
 
-test('of a ring that has run over, the header says who lived before the first record', async () => {
+test('the header of a ring that has dropped records lists the actors before the first record', async () => {
   const program = new Program({ capacity: 2 });
   program.ring.write({ seq: 1, t: 0, kind: 'spawn', actor: 'agent' });
   for (let seq = 2; seq < 9; seq++) program.ring.write({ seq, t: 0, kind: 'effect', actor: 'agent', effect: 'e' });
@@ -148,7 +147,7 @@ test('of a ring that has run over, the header says who lived before the first re
   expect(records).toHaveLength(2);
 });
 
-test('when the program ends, viewers get the rest and a proper end', async () => {
+test('when the program ends, viewers get the remaining records and a proper end', async () => {
   const program = await Program.start();
   program.record(2_000);
   const views = [await program.view(), await program.view()];
@@ -161,7 +160,7 @@ test('when the program ends, viewers get the rest and a proper end', async () =>
   expect(program.stream.hasRoom).toBe(false);
 });
 
-test('nobody listens to the ring while nobody watches', async () => {
+test('the ring has no listener while there is no viewer', async () => {
   const program = await Program.start();
   const stopped = vi.fn();
   const begin = program.ring.listen.bind(program.ring);
@@ -197,7 +196,7 @@ test('records of one turn of the event loop are one write', async () => {
   expect(write).toHaveBeenCalledTimes(1);
 });
 
-test('much is written in pieces, with turns of the event loop between them for the program', async () => {
+test('a large trace is written in batches, with turns of the event loop between them for the program', async () => {
   const program = await Program.start({ textLength: 2_000 });
   const sizes: number[] = [];
   const view = await program.view();
@@ -224,7 +223,7 @@ test('much is written in pieces, with turns of the event loop between them for t
   expect(turns).toBeGreaterThan(sizes.length);
 });
 
-test('a viewer that leaves makes room for another', async () => {
+test('a viewer that leaves frees its slot', async () => {
   const program = await Program.start({ maxViewers: 2 });
   const views = [await program.view(), await program.view()];
   expect(program.stream.hasRoom).toBe(false);
@@ -232,7 +231,7 @@ test('a viewer that leaves makes room for another', async () => {
   await eventually('there is room', () => program.stream.hasRoom);
 });
 
-test('a viewer that never reads holds nothing but a batch, and is cut off when its place is gone', async () => {
+test('a viewer that never reads holds only one batch, and is cut off when its position was dropped', async () => {
   const program = await Program.start({ capacity: 2_000, textLength: 2_000 });
   const socket = await program.stuck();
   let buffered = 0;
@@ -244,14 +243,14 @@ test('a viewer that never reads holds nothing but a batch, and is cut off when i
     await new Promise(setImmediate);
   }
   expect(program.responses[0]!.destroyed).toBe(true);
-  // What the kernel holds for it, and what the ring keeps: not what was recorded meanwhile.
+  // What the kernel buffers for it, and what the ring keeps, not everything recorded in that time.
   expect(buffered).toBeLessThan(600 * 1024);
   expect(records).toBeLessThan(20_000);
   await eventually('its place is free', () => program.stream.hasRoom);
   socket.destroy();
 });
 
-test('a viewer that is cut off cannot take it for the end of the trace', async () => {
+test('a viewer that is cut off can distinguish this from the end of the trace', async () => {
   const program = await Program.start({ capacity: 500, textLength: 2_000 });
   const view = await program.view();
   await view.has(1);
@@ -277,7 +276,7 @@ test('the end of the program does not wait for a viewer that does not read', asy
   socket.destroy();
 });
 
-test('who leaves the trace unread does not keep the place of somebody who would read it', async () => {
+test('a viewer that does not read loses its slot to one that does', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());
   const program = await Program.start({ maxViewers: 1, unreadLimitMs: 600, textLength: 2_000 });
@@ -291,7 +290,7 @@ test('who leaves the trace unread does not keep the place of somebody who would 
   const reader = await program.view();
   await reader.has(15_001);
   await eventually('the last write is over', () => !program.responses[1]!.writableNeedDrain);
-  // A reader that has read everything may wait for the next record as long as it likes.
+  // A viewer that has read everything may wait for the next record without limit.
   vi.advanceTimersByTime(60_000);
   program.record();
   await reader.has(15_002);
@@ -299,7 +298,7 @@ test('who leaves the trace unread does not keep the place of somebody who would 
   socket.destroy();
 });
 
-test('a record that cannot be written down costs those who watch the trace then, and no place', async () => {
+test('a record that cannot be serialized disconnects current viewers and takes no slot', async () => {
   const caught = uncaughtErrors();
   const program = await Program.start({ maxViewers: 1 });
   program.record();

@@ -1,7 +1,7 @@
 /**
- * A trace as it is written, over HTTP: what a ring holds, then every record as it comes. A viewer is a place in the ring
- * and nothing more: it is given the next records when its connection has room, and one that does not keep up with the
- * ring is cut off. So the program neither waits for a viewer nor keeps anything for it.
+ * A trace over HTTP in its file format: the records of a ring, then every new record. A viewer is only a position in
+ * the ring: it gets the next records when its connection has room, and is cut off if it does not keep up with the
+ * ring. So the program neither waits for a viewer nor buffers for it.
  */
 import type { ServerResponse } from 'node:http';
 import { letEscape } from '../fences/uncaught.ts';
@@ -9,15 +9,15 @@ import { formatTraceLine } from './trace.ts';
 import type { TraceRing } from './trace-ring.ts';
 
 export interface TraceStreamOptions {
-  /** Viewers at the same time. Default 4. */
+  /** Maximum number of concurrent viewers. Default 4. */
   readonly maxViewers?: number;
-  /** How long the end of the program waits for viewers to take the rest. Default 500. */
+  /** How long the end of the program waits for viewers to read the rest. Default 500. */
   readonly endLimitMs?: number;
-  /** How long a viewer may take to make room for the next records: it has the place of somebody else. Default 30,000. */
+  /** How long a viewer may leave its connection full before it loses its slot. Default 30,000. */
   readonly unreadLimitMs?: number;
 }
 
-/** One write: what it takes to make it is the longest time that the program is held up by a viewer. */
+/** Limits of one write: serializing it is the longest time that a viewer blocks the program. */
 const batchRecords = 500;
 const batchCharacters = 256 * 1024;
 
@@ -38,30 +38,34 @@ export class TraceStream {
     this.#unreadLimitMs = unreadLimitMs;
   }
 
-  /** Whether there is room for another viewer. */
+  /** Whether another viewer is allowed. */
   get hasRoom(): boolean {
     return this.#viewers.size < this.#maxViewers && this.#ended === undefined;
   }
 
   /**
-   * Answers with the trace, whose header is in the ring already: until the viewer leaves or {@link end}; without `follow` what there is now. Whoever calls has
-   * asked {@link hasRoom} in this turn of the event loop, and leaves the connection alone from now on.
+   * Responds with the trace, whose header is already in the ring, until the viewer leaves or {@link end}; without
+   * `follow`, only the available records. The caller must check {@link hasRoom} in the same turn of the event loop,
+   * and must not use the connection afterwards.
    */
   attach(response: ServerResponse, { follow }: { follow: boolean }): void {
     const viewer = new Viewer(this.#ring, response, { follow, unreadLimitMs: this.#unreadLimitMs });
     this.#viewers.add(viewer);
     this.#stopListening ??= this.#ring.listen(() => {
-      // However many records a turn of the event loop makes, viewers are looked after once.
+      // Viewers are served once per turn of the event loop, however many records it creates.
       this.#wake ??= setImmediate(() => this.#wakeViewers());
     });
-    // What a viewer may leave unread, the ring says, not the server's time.
+    // The ring limits what a viewer may leave unread, not the server's timeout.
     response.setTimeout(0);
     response.once('close', () => this.#remove(viewer));
     response.on('error', () => response.destroy());
     viewer.begin();
   }
 
-  /** No more records come: viewers are given the rest and a proper end, those that do not take it in time are cut off. */
+  /**
+   * No more records come: viewers get the remaining records and a proper end; those that do not read them in time are
+   * cut off.
+   */
   async end(): Promise<void> {
     if (this.#ended === undefined) {
       this.#ended = Promise.withResolvers<void>();
@@ -92,11 +96,11 @@ export class TraceStream {
 class Viewer {
   readonly #ring: TraceRing;
   readonly #response: ServerResponse;
-  /** Number of the last record that it was given. */
+  /** Number of the last record that was sent to it. */
   #position: number;
   /** Number of the last record that it gets. */
   #until: number;
-  /** What has to happen before it gets more: a new record, room in its connection, or the next turn of the event loop. */
+  /** What must happen before it gets more: a new record, room in its connection, or the next turn of the event loop. */
   #waitsFor: 'records' | 'room' | 'turn' = 'turn';
 
   readonly #unreadLimitMs: number;
@@ -140,7 +144,7 @@ class Viewer {
     if (this.#waitsFor === 'records') this.#give();
   }
 
-  /** Its connection breaks off in the middle: it cannot take this for the end of the trace. */
+  /** Aborts the connection, so that the viewer cannot take this for the end of the trace. */
   cutOff(): void {
     this.#response.destroy();
   }
@@ -150,7 +154,7 @@ class Viewer {
     try {
       this.#giveBatch();
     } catch (error) {
-      // Nothing would wake it again, and it has the place of somebody else.
+      // Nothing would wake this viewer again, and it would occupy a slot.
       this.cutOff();
       letEscape(error);
     }
@@ -186,7 +190,7 @@ class Viewer {
     this.#unread = setTimeout(() => this.cutOff(), this.#unreadLimitMs).unref();
   }
 
-  /** Not at once: a connection that takes all that it is given tells so before the program had a turn. */
+  /** Not immediately: a connection that accepts all data reports so before the program had a turn. */
   #giveNextTurn(): void {
     this.#waitsFor = 'turn';
     setImmediate(() => this.#give());

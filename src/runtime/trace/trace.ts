@@ -1,20 +1,20 @@
 /**
- * The trace: newline-delimited JSON, one line per thing that happened between actors. The debugger, the sequence check
- * and the tests read it; `docs/trace-format.md` describes it for others.
+ * The trace: newline-delimited JSON, one line per occurrence between actors. The debugger, the sequence check and the
+ * tests read it; `docs/trace-format.md` describes it for other readers.
  */
 import { visibleText } from '../visible-text.ts';
 import type { Statechart } from './statechart.ts';
 
-/** Raised when a reader of the old format could misread the new one. */
+/** Incremented when a reader of the old format could misread the new one. */
 export const traceVersion = 4;
 
-/** An event as it passed: its type, and its plain-data payload. */
+/** A delivered event: its type and its plain-data payload. */
 export interface TracedEvent {
   type: string;
   [field: string]: unknown;
 }
 
-/** First line of every file, and of every file that follows a rotation. */
+/** First line of every file, including every file after a rotation. */
 export interface TraceHeader {
   kind: 'header';
   version: number;
@@ -23,20 +23,23 @@ export interface TraceHeader {
   pid: number;
   /** Wall clock at `t` = 0, ISO 8601: the only wall-clock time in the file. */
   startedAt: string;
-  /** `standard`: long texts and lists are cut. `full`: they are not, and the trace can be replayed whatever is in it. */
+  /** `standard`: long texts and lists are cut. `full`: they are not, so the trace can be replayed in any case. */
   level: TraceLevel;
-  /** Definitions of the machines that run, so that the trace can be drawn without the code that wrote it. */
+  /** Definitions of the running machines, so that the trace can be drawn without the code that wrote it. */
   machines: readonly Statechart[];
   /**
-   * Recorded by `chartpilot/record` in a program of anybody's: an actor's name is its path from its root (`shop/cart/pay`), and data
-   * is cut where it is not plain or too much (`bounded-data.ts`).
+   * Recorded by `chartpilot/record` in a foreign program: an actor's name is its path from its root (`shop/cart/pay`),
+   * and data is cut if it is not plain or too large (`bounded-data.ts`).
    */
   foreign?: boolean;
-  /** Of several programs on one axis: names of actors begin with a label (`gateway:epoch-1`). */
+  /** Several programs on one axis: names of actors begin with a label (`gateway:epoch-1`). */
   programs?: readonly MergedProgram[];
-  /** Types of events that are left out, and what they change without changing a state: routine that comes in thousands. */
+  /** Omitted event types, with their changes that do not change a state: frequent routine events. */
   omits?: readonly string[];
-  /** Who lived before the first record, in the order of their spawns: after a rotation, or when a ring has run over. */
+  /**
+   * Actors that live before the first record, in the order of their spawns: after a rotation, or when a ring has
+   * dropped records.
+   */
   actors?: readonly ActorSnapshot[];
 }
 
@@ -45,7 +48,7 @@ export function isSameRun(one: TraceHeader, other: TraceHeader): boolean {
   return one.program === other.program && one.pid === other.pid && one.startedAt === other.startedAt;
 }
 
-/** A program that is in a trace with others (`chartpilot trace --merge`). */
+/** A program in a merged trace (`chartpilot trace --merge`). */
 export interface MergedProgram {
   readonly label: string;
   readonly program: string;
@@ -55,16 +58,15 @@ export interface MergedProgram {
 
 export type TraceLevel = 'standard' | 'full';
 
-/** What is known of a living actor. */
+/** State of a living actor. */
 export interface ActorSnapshot {
   readonly actor: string;
   readonly parent?: string;
   /** Its definition's id; absent for effects. */
   readonly machine?: string;
-  /** Active states; empty for effects, and for a chart that has not begun. */
+  /** Active states; empty for effects, and for a chart that has not started. */
   readonly state: string;
   readonly context?: unknown;
-  /** Running timers. */
   readonly timers?: readonly RunningTimer[];
   /** `seq` and `t` of its spawn. */
   readonly spawned: number;
@@ -73,22 +75,22 @@ export interface ActorSnapshot {
 
 export interface RunningTimer {
   readonly timer: string;
-  /** Path of the state that it belongs to: it ends with it. */
+  /** Path of the state that the timer belongs to: it ends with that state. */
   readonly state: string;
   readonly ms: number;
-  /** `t` when it was started. */
+  /** `t` of its start. */
   readonly startedAt: number;
 }
 
-/** What every other line has: a number that only grows, and monotonic milliseconds since the program started. */
+/** Fields of every other line: an increasing number, and monotonic milliseconds since the program started. */
 export interface TraceStamp {
   seq: number;
   t: number;
 }
 
 /**
- * One change of a context. `path` is a JSON Pointer (RFC 6901) below the context; the empty one is the whole of it. Without
- * `value` the field is gone. Lists are replaced as a whole.
+ * One change of a context. `path` is a JSON Pointer (RFC 6901) below the context; the empty one is the whole context.
+ * Without `value` the field is removed. Lists are replaced as a whole.
  */
 export interface ContextChange {
   path: string;
@@ -100,9 +102,9 @@ interface Step {
   actor: string;
   /** The event's type, as XState calls it. */
   on: string;
-  /** `seq` of the event, timer or spawn that it is the answer to. */
+  /** `seq` of the event, timer or spawn that caused it. */
   cause?: number;
-  /** Numbers of the transitions in the machine's definition; absent at the start. */
+  /** Indexes of the transitions in the machine's definition; absent at the start. */
   taken?: number[];
   change?: ContextChange[];
 }
@@ -119,21 +121,24 @@ export type TraceBody =
       cause?: number;
     }
   /**
-   * An event was delivered. `from` is `outside` when no actor sent it; `cause`: what made a chart send it. `undelivered`: it was sent, and
-   * `to` had ended, so that nothing happened.
+   * An event was delivered. `from` is `outside` if no actor sent it; `cause`: why a chart sent it. `undelivered`: `to`
+   * had ended, so the event had no effect.
    */
   | { kind: 'event'; from: string; to: string; event: TracedEvent; undelivered?: true; cause?: number }
-  /** A named delay of the actor runs now, as long as `state` is active. */
+  /** A named delay of the actor started; it runs as long as `state` is active. */
   | { kind: 'timer-started'; actor: string; timer: string; state: string; ms: number; cause?: number }
   /** A named delay of the actor elapsed. */
   | { kind: 'timer'; actor: string; timer: string }
   /** The actor's active states changed; a state's name is its path, regions are joined with ` | `. */
   | ({ kind: 'transition'; from: string; to: string } & Step)
-  /** It took a transition, or its context changed, and its states stayed. */
+  /** It took a transition, or its context changed, and its states stayed the same. */
   | ({ kind: 'step' } & Step)
-  /** The actor performed a named action that touches the world. */
+  /** The actor performed a named action with an external effect. */
   | { kind: 'effect'; actor: string; effect: string; params?: unknown; cause?: number }
-  /** The actor ended. `cause`: what its parent stopped it for, or what it was handling when it failed. `during`: what it was at then; it ended when done with that. */
+  /**
+   * The actor ended. `cause`: why its parent stopped it, or what it was handling when it failed. `during`: what it was
+   * processing at that time; it ended after that.
+   */
   | {
       kind: 'stop';
       actor: string;
@@ -143,23 +148,25 @@ export type TraceBody =
       cause?: number;
       during?: number;
     }
-  /** A diagnostic: an event came that the chart has no word for in `state`. It is lost, and the actor goes on as it was. */
+  /**
+   * A diagnostic: no active state of the chart (`state`) declares a transition for the event. The event is dropped,
+   * and the actor is unchanged.
+   */
   | { kind: 'unexpected'; actor: string; on: string; state: string; cause?: number }
-  /** A process that the actor runs wrote a line; `component`: the part of it that speaks. */
+  /** A process that the actor runs wrote a line; `component`: the part of the process that wrote it. */
   | { kind: 'log'; actor: string; level: 'debug' | 'info' | 'warn' | 'error'; component?: string; text: string };
 
 export type TraceRecord = TraceBody & TraceStamp;
 export type TraceLine = TraceHeader | TraceRecord;
 
-/** Somewhere records go: a file, a ring in memory. Must not throw and must not wait. Lines are redacted already. */
+/** An output of records: a file, or a ring in memory. Must not throw and must not wait. Lines are redacted already. */
 export interface TraceSink {
   write(line: TraceLine): void;
-  /** Everything written so far is on its way out when this returns. */
+  /** Everything written so far is handed to the operating system when this returns. */
   flush(): void;
   close(): void;
 }
 
-/** One line of a trace file, with its newline. */
 export function formatTraceLine(line: TraceLine): string {
   return `${visibleText(JSON.stringify(line))}\n`;
 }

@@ -1,27 +1,25 @@
-/** What may happen next in an exploration, by name: docs/exploring-reference.md has the table. */
+/** The choices of an exploration by name; docs/exploring-reference.md has the table. */
 import type { Choice } from '../../debugger/explore/world.ts';
 import type { Zone } from '../../debugger/explore/zone.ts';
 import { filesThatAreRead, type WorldState } from './exploration-state.ts';
 import type { Generation, SimulatedHost, SimulatedProcess } from './simulated-host.ts';
 
-/** What the choices depend on. */
 export interface Situation {
   readonly state: WorldState;
   readonly host: SimulatedHost;
   readonly zone: Zone;
-  /** The watch of the certificate directory may fail or hang, and the directory may go and come. */
+  /** The watch of the certificate directory may fail or hang, and the directory may disappear and reappear. */
   readonly watchFails: boolean;
-  /** The agent may be killed. */
   readonly mayBeKilled: boolean;
-  /** A newer agent may be there to take over. */
+  /** A newer agent may take over. */
   readonly mayBeSucceeded: boolean;
-  /** It gives way to a newer one, which has not taken over yet. */
+  /** The agent has released its Envoys for a newer one, which has not taken over yet. */
   readonly standsBy: boolean;
-  /** Nothing is asked any more of an agent that is past the point of no return. */
+  /** The agent is past the point of no return and accepts no triggers. */
   readonly agentEnds: boolean;
 }
 
-/** What is asked of the agent; every other choice that is bounded is a fault. */
+/** A trigger of the agent; every other bounded choice is a fault. */
 export const isTrigger = (name: string): boolean =>
   ['cert', 'hup', 'reopen', 'term', 'binary', 'successor'].includes(name);
 
@@ -34,7 +32,7 @@ export function* choicesIn(situation: Situation): Generator<Choice> {
   if (s.gone !== undefined) yield free(standsBy ? 'hold' : 'next');
   else if (mayBeKilled && s.faults > 0 && !agentEnds) yield bounded('kill');
   if (s.triggers > 0 && !agentEnds) yield bounded('reopen');
-  // Also during a pause of the watch, which finds it afterwards.
+  // Also allowed while the watch is paused; the watch detects the change afterwards.
   const mayChange = (watchFails || s.watch !== undefined) && !s.away;
   if (s.stop === 'not ordered' && !agentEnds) {
     if (s.triggers > 0 && mayChange) yield bounded('cert');
@@ -47,7 +45,7 @@ export function* choicesIn(situation: Situation): Generator<Choice> {
     if (watchFails) yield* ofDirectory(s);
   }
   if (s.stops > 0) yield bounded('term');
-  // They may as well never come.
+  // The files may never come.
   if (s.waiting !== undefined) yield { name: 'came', free: true, fair: false };
   if (s.reading !== undefined) {
     yield free('read');
@@ -70,12 +68,13 @@ export function* choicesIn(situation: Situation): Generator<Choice> {
   }
   for (const name of s.looking.keys()) if (answers(name, host)) yield free(`looked:${name}`);
   for (const process of host.processes) yield* ofProcess(process, s, host);
-  // A configuration that was given up is tried again once a minute, for ever: no circle to be afraid of.
+  // After its retries are exhausted, the agent retries a configuration once a minute without end. This is not a
+  // livelock, so the timer is not free.
   for (const timer of zone.firable()) yield { name: `tick:${timer}`, free: timer !== 'supervisor.healthy' };
 }
 
 function* ofDirectory({ faults, watch, hung, away }: WorldState): Generator<Choice> {
-  // It may as well never come again.
+  // The directory may never come back.
   if (away) for (const name of ['back', 'back:hung']) yield { name, free: true, fair: false };
   if (faults === 0 || watch === undefined) return;
   yield bounded('unwatch');
@@ -105,34 +104,37 @@ function* ofProcess(process: SimulatedProcess, state: WorldState, host: Simulate
   if (process.seen && host.isServing(process) && host.isResponsive(process)) yield bounded(`sick:${label}`);
 }
 
-/** It lacks something that will never come: only what was configured anew will do. */
+/** The configuration of this generation can never become live; only a newer one can. */
 export function isUnfit({ files, orders }: Generation, { unfit }: Pick<WorldState, 'unfit'>): boolean {
   return unfit?.files === files && unfit.orders === orders;
 }
 
-/** Whoever has the admin port answers, or nobody does; one whose main thread is blocked leaves the call open. */
+/**
+ * The process with the admin port responds. Without such a process the call fails at once; a process with a blocked
+ * main thread leaves the call open.
+ */
 export function answers(name: string, host: SimulatedHost): boolean {
   const process = host.processes.find(({ label }) => label === name);
   return process === undefined || host.isResponsive(process);
 }
 
-/** A probe that comes by would find it live. */
+/** A probe at this moment would find the process live. */
 export function isSeen(process: SimulatedProcess, { probes }: WorldState, host: SimulatedHost): boolean {
   if (!process.live || process.sentAway || !probes.has(process.label)) return false;
   return host.hasAdmin(process) && host.isResponsive(process);
 }
 
-/** And would tell its epoch what that does not know: it looks for listeners, too, and says once which are lacking. */
+/** A probe would report something new to the epoch: it also checks listeners, and reports missing ones once. */
 export function isNews(process: SimulatedProcess, state: WorldState, host: SimulatedHost): boolean {
   return isSeen(process, state, host) && !process.heldBack;
 }
 
-/** The supervisor may have turned to something else meanwhile. */
+/** The supervisor may have stopped waiting for the repair. */
 function repairIsUnderWay({ repairing }: WorldState): boolean {
   return repairing?.call.getSnapshot().status === 'active';
 }
 
-/** How the choices call what Envoy does in its own time. */
+/** Names of the choices for Envoy's spontaneous events. */
 export const natureNames = {
   'envoy.admin-opened': 'admin',
   'envoy.went-live': 'live',
@@ -140,7 +142,7 @@ export const natureNames = {
   'envoy.called-parent': 'call',
 } as const;
 
-/** What happens to a process, by choice. */
+/** Event sent to a process, by choice. */
 export const happenings: Readonly<Record<string, Parameters<SimulatedHost['happen']>[1]>> = {
   admin: 'envoy.admin-opened',
   live: 'envoy.went-live',

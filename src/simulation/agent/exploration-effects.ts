@@ -1,4 +1,7 @@
-/** The agent's machines with every effect scripted. Made once per set of machines: `provide` forgets what XState memorized. */
+/**
+ * The agent's machines with scripted effects. Built once per set of machines, because `provide` drops what XState has
+ * memoized.
+ */
 import type { AnyActorRef } from 'xstate';
 import { agentMachine } from '../../../machines/agent/agent.machine.ts';
 import type { ClaimedIds } from '../../../machines/agent/envoy/adoption.ts';
@@ -34,58 +37,58 @@ import {
 } from '../../debugger/explore/scripted-effect.ts';
 
 type EpochRun = { epoch: number; baseId: number };
-/** `seen`: what was there when it was watched last. */
+/** `seen`: the content at the last watch. */
 export type WatchOrder = { directory: string; seen: string | null };
 
-/** What the effects ask of the world that they are in. */
+/** Calls of the effects to their world. */
 export interface EffectWorld {
-  /** Signals are heard, or no more. */
+  /** The agent starts or stops receiving signals. */
   listening(self: AnyActorRef | undefined): void;
-  /** What the agent begins with. Absent: nothing was there before it. */
+  /** What the agent starts with. Absent: nothing existed before it. */
   claim?(baseIds: number[]): ClaimedIds;
-  /** Newer agents are listened for, or no more. */
+  /** The agent starts or stops listening for newer agents. */
   hearing?(link: AnyActorRef, on: boolean): void;
   /** From now on Envoys outlive the actors that wait for them. */
   lettingGo?(): void;
-  /** No newer agent takes over: everything is as it was. */
+  /** No newer agent takes over: the agent keeps its Envoys. */
   keeping?(): void;
-  /** A directory is watched, or no more. */
+  /** The watch of a directory starts or stops. */
   watching(watch: Running<WatchOrder>, on: boolean): void;
-  /** Files that the first start needs are waited for, or no more. Absent: they are there. */
+  /** The wait for files that the first start requires begins or ends. Absent: the files exist. */
   waitingForFiles?(call: AnyActorRef, on: boolean): void;
-  /** A reading of the files is under way, or no more. Absent: it is answered at once. */
+  /** A reading of the files begins or ends. Absent: it finishes at once. */
   reading?(call: AnyActorRef, on: boolean): void;
-  /** What the watched files hash to. */
+  /** Hash of the watched files. */
   readFiles(): string;
-  /** Why Envoy could not use them. */
+  /** Why Envoy could not use the files. */
   fileProblems?(): string[];
-  /** The directory of the binary is watched, or no more. Absent: nothing is heard of it. */
+  /** The watch of the binary's directory starts or stops. Absent: it reports nothing. */
   watchingBinary?(watch: AnyActorRef | undefined): void;
-  /** What lies at the path of the binary. Absent: what was there at the start. */
+  /** The file at the path of the binary. Absent: the one that was there at the start. */
   checkBinary?(): BinaryCheckResult;
   preparing(call: Running<PrepareOrder>): void;
   notPreparing(call: Running<EpochRun>): void;
   spawn(effect: Running<StartOrder>): void;
   signal(effect: Running<EpochRun>, signal: ProcessSignal['signal']): void;
-  /** The effect is stopped: nobody waits for the process any more. */
+  /** The effect is stopped: no actor waits for the process any more. */
   abandon(effect: Running<EpochRun>): void;
   probing(effect: Running<ProbeOrder>, on: boolean): void;
-  /** The status port is open, or no more. */
+  /** The status port opens or closes. */
   openStatus?(http: AnyActorRef | undefined): void;
   orderStatus?(effect: Running<unknown>, order: AdminUse | EnvoyProbe | ReadinessRespond): void;
-  /** A probe is told to look once more. */
+  /** Requests an immediate check from a probe. */
   lookNow(effect: Running<EpochRun>, order: ProbeRun): void;
-  /** It is asked what keeps its epoch from being live. */
+  /** Requests the reason why the epoch is not live. */
   explain(effect: Running<EpochRun>): void;
-  /** Whether the orders arrived. */
+  /** Whether the request arrived. */
   drain(run: EpochRun & { replaced: boolean }): boolean;
-  /** Clears the mark of an epoch that died before it was live, if that is safe. */
+  /** Clears the INITIALIZING mark of an epoch that exited before it was live, if that is safe. */
   repair(call: Running<{ baseId: number }>): void;
-  /** Every Envoy is ended; answers when the last is gone. */
+  /** Ends every Envoy; returns when the last one has exited. */
   release(call: Running<{ baseIds: readonly number[]; keeps: boolean }>): void;
 }
 
-/** The world that a system's actors live in. */
+/** The world of each actor system. */
 export const worldOf = new WeakMap<object, EffectWorld>();
 const world = ({ system }: { system: object }): EffectWorld => {
   const found = worldOf.get(system);
@@ -93,7 +96,7 @@ const world = ({ system }: { system: object }): EffectWorld => {
   return found;
 };
 
-/** The machines that make up the agent; a test hands in a broken one. */
+/** The machines of the agent; a test may pass a faulty one. */
 export interface AgentMachines {
   agent: typeof agentMachine;
   predecessor: typeof predecessorMachine;
@@ -187,15 +190,15 @@ function scriptedPredecessor(predecessor: typeof predecessorMachine, baseIds: nu
   });
 }
 
-/** What the wait for files says when it is over. */
+/** The final report of the wait for files. */
 export const allFilesAreThere: FilesPending = { type: 'files.pending', missing: [], unreachable: [] };
 
-/** What a reading of the files finds. */
+/** The result of reading the files. */
 export function readingOf(around: EffectWorld): { digest: string; files: string[]; problems: string[] } {
   return { digest: around.readFiles(), files: ['tls.crt'], problems: around.fileProblems?.() ?? [] };
 }
 
-/** A watch of one directory, as the world has it. */
+/** A watch of one directory, scripted by the world. */
 export function scriptedWatch(directoryWatch: typeof directoryWatchMachine): typeof directoryWatchMachine {
   return directoryWatch.provide({
     actors: {

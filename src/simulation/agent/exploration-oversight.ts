@@ -1,4 +1,4 @@
-/** Watches an exploration: what the outside can know of the agent, and whether an invariant is broken. */
+/** Observes an exploration from outside the agent, and checks the invariants. */
 import type { AnyEventObject, SnapshotFrom } from 'xstate';
 import type { agentMachine } from '../../../machines/agent/agent.machine.ts';
 import type { AgentSettings } from '../../../machines/agent/settings.ts';
@@ -11,12 +11,11 @@ import type { HostWatch, SimulatedHost, SimulatedProcess } from './simulated-hos
 
 export type AgentSnapshot = SnapshotFrom<typeof agentMachine>;
 
-/** What is watched. */
 export interface Watched {
   readonly system: SymbolicSystem;
   readonly host: SimulatedHost;
   readonly state: WorldState;
-  /** Undefined while the agent is being started. */
+  /** `undefined` while the agent is being started. */
   readonly agent: AgentSnapshot | undefined;
   change(state: Partial<WorldState>): void;
 }
@@ -39,7 +38,7 @@ export class Oversight {
     this.#options = options;
   }
 
-  /** What the host asks before it does something. */
+  /** Called by the host before it acts. */
   readonly hostWatch: HostWatch = {
     spawning: (newcomer) => this.judge((invariant, observed) => invariant.spawning?.(newcomer, observed)),
     signalling: (process, signal) => {
@@ -53,7 +52,7 @@ export class Oversight {
     },
     left: (process, end) => {
       this.judge((invariant, observed) => invariant.leaving?.(process, end, observed));
-      // What nobody saw counts when an agent hears of it.
+      // An exit that no agent observed counts when an agent is notified of it.
       if (this.#watched.state.gone === undefined) this.noteLeft(process);
       this.#noteBinary(process, end);
     },
@@ -69,7 +68,7 @@ export class Oversight {
     }
   }
 
-  /** The supervisor tells of its decisions: each start is decided once and over once. */
+  /** Handles reports of the supervisor: it must report each start as decided once and as ended once. */
   hear({ type, name, binary }: AnyEventObject): void {
     if (type === 'binary.withdrawn') this.#noteWithdrawn(binary as string);
     if (type !== 'restart.decided' && type !== 'restart.ended') return;
@@ -83,7 +82,7 @@ export class Oversight {
     this.#watched.change(change);
   }
 
-  /** The first order to stop, or the second one. */
+  /** Handles the first order to stop, or the second one. */
   orderStop(): void {
     const { system, state } = this.#watched;
     if (state.stop === 'not ordered') system.arm(stopDeadline, this.#options.settings.terminationDrainMs, 'mark');
@@ -91,7 +90,7 @@ export class Oversight {
     this.#watched.change({ stop: state.stop === 'not ordered' ? 'ordered' : 'deadline passed' });
   }
 
-  /** Forgets deadlines that have passed, and those of processes that are gone. */
+  /** Removes deadlines that have passed, and those of exited processes. */
   noteTime(): void {
     const { system, host } = this.#watched;
     if (system.zone.hasPassed(stopDeadline)) {
@@ -108,7 +107,7 @@ export class Oversight {
     this.judge((invariant, observed) => invariant.answering?.(answer, observed));
   }
 
-  /** What is wanted is the case, or it is not to be had: then the agent has given it up, and has said so. */
+  /** The wanted configuration serves, or it cannot: then the agent has exhausted its retries and has reported so. */
   get isReached(): boolean {
     const { state, agent, host } = this.#watched;
     if (agent?.status === 'done') return true;
@@ -121,13 +120,13 @@ export class Oversight {
     );
   }
 
-  /** What is wanted, or something newer that was there for a moment, lets no Envoy become live. */
+  /** The wanted configuration, or a newer one that existed for a moment, prevents any Envoy from becoming live. */
   get #mayWaitForEver(): boolean {
     const { unfit, wanted } = this.#watched.state;
     return unfit !== undefined && unfit.files >= wanted.files && unfit.orders === wanted.orders;
   }
 
-  /** Somebody who cannot be killed has its names. */
+  /** A process that cannot be killed occupies the names of this base id. */
   #isLost(baseId: number): boolean {
     return this.#watched.host.processes.some((other) => other.undying && other.baseId === baseId);
   }
@@ -135,7 +134,7 @@ export class Oversight {
   #isWanted(process: SimulatedProcess): boolean {
     const { state, host } = this.#watched;
     const { generation } = process;
-    // Also its supervisor has to know.
+    // The supervisor has to know it, too.
     if (!host.isServing(process) || !process.seen || process.sick) return false;
     return generation.files >= state.wanted.files && generation.orders === state.wanted.orders;
   }
@@ -146,8 +145,8 @@ export class Oversight {
   }
 
   /**
-   * A parent has so long to leave by itself; who is replaced has so long to let its requests finish. Anew for a child that
-   * takes a dead one's place, once the supervisor knows of it.
+   * Starts the deadline of a parent to exit by itself, or of a replaced Envoy to finish its requests. It starts again
+   * when the supervisor learns that the child is live.
    */
   #countDeadline({ epoch, baseId }: SimulatedProcess, seen: boolean): void {
     const { system, host } = this.#watched;
@@ -161,17 +160,23 @@ export class Oversight {
     }
   }
 
-  /** A start has failed, or a live epoch was lost. */
+  /** Counts a failed start, or the loss of a live epoch. */
   noteFailure(): void {
     this.#watched.change({ failures: this.#watched.state.failures + 1 });
   }
 
-  /** The agent puts an end to a start. Where nobody is left that it was to follow, the loss of that one was counted. */
+  /**
+   * Counts a start that the agent cancelled. If the Envoy that it was to follow has exited, that loss was counted
+   * instead.
+   */
   noteCalledOff(): void {
     if (this.#watched.host.processes.some((other) => other.supersededSeen || isKnownToServe(other))) this.noteFailure();
   }
 
-  /** It died by itself before it had served for a minute: it is not to come again. Of what serves nobody would say so. */
+  /**
+   * Marks a binary as failed if its Envoy exited by itself before it had served for a minute: it must not be started
+   * again. A binary that serves elsewhere is not marked.
+   */
   #noteBinary(
     { binary, sentAway, supersededSeen, closed, parentCrashed, seen }: SimulatedProcess,
     end: ProcessEnd,
@@ -180,7 +185,7 @@ export class Oversight {
     const isOrdered = sentAway || supersededSeen || closed || state.stop !== 'not ordered';
     if (isOrdered || parentCrashed || end.refusedByParent) return;
     if (state.proven.has(binary)) {
-      // There is nothing else to go back to.
+      // There is no other binary to fall back to.
       if (!seen && !host.processes.some(isKnownToServe)) this.#prove([...state.checked].at(-1)!);
       return;
     }
@@ -188,7 +193,7 @@ export class Oversight {
     this.#watched.change({ failedBinaries: new Set(state.failedBinaries).add(binary) });
   }
 
-  /** Before the first that is ever live there is nobody to go back to. */
+  /** Until the first Envoy is live there is no binary to fall back to. */
   #noteFirst({ binary }: SimulatedProcess): void {
     if (this.#watched.state.everLive) return;
     this.#watched.change({ everLive: true });
@@ -200,9 +205,9 @@ export class Oversight {
   }
 
   /**
-   * The agent hears that a process is gone.
+   * The agent is notified that a process has exited.
    *
-   * @param awaits the agent still waits for another Envoy, which is gone as well: it has not heard of that yet
+   * @param awaits the agent still waits for another Envoy, which has exited, too, but was not reported yet
    */
   noteLeft(process: SimulatedProcess, awaits = false): void {
     const isOfNoUse = process.sentAway || process.supersededSeen || process.closed;
@@ -216,13 +221,13 @@ export class Oversight {
     this.noteFailure();
   }
 
-  /** Its child has told it to go while no agent was there: for the one that hears of it, an Envoy that served has ended by itself. */
+  /** Its child ended it while no agent was running: to the next agent, a serving Envoy has exited by itself. */
   #isSentAwayUnseen({ sentAway, seen, supersededSeen, baseId, epoch }: SimulatedProcess): boolean {
     const child = this.#watched.host.processes.find((other) => other.baseId === baseId && other.epoch === epoch + 1);
     return sentAway && seen && !supersededSeen && child?.live === true && !child.seen && !child.sentAway;
   }
 
-  /** It served on while newer ones were tried: their failures say nothing of it, and the loss of it is news. */
+  /** It kept serving while newer ones were tried. Their failures do not affect it, so its loss starts a new count. */
   #isOutdated({ seen, generation }: SimulatedProcess): boolean {
     const { filesRead, wanted } = this.#watched.state;
     return seen && (generation.files < filesRead || generation.orders < wanted.orders);

@@ -1,4 +1,4 @@
-/** What an exploration keeps beside the actors, the host and the time: what was asked of the agent, and who waits for an answer. */
+/** The state of an exploration apart from the actors, the host and the time: orders to the agent, and pending calls. */
 import type { AnyActorRef } from 'xstate';
 import type { PersistedState } from '../../../machines/agent/envoy/adoption.ts';
 import type { EpochContext } from '../../../machines/agent/envoy/epoch-context.ts';
@@ -9,88 +9,88 @@ import type { ProcessEnd } from './simulated-envoy.machine.ts';
 import { keyOfProcess } from './simulated-host.ts';
 import { firstBinary, type Generation, type SimulatedProcess } from './simulated-process.ts';
 
-/** Immutable: every change makes a new one. */
+/** Immutable: every change creates a new one. */
 export interface WorldState {
-  /** What is left of the bounds. */
+  /** Remaining bounds. */
   readonly triggers: number;
   readonly faults: number;
   readonly stops: number;
-  /** Number of the contents of the certificate files, and whether Envoy can use what is there. */
+  /** Number of the contents of the certificate files, and whether Envoy cannot use the current ones. */
   readonly files: number;
   readonly spoiled: boolean;
-  /** The contents as the agent last read them and could use them. */
+  /** The last usable contents that the agent has read. */
   readonly filesRead: number;
   /** What the agent should run by now. */
   readonly wanted: { readonly files: number; readonly orders: number };
-  /** Starts that have failed, and live epochs lost, since the last trigger or the last minute of health. */
+  /** Failed starts and lost live epochs since the last trigger or the last minute of health. */
   readonly failures: number;
-  /** What no Envoy ever becomes live with. */
+  /** The generation with which no Envoy ever becomes live. */
   readonly unfit: Generation | undefined;
-  /** Contents of the files that no Envoy can use, though they were found good: it is live without its listener. */
+  /** Contents of the files that Envoy rejects although their check passed: it is live without its listener. */
   readonly refused: number | undefined;
-  /** Told to end once more when it waited for the last processes already. */
+  /** A further stop was ordered while the agent waited for the last processes. */
   readonly hurried: boolean;
   readonly stop: 'not ordered' | 'ordered' | 'deadline passed';
-  /** The start that the supervisor has told of as decided, and not yet as over. */
+  /** The start that the supervisor has reported as decided, and not yet as ended. */
   readonly restart: string | undefined;
-  /** Calls of `prepare` that are not answered, by epoch: `0`, `0b`. */
+  /** Pending calls of `prepare`, by epoch: `0`, `0b`. */
   readonly preparing: ReadonlyMap<string, AnyActorRef>;
-  /** Those of them that never will be. */
+  /** Pending calls that never return. */
   readonly unprepared: ReadonlySet<string>;
   readonly probes: ReadonlyMap<string, AnyActorRef>;
-  /** Those of them that were told to look now. */
+  /** Probes with a request for an immediate check. */
   readonly looking: ReadonlyMap<string, { readonly probe: AnyActorRef; readonly asItIs: boolean }>;
   readonly repairing: { readonly call: AnyActorRef; readonly baseId: number } | undefined;
   readonly releasing: AnyActorRef | undefined;
   readonly signals: AnyActorRef | undefined;
-  /** Newer agents are listened for. */
+  /** Receives newer agents. */
   readonly link: AnyActorRef | undefined;
   readonly watch: AnyActorRef | undefined;
-  /** It hears nothing: it is yet to be set up, and never will be. */
+  /** The watch is not set up yet and never will be, so it reports nothing. */
   readonly hung: boolean;
   /** There is no directory at the watched path. */
   readonly away: boolean;
-  /** Which Envoy lies at the path of the binary, and whether it fits. */
+  /** Which Envoy is at the path of the binary, and whether it is incompatible. */
   readonly binary: number;
   readonly misfit: boolean;
-  /** Those that were looked at and found to fit. */
+  /** Binaries that were checked and are compatible. */
   readonly checked: ReadonlySet<string>;
-  /** Those that died by themselves before they had proven themselves, or were taken back. */
+  /** Binaries whose Envoy exited by itself before it had served for a minute, and reverted ones. */
   readonly failedBinaries: ReadonlySet<string>;
-  /** Those of which the supervisor has told that it takes them back. */
+  /** Binaries that the supervisor has reported as reverted. */
   readonly withdrawn: ReadonlySet<string>;
-  /** Those that have served for a minute; the first one has always. */
+  /** Binaries that have served for a minute; always includes the first one. */
   readonly proven: ReadonlySet<string>;
   /** Some Envoy has been live. */
   readonly everLive: boolean;
-  /** Of the directory of the binary. */
+  /** Watch of the binary's directory. */
   readonly binaryWatch: AnyActorRef | undefined;
-  /** Files that the first start needs are waited for. */
+  /** The wait for files that the first start requires. */
   readonly waiting: AnyActorRef | undefined;
-  /** A reading of the certificate files that will be answered. */
+  /** A reading of the certificate files that will finish. */
   readonly reading: AnyActorRef | undefined;
   readonly http: AnyActorRef | undefined;
-  /** The base id whose admin port is asked. */
+  /** The base id whose admin port is queried. */
   readonly adminOf: number | undefined;
-  /** The next start fails: the operating system has no process to give. */
+  /** The next start fails: the operating system cannot create a process. */
   readonly unspawnable: boolean;
-  /** Processes that there are, and whose epochs have not heard of them yet: the effects that will tell it. */
+  /** Processes that exist, but were not reported to their epochs yet: the effects that will report them. */
   readonly spawning: ReadonlyMap<string, AnyActorRef>;
   readonly violations: readonly Violation[];
-  /** The agent was killed, or has given way, and the next one is not there yet. */
+  /** The agent was killed or has given way, and the next one has not started yet. */
   readonly gone: Gone | undefined;
 }
 
-/** What an agent that was killed has left, beside its Envoys. */
+/** What an agent leaves, apart from its Envoys. */
 export interface Gone {
   readonly knowledge: PersistedState;
-  /** Of parents that leave: what their charts went by. */
+  /** The deadlines of parents that were exiting, from the contexts of their charts. */
   readonly leaving: ReadonlyMap<string, Pick<EpochContext, 'parentShutdownMs' | 'unseenMs'>>;
-  /** Its timers: they say for how long what it began has been going on. */
+  /** Timers of the agent: they measure how long its operations have been running. */
   readonly timers: readonly string[];
-  /** The start that it had told of as decided, should it decide on after all. */
+  /** The start that it had reported as decided, in case the agent resumes. */
   readonly restart: string | undefined;
-  /** Those that have ended, which nobody saw, by their names. */
+  /** Exits that no agent observed, by the names of the processes. */
   readonly ends: ReadonlyMap<string, Left>;
 }
 
@@ -150,8 +150,8 @@ export function filesThatAreRead({ files, filesRead, spoiled }: WorldState): num
 }
 
 /**
- * Identity of what is kept here. `mostFailures`: more are as good as these. Once a stop was ordered there is no way back: what
- * the agent should run, and how often it has failed, is of no consequence any more.
+ * Identity of this state. Failures beyond `mostFailures` are not distinguished. After an order to stop, which is
+ * final, the wanted generation and the number of failures are left out.
  */
 export function keyOfState(s: WorldState, mostFailures: number): string {
   const calls = `${s.adminOf} ${[...s.preparing.keys()].map((name) => (s.unprepared.has(name) ? `${name}!` : name))}/${[...s.probes.keys()]}/${[...s.looking].map(([name, { asItIs }]) => `${name}${asItIs ? '!' : ''}`)}/${[...s.spawning.keys()].map((name) => `+${name}`)}/${s.repairing?.baseId}/${s.releasing !== undefined}${s.waiting === undefined ? '' : '/files'}${s.reading === undefined ? '' : '/reading'}`;
@@ -160,7 +160,7 @@ export function keyOfState(s: WorldState, mostFailures: number): string {
   const files = `f${s.files};${s.spoiled ? '!' : ''}f${s.filesRead};f${s.wanted.files};`;
   const failures = Math.min(s.failures, mostFailures);
   const unfit = s.unfit === undefined ? '' : `never f${s.unfit.files};o${s.unfit.orders};`;
-  // What nobody will be started with any more is of no consequence.
+  // Rejected contents that no Envoy will be started with are left out.
   const watch = `${s.hung ? 'hung' : ''}${s.away ? 'away' : ''}`;
   const isThere = s.refused !== undefined && s.refused === filesThatAreRead(s);
   const refused = isThere ? `lacking f${s.refused};` : '';
@@ -181,7 +181,7 @@ function keyOfGone(gone: Gone | undefined, stopOrdered: boolean): string {
   return `gone ${generations(knowledge)} ${ends.sort()} `;
 }
 
-/** What is constant, or says only how things came to be. */
+/** Fields that are constant, or record only how the state was reached. */
 const settled = [
   'settings',
   'baseIds',
@@ -192,7 +192,7 @@ const settled = [
   'healthyMs',
   'drainMs',
   'validate',
-  // What came of it is a timer.
+  // The resulting timer is part of the key.
   'unseenMs',
 ];
 const watched = [
@@ -218,7 +218,7 @@ const limits = [
   'waitsForRequests',
 ];
 const reported = ['attempts', 'attempt', 'trouble', 'reason', 'how', 'configFile'];
-/** And what decides on starts only: there are none after an order to stop. */
+/** Fields that only decide on starts: after an order to stop nothing is started. */
 const deciding = ['desired', 'failures', 'recovery', 'provenDigest', 'provenBinary', 'digest', 'orders', 'miscounts'];
 const history = new Set([...settled, ...watched, ...limits, ...reported]);
 const historyAfterStop = new Set([...history, ...deciding]);
@@ -244,34 +244,37 @@ export function keyOfActor(actor: AnyActorRef, stopOrdered: boolean): string {
   return key;
 }
 
-/** What an actor knows that is only of consequence in these states: an effect or another chart begins with it, and nobody asks afterwards. */
+/**
+ * Fields that matter only in these states: an effect or another chart is started with them, and they are not read
+ * afterwards.
+ */
 type OfItsStart = Readonly<Record<string, ((state: string) => boolean) | undefined>>;
 
 const isSpawning = (state: string): boolean => state === 'running.starting';
 const isBeforeItsProcess = (state: string): boolean => state === 'preparing' || isSpawning(state);
 
 const epochsStart: OfItsStart = {
-  /** That it was told to look before its process was reported: its probe begins after that, and looks at once. */
+  /** A check was requested before the process was reported: the probe starts afterwards and checks at once. */
   asked: isSpawning,
-  /** What it is prepared with and followed by. */
+  /** Input of its preparation and its process effect. */
   adopted: isBeforeItsProcess,
-  /** What its probe is told, and tells. */
+  /** Input of its probe. */
   startedAtMs: (state) => isBeforeItsProcess(state) || state.startsWith('running.initializing'),
 };
 
 const agentsStart: OfItsStart = {
-  /** What its supervisor begins with. The next one begins with what is claimed, or taken back, by then. */
+  /** Input of its supervisor. The next supervisor gets what is claimed, or taken back, at that time. */
   adoption: (state) => state.startsWith('active.preparing') && !state.endsWith('standing by'),
 };
 
-/** `f1;` for contents of files and `o1;` for ordered restarts: see {@link byRank}. */
+/** Marks contents of files as `f1;` and ordered restarts as `o1;`: see {@link byRank}. */
 function generations(context: string): string {
   return context.replace(/"files-(\d+)"/g, 'f$1;').replace(/"orders":(\d+)/g, 'o$1;');
 }
 
 /**
- * Of contents of files and of ordered restarts only matters which are the same and which are newer: the oldest that is still
- * spoken of is called 0, the next one 1, …
+ * Renumbers contents of files and ordered restarts, because only their equality and order matter: the oldest that is
+ * referred to becomes 0, the next one 1, …
  */
 export function byRank(key: string): string {
   const seen = { f: 0, o: 0 };

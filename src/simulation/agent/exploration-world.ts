@@ -1,7 +1,7 @@
 /**
- * The agent's real statecharts on a simulated host, with all that is not determined as a choice: what the world asks of the
- * agent (`cert`, `hup`, `term`), what Envoy does in its own time (`live:1`), what goes wrong (`crash:0b`), and which of the
- * deadlines that may be next is next (`tick:supervisor.backoff`). Time is a zone: all timings at once.
+ * The agent's real statecharts on a simulated host. Everything that is not determined is a choice: orders to the agent
+ * (`cert`, `hup`, `term`), Envoy's spontaneous events (`live:1`), faults (`crash:0b`), and which of the possible
+ * deadlines is next (`tick:supervisor.backoff`). Time is a zone, which represents all timings at once.
  */
 import type { AnyActorRef, CallbackSnapshot } from 'xstate';
 import {
@@ -55,19 +55,19 @@ import type { ProcessEnd } from './simulated-envoy.machine.ts';
 import { SimulatedHost, type SimulatedProcess, takeOverOf } from './simulated-host.ts';
 import { mayBeHeldBack } from './simulated-process.ts';
 
-/** A probe comes by so often, and hears the answer (src/agent/admin/live-probe.ts). */
+/** Maximum time until a probe checks an Envoy and gets the response (src/agent/admin/live-probe.ts). */
 const probeMs = 300;
-/** So long a reading of the files takes at most, unless it is never answered. */
+/** Maximum duration of reading the files, unless it never finishes. */
 const readMs = 5_000;
-/** Another agent follows one that was killed: on a machine that is busy with other things, when Envoys have left. */
+/** Maximum time until another agent follows a killed one, on a machine under load after Envoys have exited. */
 const nextAgentMs = 120_000;
-/** One that runs already takes over, or does not. */
+/** Maximum time until a running newer agent takes over, or does not. */
 const holdMs = 2_000;
-/** And a preparation, by the limits of what it asks. */
+/** Maximum duration of a preparation, from the limits of its requests. */
 const preparationMs = 35_000;
-/** A new process is reported: its shell tells of it, and is asked every 2 ms (`held-envoy.ts`). */
+/** Maximum time until a new process is reported: its shell reports it, and is polled every 2 ms (`held-envoy.ts`). */
 const spawnMs = 500;
-/** Who is told to look has an answer in so much time, if there is one. */
+/** Maximum duration of an immediate check, if it gets a response. */
 const lookMs = 100;
 
 interface Run {
@@ -113,7 +113,7 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#firstBaseId = baseIds[0];
     this.#mostFailures = settings.retry.budget + 1;
     this.#state = firstState(bounds);
-    // Time spent is no part of a state, only of a trace.
+    // Elapsed time is not part of a state, only of a trace.
     if (options.timed === true) this.#system.arm(beginning, 0, 'mark');
     this.#oversight = this.#beginOversight({ settings, baseIds, invariants: options.invariants ?? invariants });
     const watch = this.#oversight.hostWatch;
@@ -149,7 +149,7 @@ export class ExplorationWorld implements World, EffectWorld {
     return this.#state.stop !== 'not ordered';
   }
 
-  /** The newest that was asked for is served, or the agent has given it up, or has ended as it was told. */
+  /** The newest wanted configuration serves, or the agent has exhausted its retries, or has exited as ordered. */
   get reached(): boolean {
     return this.#oversight.isReached;
   }
@@ -158,7 +158,7 @@ export class ExplorationWorld implements World, EffectWorld {
     return this.#host;
   }
 
-  /** Milliseconds: some of the timings that a run stands for may have taken as little. For a trace. */
+  /** Milliseconds: a lower bound for some of the timings that a run represents. For traces. */
   get earliestTime(): number {
     return this.#system.zone.has(beginning) ? this.#system.zone.sinceMs(beginning) : 0;
   }
@@ -178,7 +178,7 @@ export class ExplorationWorld implements World, EffectWorld {
     const kind = colon === -1 ? choice : choice.slice(0, colon);
     this.#perform(kind, choice.slice(colon + 1));
     const { supervisor } = this.agentSnapshot.children as Record<string, AnyActorRef | undefined>;
-    // The agent has taken back what it had given up.
+    // The agent has taken back the Envoys that it had released.
     if (stoodBy && supervisor !== undefined) this.#forgetGone();
     this.#settle();
   }
@@ -208,7 +208,7 @@ export class ExplorationWorld implements World, EffectWorld {
     };
   }
 
-  // ---- what the effects ask
+  // ---- calls of the effects
 
   listening(self: AnyActorRef | undefined): void {
     this.#set({ signals: self });
@@ -260,15 +260,15 @@ export class ExplorationWorld implements World, EffectWorld {
     return { binary: name, description: '' };
   }
 
-  /** Who takes back what it has given up listens anew, and is deaf at the old place a moment later. */
+  /** An agent that takes back its Envoys starts a new link, and the old one stops a moment later. */
   hearing(link: AnyActorRef, on: boolean): void {
     if (on) this.#set({ link });
     else if (this.#state.link === link) this.#set({ link: undefined });
   }
 
-  /** Its timers say for how long what it began has been going on. */
+  /** The agent's timers measure how long its operations have been running. */
   lettingGo(): void {
-    // One that has given up decides nothing, and refuses.
+    // An agent without a supervisor decides nothing, and refuses.
     if (this.agentSnapshot.children.supervisor === undefined) return;
     const timers = this.#system.timersOf(this.#agent).filter((name) => !name.startsWith('predecessor.'));
     this.#system.keepCancelled(timers);
@@ -352,7 +352,7 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#set({ looking: new Map(this.#state.looking).set(this.#nameOf(input), { probe: self, asItIs }) });
   }
 
-  /** What is told to people changes nothing. */
+  /** The reason is only logged and changes nothing. */
   explain({ self }: Running<Run>): void {
     report(self, { type: 'probe.waiting', reason: '503 INITIALIZING' });
   }
@@ -396,7 +396,7 @@ export class ExplorationWorld implements World, EffectWorld {
     if (order.type === 'readiness.respond') this.#oversight.hearReadiness(order);
   }
 
-  /** It is asked when it begins to serve, too: later its child may have the admin port. */
+  /** Also reported when the Envoy starts to serve, because later its child may have the admin port. */
   #tellListeners(http: AnyActorRef): void {
     const listeners = this.#host.refusedListeners(this.#state.adminOf);
     if (listeners !== undefined) report(http, { type: 'listeners.checked', listeners });
@@ -406,7 +406,7 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#set({ http });
   }
 
-  // ---- what happens
+  // ---- choices
 
   #perform(kind: string, subject: string): void {
     switch (kind) {
@@ -483,7 +483,7 @@ export class ExplorationWorld implements World, EffectWorld {
         this.#repaired(kind === 'repaired');
         return;
       case 'tick':
-        // A minute of health is as good as a trigger.
+        // A minute of health resets the failures, like a trigger.
         if (subject.endsWith('.healthy')) this.#set({ failures: 0 });
         this.#noteHealth(subject);
         this.#notePreparationOver(subject);
@@ -517,7 +517,7 @@ export class ExplorationWorld implements World, EffectWorld {
     }
   }
 
-  /** What it knew is written as soon as it knows it; who waits for an answer is no more. */
+  /** The agent persists its knowledge at once, so it is left; pending calls are dropped. */
   #killAgent(): void {
     this.#spendFault();
     const gone = this.#leftWith(this.#system.timersOf(this.#agent), undefined);
@@ -538,7 +538,7 @@ export class ExplorationWorld implements World, EffectWorld {
     });
   }
 
-  /** What an agent leaves that is still there. */
+  /** What an agent leaves that still exists. */
   #leftWith(timers: Gone['timers'], restart: Gone['restart']): Gone {
     const knowledge = this.#knowledge();
     return { knowledge, leaving: this.#leaving(knowledge), timers, restart, ends: new Map() };
@@ -555,13 +555,13 @@ export class ExplorationWorld implements World, EffectWorld {
     return persistedStateOf(supervisor?.getSnapshot().context as SupervisorContext);
   }
 
-  /** Has given way, and has not heard yet what comes of it. */
+  /** The agent has given way, and does not know the result yet. */
   get #standsBy(): boolean {
     const { gone, link } = this.#state;
     return gone !== undefined && link !== undefined && this.#agent.getSnapshot().status === 'active';
   }
 
-  /** The launcher starts another one, and tells it once more to end if it has been told so. */
+  /** The launcher starts another agent, and repeats the order to stop if there was one. */
   #beginNext(): void {
     this.#system.forget(this.#agent);
     this.#agent = this.#begin();
@@ -572,11 +572,11 @@ export class ExplorationWorld implements World, EffectWorld {
   #forgetGone(): void {
     const timers = this.#state.gone?.timers ?? [];
     this.#system.forgetKilled(timers.filter((name) => !isOverdueTimer.test(name)));
-    // Whoever decides from now on has a new budget.
+    // The next deciding agent has a new budget.
     this.#set({ gone: undefined, failures: 0 });
   }
 
-  /** When a parent is overdue counts from before its agent was killed, but only for that parent. */
+  /** The overdue time of a parent started before its agent was killed; it is dropped with the parent. */
   #forgetOverdue(): void {
     for (const timer of this.#system.zone.names('mark')) {
       const [, name] = isOverdueTimer.exec(timer) ?? [];
@@ -602,7 +602,7 @@ export class ExplorationWorld implements World, EffectWorld {
     return epochs.length === 0 ? undefined : { ...gone.knowledge, epochs };
   }
 
-  /** The least and the most that they may be: what lies between is as what nobody has seen. */
+  /** Lower and upper bounds of the times: the next agent treats the range between them as unobserved. */
   #timesOf(
     { name, phase }: EpochRecord,
     { leaving }: Gone,
@@ -613,7 +613,7 @@ export class ExplorationWorld implements World, EffectWorld {
     if (phase === 'starting') {
       const start = startOf({ label: name.replace('epoch-', '') });
       if (!zone.has(start)) return unknown;
-      // Longer ago than a parent stays is all the same: whatever its child did, it may have done before.
+      // Times beyond the parent's shutdown time are equivalent: the child may have done everything by then.
       return { ...unknown, startedAtMs: -roughly(Math.min(zone.atMostSinceMs(start), this.#parentShutdownMs)) };
     }
     const timer = `${name}.${phase === 'leaving' ? 'parentDue' : 'linger'}`;
@@ -632,7 +632,7 @@ export class ExplorationWorld implements World, EffectWorld {
     const { gone } = this.#state;
     const left = gone?.ends.get(this.#nameOf(run));
     if (process !== undefined || left === undefined) return;
-    // It is told of those that have been live first.
+    // Exits of Envoys that have been live are reported first.
     const awaits = gone?.knowledge.restart !== undefined && left.process.seen && [...gone.ends.values()].some(isUnseen);
     this.#host.tellLater(() => {
       this.#oversight.noteLeft(left.process, awaits);
@@ -657,12 +657,12 @@ export class ExplorationWorld implements World, EffectWorld {
   #passed(process: SimulatedProcess, probe: AnyActorRef): void {
     this.#host.noteSeen(process);
     this.#system.disarm(startOf(process));
-    // Its clock stands at 0.
+    // The probe's clock stands at 0.
     const { startedAtMs } = (probe.getSnapshot() as CallbackSnapshot<ProbeOrder>).input;
     report(probe, { type: 'probe.passed', timeToLiveMs: 300, unseenMs: probeMs - startedAtMs });
   }
 
-  /** A probe that was told to look has its answer: that of this moment. */
+  /** An immediate check returns the result of this moment. */
   #look(name: string): void {
     const { probe, asItIs } = this.#state.looking.get(name)!;
     this.#set({ looking: less(this.#state.looking, name) });
@@ -672,7 +672,7 @@ export class ExplorationWorld implements World, EffectWorld {
     else report(probe, { type: 'probe.failed', reason: '503 INITIALIZING' });
   }
 
-  /** Unusable files put an end to a change that was not read before; what was read last goes on being wanted. */
+  /** Unusable files cancel a change that was not read before; the contents that were read last stay wanted. */
   #changeFiles(spoiled: boolean): void {
     const { wanted } = this.#state;
     if (spoiled) {
@@ -685,20 +685,21 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#tellChanged();
   }
 
-  /** What the watched files hold. */
+  /** Contents of the watched files. */
   get #contents(): string {
     return this.#state.spoiled ? 'unusable' : `files-${this.#state.files}`;
   }
 
-  /** If anybody hears it. */
+  /** Reports the change if a watch receives it. */
   #tellChanged(): void {
     const { watch, hung } = this.#state;
     if (watch !== undefined && !hung) report(watch, { type: 'files.changed', path: 'tls.crt' });
   }
 
   /**
-   * The watch fails, and files may change before it is set up again; another directory is there, with other files, and nothing is
-   * heard of it; there is none; there is one again, with other files, of which nothing may be heard.
+   * The kinds of changes: the watch fails, and files may change before it is set up again; another directory with
+   * other files replaces it, without a report; the directory is removed; a directory with other files reappears,
+   * perhaps without a report.
    */
   #changeDirectory(how: 'unwatch' | 'unseen' | 'replace' | 'away' | 'back', hangs: boolean): void {
     const { watch, filesRead, wanted } = this.#state;
@@ -722,7 +723,7 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#set({ files, spoiled: false, wanted: { ...wanted, files } });
   }
 
-  /** Of what does not fit nothing comes; what fits is what is wanted. */
+  /** An incompatible binary has no effect; a compatible one becomes wanted. */
   #replaceBinary(misfit: boolean): void {
     if (misfit) this.#spendFault();
     else this.#set({ triggers: this.#state.triggers - 1 });
@@ -765,13 +766,13 @@ export class ExplorationWorld implements World, EffectWorld {
     });
   }
 
-  /** An Envoy has served for a minute, if it is that. */
+  /** Marks a binary as proven if this timer is its minute of health. */
   #noteHealth(timer: string): void {
     const [, name] = /^epoch-(\w+)\.healthy$/.exec(timer) ?? [];
     if (name !== undefined) this.#set({ proven: new Set(this.#state.proven).add(this.#host.byLabel(name).binary) });
   }
 
-  /** A start that has failed, if it is that deadline. */
+  /** Counts a failed start if this timer is the limit of a preparation. */
   #notePreparationOver(timer: string): void {
     const [, name] = /^epoch-(\w+)\.prepareLimit$/.exec(timer) ?? [];
     if (name === undefined) return;
@@ -785,7 +786,7 @@ export class ExplorationWorld implements World, EffectWorld {
     if (waiting !== undefined) report(waiting, allFilesAreThere);
   }
 
-  /** What is not read is not read later either: only who asks again gets an answer. */
+  /** A reading that does not finish never finishes; only a new reading gets a result. */
   #filesRead(answered: boolean): void {
     const { reading } = this.#state;
     this.#set({ reading: undefined });
@@ -817,7 +818,10 @@ export class ExplorationWorld implements World, EffectWorld {
     if (this.#state.signals !== undefined) report(this.#state.signals, { type: 'signal.received', signal });
   }
 
-  /** Once the actors are quiet: the release that waits, the deadlines of nature, time, and what must always hold. */
+  /**
+   * When the actors are quiet: finishes a pending release, arms deadlines of spontaneous events, lets time pass, and
+   * checks the invariants.
+   */
   #settle(): void {
     this.#system.keepCancelled([]);
     this.#host.tellNews();
@@ -836,7 +840,7 @@ export class ExplorationWorld implements World, EffectWorld {
     if (this.#isAtRest) this.#oversight.judge((invariant, observed) => invariant.atRest?.(observed));
   }
 
-  /** Nothing happens any more by itself, but that people are told once more what an Envoy waits for. */
+  /** Nothing happens any more by itself, apart from repeated notices about what an Envoy waits for. */
   get #isAtRest(): boolean {
     return (
       this.#system.zone.names('exact').every(isNotice) &&
@@ -844,7 +848,10 @@ export class ExplorationWorld implements World, EffectWorld {
     );
   }
 
-  /** Somebody may ask at any time. What is answered hangs on the status chart and on the Envoys alone: asked once for each. */
+  /**
+   * Readiness may be queried at any time. The response depends only on the status chart and on the Envoys, so it is
+   * queried once for each combination.
+   */
   #askReadiness(): void {
     const { http } = this.#state;
     const status = http?._parent;
@@ -885,7 +892,7 @@ export class ExplorationWorld implements World, EffectWorld {
       },
       get agent() {
         const agent = world.#agent?.getSnapshot() as AgentSnapshot | undefined;
-        // It has given way: what it says of its end is for the launcher.
+        // The exit code of an agent that has given way is for the launcher only.
         return world.#state.gone !== undefined && agent?.status === 'done' ? undefined : agent;
       },
       change: (change: Partial<WorldState>) => this.#set(change),
@@ -918,7 +925,7 @@ export class ExplorationWorld implements World, EffectWorld {
     return hasEnded || this.#state.violations.length > 0;
   }
 
-  /** As the supervisor calls its actor, without `epoch-`. */
+  /** The name of the supervisor's actor without `epoch-`. */
   #nameOf({ epoch, baseId }: Run): string {
     return baseId === this.#firstBaseId ? `${epoch}` : `${epoch}b`;
   }
@@ -929,14 +936,14 @@ export class ExplorationWorld implements World, EffectWorld {
 }
 
 const beginning = 'beginning';
-/** The start of an Envoy that has not been seen to be live. */
+/** Timer of an Envoy's start, until it is seen live. */
 const startOf = ({ label }: Pick<SimulatedProcess, 'label'>): string => `start of ${label}`;
 const isUnseen = ({ process }: Left): boolean => !process.seen;
 const isOverdueTimer = /^epoch-(\w+)\.parentOverdue$/;
-/** Of what an epoch's Envoy waits for. */
+/** A timer of notices about what an epoch's Envoy waits for. */
 const isNotice = (name: string): boolean => /\bepoch-\w+\.(firstNotice|notice)$/.test(name);
 
-/** No less, and one of a few: a state for each millisecond would be too many. */
+/** Rounds up to one of a few values: a state per millisecond would be too many. */
 const roughly = (ms: number): number => probeMs * 2 ** Math.max(0, Math.ceil(Math.log2(ms / probeMs)));
 
 function less<Value>(map: ReadonlyMap<string, Value>, key: string): ReadonlyMap<string, Value> {

@@ -1,4 +1,4 @@
-/** The agent as `chartpilot explore` and its tests see it: worlds, and runs written down as traces. */
+/** The agent for `chartpilot explore` and its tests: worlds, and traces of runs. */
 import { extname, join } from 'node:path';
 import { type CheckReport, TraceChecker } from '../../debugger/check/check.ts';
 import { loadDiagrams } from '../../debugger/diagram/load.ts';
@@ -13,10 +13,10 @@ import { type Bounds, type ExplorationOptions, explorationBaseIds } from './expl
 import { type AgentMachines, agentMachines, type ScriptedAgent, scriptedAgent } from './exploration-effects.ts';
 import { ExplorationWorld } from './exploration-world.ts';
 
-/** Beside this file, also in the bundle. */
+/** Next to this file, also in the bundle. */
 const helperModule = new URL(`./explore-helper${extname(import.meta.filename)}`, import.meta.url);
 
-/** What a helper in another thread is told. */
+/** Input of a helper in another thread. */
 export interface ExplorationOrder {
   readonly bounds: Bounds;
   readonly options: Pick<ExplorationOptions, 'settings' | 'baseIds' | 'exactTimes'>;
@@ -25,9 +25,9 @@ export interface ExplorationOrder {
 export interface AgentExploration extends ExplorationSubject {
   readonly helper: Helper;
   begin(options?: Pick<ExplorationOptions, 'inspect' | 'timed'>): ExplorationWorld;
-  /** A world in which departures from the sequence diagrams are violations, too. */
+  /** A world in which deviations from the sequence diagrams are violations, too. */
   beginChecked(options?: ConformanceOptions): World;
-  /** A run held against the sequence diagrams. */
+  /** Checks a run against the sequence diagrams. */
   conformance(path: readonly string[]): CheckReport;
 }
 

@@ -1,29 +1,31 @@
 /**
- * One Envoy process as its supervisor sees it from outside, from what was measured on the real one
- * (spec/envoy-hot-restart.md; "fact N" is its §0). What Envoy does by its own clock is a delay here; what depends on the
- * host is an event: the `meta` of a state says which may come, and until when at the latest.
+ * One Envoy process as its supervisor observes it, from measurements of the real one (spec/envoy-hot-restart.md; "fact
+ * N" is its §0). What Envoy does by its own clock is a delay here; what depends on the host is an event: the `meta` of
+ * a state lists the possible events and their latest times.
  */
 import { raise, setup } from 'xstate';
 
-/** What the host's state makes of a newcomer (§2). */
+/** How the host's state affects a new process (§2). */
 export type Reception =
   | 'accepted'
-  /** The INITIALIZING bit is set, or the shared memory was made anew under the others: exit 1 (fact 1). */
+  /** The INITIALIZING bit is set, or the shared memory was recreated under the others: exit 1 (fact 1). */
   | 'refused'
-  /** Its socket's name, or the admin port, is taken: exit 1, harmless. */
+  /** The name of its socket, or the admin port, is taken: exit 1, harmless. */
   | 'no address'
-  /** Epoch > 0 and nobody answers at the parent's socket: ten tries, then SIGABRT. */
+  /** Epoch > 0 and no response at the parent's socket: ten tries, then SIGABRT. */
   | 'no parent'
   /** Epoch > 0 and no shared memory: SIGABRT. */
   | 'no shared memory'
-  /** Its parent hangs, or calls a dead parent of its own, or will as soon as it hears of the child: no answer, ever. */
+  /**
+   * Its parent hangs, or calls an exited parent of its own, or will do so when the child connects: never a response.
+   */
   | 'no response';
 
 export interface SimulatedEnvoyInput {
   epoch: number;
   baseId: number;
   reception: Reception;
-  /** Its own --parent-shutdown-time-s: it is the child's that counts. */
+  /** Its own --parent-shutdown-time-s: the child's value applies. */
   parentShutdownMs: number;
   /** Its own --drain-time-s. */
   drainMs: number;
@@ -36,45 +38,45 @@ export interface ProcessEnd {
   refusedByParent: boolean;
 }
 
-/** What the host, another Envoy or the supervisor does to a process. */
+/** Events from the host, another Envoy or the supervisor. */
 export type SimulatedEnvoyEvent =
-  /** By nature: its admin interface listens, at the port that its parent gave up. */
+  /** Spontaneous: its admin interface listens, at the port that its parent released. */
   | { type: 'envoy.admin-opened' }
-  /** By nature: it has all that it waited for. */
+  /** Spontaneous: it has everything that it waited for. */
   | { type: 'envoy.went-live' }
-  /** By nature: an ordered end is over. */
+  /** Spontaneous: an ordered exit finishes. */
   | { type: 'envoy.ended' }
-  /** By nature: a doomed child makes its next call to the dead parent. */
+  /** Spontaneous: a doomed child makes its next call to the exited parent. */
   | { type: 'envoy.called-parent' }
-  /** A fault: it cannot use its configuration, or another program has a port that it names. */
+  /** A fault: it cannot use its configuration, or another program has a port from it. */
   | { type: 'envoy.failed' }
   /** A fault: killed or crashed, not by its supervisor. */
   | { type: 'envoy.crashed' }
-  /** A fault: it does not end although it was asked to. */
+  /** A fault: it does not exit although it was ordered to. */
   | { type: 'envoy.hung' }
   | { type: 'signal.sent'; signal: 'SIGTERM' | 'SIGKILL' | 'SIGUSR1' }
-  /** By its admin interface. */
+  /** Requests to its admin interface. */
   | { type: 'listeners.drain' | 'listeners.close' }
   | { type: 'parent.died' }
   | { type: 'child.started' }
   | { type: 'child.went-live' }
-  /** Its child tells it to end. */
+  /** Its child orders it to exit. */
   | { type: 'child.sent-away' };
 
-/** How a state may be left by nature: a choice for an explorer, a draw for a random simulation. */
+/** A spontaneous way out of a state: a choice for an explorer, a random draw for a random simulation. */
 export interface Nature {
   event: 'envoy.admin-opened' | 'envoy.went-live' | 'envoy.ended' | 'envoy.called-parent';
-  /** Absent: as long as it likes. */
+  /** Absent: no limit. */
   withinMs?: number;
 }
 
 export interface SimulatedEnvoyMeta {
   nature?: Nature;
-  /** May be told to end and not do it. */
+  /** May ignore an order to exit. */
   mayHang?: boolean;
 }
 
-/** Measured upper ends, loaded machine (§1, §2, §4). */
+/** Measured upper bounds, loaded machine (§1, §2, §4). */
 const exitMs = 200;
 const killMs = 50;
 const refusalMs = 1_500;
@@ -99,7 +101,7 @@ export const simulatedEnvoyMachine = setup({
   delays: {
     parentShutdown: ({ context }) => context.parentShutdownMs,
     drainTime: ({ context }) => context.drainMs,
-    /** Ten tries, one a second (fact 4). */
+    /** Ten tries, one per second (fact 4). */
     tenTries: 10_000,
   },
   guards: {
@@ -110,23 +112,23 @@ export const simulatedEnvoyMachine = setup({
     isReopen: ({ event }) => event.type === 'signal.sent' && event.signal === 'SIGUSR1',
   },
   actions: {
-    /** Effect: the shared flag says that an Envoy initializes. */
+    /** Effect: sets the shared flag that an Envoy is initializing. */
     setInitializing: () => {},
-    /** Effect: and that it does no more. */
+    /** Effect: clears that flag. */
     clearInitializing: () => {},
-    /** Effect: the admin port is its own. */
+    /** Effect: takes the admin port. */
     takeAdmin: () => {},
-    /** Effect: it takes no new connections. */
+    /** Effect: stops accepting connections. */
     closeListeners: () => {},
-    /** Whatever else comes: the drain goes on beside it. */
+    /** Independent of other events: the drain continues in the background. */
     closeAfterDrainTime: raise({ type: 'listeners.close' }, { delay: 'drainTime' }),
-    /** Effect: it closes its admin interface. */
+    /** Effect: closes its admin interface. */
     giveUpAdmin: () => {},
-    /** Effect: tells the parent, if there is one, that this one is live. */
+    /** Effect: notifies the parent, if there is one, that this process is live. */
     tellParentLive: () => {},
-    /** Effect: tells the parent, if there is one, to end. */
+    /** Effect: orders the parent, if there is one, to exit. */
     sendParentAway: () => {},
-    /** Effect: the process is gone; the operating system tells the one that started it. */
+    /** Effect: the process has exited; the operating system notifies its parent process. */
     leave: (_, _params: { end: ProcessEnd }) => {},
   },
 }).createMachine({
@@ -170,9 +172,9 @@ export const simulatedEnvoyMachine = setup({
       on: {
         'envoy.went-live': 'live',
         'envoy.failed': 'misconfigured',
-        // It has more to ask of its parent before it is live.
+        // It still needs responses of its parent before it is live.
         'parent.died': 'calling a dead parent',
-        // On its way out it tells its parent to go, too (fact 3).
+        // When it exits it orders its parent to exit, too (fact 3).
         'signal.sent': [
           { guard: 'isKill', target: 'killed' },
           { guard: 'isTerm', target: 'ending', actions: 'sendParentAway' },
@@ -196,7 +198,7 @@ export const simulatedEnvoyMachine = setup({
           meta: { nature: { event: 'envoy.called-parent', withinMs: parentCallMs } },
           on: {
             'envoy.called-parent': '#envoy.calling a dead parent',
-            // Its workers begin before it calls.
+            // Its workers start before it calls.
             'envoy.went-live': '#envoy.calling a dead parent.serving',
             'signal.sent': [
               { guard: 'isKill', target: '#envoy.killed' },
@@ -237,7 +239,7 @@ export const simulatedEnvoyMachine = setup({
           after: { parentShutdown: { target: 'alone', actions: 'sendParentAway' } },
           on: {
             'parent.died': 'doomed',
-            // A child that starts cuts the drain of its grandparent short (fact 5).
+            // A starting child cuts the drain of its grandparent short (fact 5).
             'child.started': { target: 'alone', actions: 'sendParentAway' },
           },
         },
@@ -247,7 +249,7 @@ export const simulatedEnvoyMachine = setup({
           meta: { nature: { event: 'envoy.called-parent', withinMs: parentCallMs } },
           on: {
             'envoy.called-parent': '#envoy.calling a dead parent.serving',
-            // It does as the child asks, and then turns to the parent.
+            // It does what the child requests, and then calls the parent.
             'child.started': { target: '#envoy.calling a dead parent.serving', actions: 'giveUpAdmin' },
             'signal.sent': [
               { guard: 'isKill', target: '#envoy.killed' },

@@ -1,6 +1,7 @@
 /**
- * A host on which simulated Envoys run: its processes, the shared memory of each base id, who has the admin port. The truth,
- * whatever the supervisor believes; invariants are checked against it. All of it is plain immutable data and actors.
+ * A host that runs simulated Envoys: its processes, the shared memory of each base id, and the owner of the admin
+ * port. This is the true state, independent of the supervisor's view; invariants are checked against it. It consists
+ * of plain immutable data and actors.
  */
 import type { AnyActorRef } from 'xstate';
 import type { EnvoyProbe, EnvoyResponded, RefusedListener } from '../../../machines/agent/status-protocol.ts';
@@ -25,11 +26,11 @@ import {
 
 export type { EnvoySignal, Generation, HostWatch, SimulatedProcess, SpawnOrder } from './simulated-process.ts';
 
-/** Of one base id. */
+/** Shared memory of one base id. */
 interface SharedMemory {
   /** Epoch that set the INITIALIZING bit. */
   readonly initializing: number | undefined;
-  /** The pid of who made it: an older one that lives on sees memory of its own. */
+  /** The pid of its creator: an older process that still runs uses its own memory. */
   readonly madeBy: number;
 }
 
@@ -38,12 +39,12 @@ const refusedListener: RefusedListener = { name: 'tls', why: 'no certificate tha
 interface HostState {
   readonly processes: readonly SimulatedProcess[];
   readonly memory: ReadonlyMap<number, SharedMemory>;
-  /** By base id: the pid of who has the admin port. */
+  /** By base id: the pid of the owner of the admin port. */
   readonly admin: ReadonlyMap<number, number>;
   readonly spawned: number;
 }
 
-/** How long a child took until it was live, for whoever asks when it is gone. */
+/** Time until a child was live, as reported after its exit. */
 const simulatedStartMs = 300;
 
 const hosts = new WeakMap<object, { host: SimulatedHost; process: () => SimulatedProcess }>();
@@ -56,7 +57,7 @@ function onHost(act: (host: SimulatedHost, process: SimulatedProcess) => void) {
   };
 }
 
-/** The model, wired to the host that it runs on. */
+/** The model, connected to its host. */
 export const envoyOnHost = simulatedEnvoyMachine.provide({
   actions: {
     setInitializing: onHost((host, process) => host.setInitializing(process)),
@@ -88,7 +89,7 @@ export class SimulatedHost {
     this.#envoy = envoy;
   }
 
-  /** What is alive, oldest first. */
+  /** Running processes, oldest first. */
   get processes(): readonly SimulatedProcess[] {
     return this.#state.processes;
   }
@@ -107,12 +108,11 @@ export class SimulatedHost {
     return this.processes.find((process) => process.effect === effect);
   }
 
-  /** Another agent follows it from now on. */
+  /** The process belongs to another agent from now on. */
   adopt(process: SimulatedProcess, effect: AnyActorRef): void {
     this.#change(process, { effect });
   }
 
-  /** Starts an Envoy. */
   spawn(run: SpawnOrder): SimulatedProcess {
     this.#watch.spawning(run);
     this.noteTry(run.baseId);
@@ -172,13 +172,13 @@ export class SimulatedHost {
     process.envoy.send({ type: 'signal.sent', signal });
   }
 
-  /** What ends with the agent is killed by the process table, whatever it does. */
+  /** The process table kills processes that must not outlive the agent, in any state. */
   kill(process: SimulatedProcess): void {
     this.#change(process, { sentAway: true });
     process.envoy.send({ type: 'signal.sent', signal: 'SIGKILL' });
   }
 
-  /** Something happens to a process by nature, or by a fault. */
+  /** A spontaneous event or a fault happens to a process. */
   happen(process: SimulatedProcess, event: SimulatedEnvoyEvent['type'] & `envoy.${string}`): void {
     process.envoy.send({ type: event });
   }
@@ -191,12 +191,15 @@ export class SimulatedHost {
     return metaOf(process).mayHang === true;
   }
 
-  /** `POST /drain_listeners`: its listeners close at once, or gradually in its drain time; it stays (§4). */
+  /**
+   * `POST /drain_listeners`: its listeners close at once, or gradually in its drain time; the process keeps running
+   * (§4).
+   */
   drainListeners(process: SimulatedProcess, { gradually = false } = {}): void {
     process.envoy.send({ type: gradually ? 'listeners.drain' : 'listeners.close' });
   }
 
-  /** Its epoch was told what it lacks. */
+  /** Its epoch was notified of the missing listener. */
   holdBack(process: SimulatedProcess): void {
     this.#change(process, { heldBack: true });
   }
@@ -205,14 +208,14 @@ export class SimulatedHost {
     this.#change(process, { closed: true });
   }
 
-  /** Takes connections, and nobody has told it to end. */
+  /** Accepts connections, and was not ordered to exit. */
   isServing(process: SimulatedProcess): boolean {
     return process.live && !process.sentAway && !process.closed && !this.isDraining(process);
   }
 
   /**
-   * New connections to the listener port may reach it: whatever its supervisor wants, and knows. Those of several base ids
-   * share the port (SO_REUSEPORT); a parent's are its child's once that is live.
+   * New connections to the listener port may reach it, independent of the supervisor's intent and knowledge. Envoys of
+   * several base ids share the port (SO_REUSEPORT); a child takes over the port of its parent when it is live.
    */
   isAccepting(process: SimulatedProcess): boolean {
     const state = process.envoy.getSnapshot();
@@ -220,17 +223,17 @@ export class SimulatedHost {
     return works && !process.sick && !process.closed && !this.isDraining(process);
   }
 
-  /** Its main thread waits for a parent: who asks its admin interface waits, too. */
+  /** Its main thread waits for a parent, so calls of its admin interface wait, too. */
   isBlocked(process: SimulatedProcess): boolean {
     return process.envoy.getSnapshot().matches('calling a dead parent');
   }
 
-  /** A child has taken over: it has closed its listeners and lets its requests finish. */
+  /** A child has taken over: it has closed its listeners and finishes its requests. */
   isDraining(process: SimulatedProcess): boolean {
     return process.envoy.getSnapshot().matches({ live: 'superseded' });
   }
 
-  /** It was told to end, and does nothing any more. */
+  /** It was ordered to exit, and does nothing any more. */
   isHanging(process: SimulatedProcess): boolean {
     return process.envoy.getSnapshot().matches('hanging');
   }
@@ -245,23 +248,23 @@ export class SimulatedHost {
     this.#change(process, { undying: true });
   }
 
-  /** A fault, and its end: it answers nobody. */
+  /** A fault, and its end: it does not respond. */
   setSick(process: SimulatedProcess, sick: boolean): void {
     this.#change(process, { sick });
   }
 
-  /** Whoever calls its admin interface, or a port of its, gets an answer. */
+  /** Calls of its admin interface or its ports get a response. */
   isResponsive(process: SimulatedProcess): boolean {
     return !process.sick && !this.isBlocked(process) && !this.isKilled(process);
   }
 
-  /** It needs its parent, and its parent is gone (fact 4). */
+  /** It needs its parent, and its parent has exited (fact 4). */
   isDoomed(process: SimulatedProcess): boolean {
     const state = process.envoy.getSnapshot();
     return state.matches({ live: 'doomed' }) || state.matches({ initializing: 'orphaned' }) || this.isBlocked(process);
   }
 
-  /** No child will ever attach here: the flag that an Envoy initializes is set, and none does (fact 1). */
+  /** No child can ever attach here: the flag that an Envoy is initializing is set, but none is (fact 1). */
   isStuck(baseId: number): boolean {
     return this.#memory(baseId).initializing !== undefined && !this.#peers(baseId).some((peer) => !peer.live);
   }
@@ -270,7 +273,7 @@ export class SimulatedHost {
     return this.#state.admin.get(process.baseId) === process.pid;
   }
 
-  /** All that an answer of an Envoy, and what is thought of it, depends on. */
+  /** Everything that the response of an Envoy, and its evaluation, depends on. */
   readinessKey(baseId: number | undefined): string {
     const words = (['admin', 'admin or port', 'port'] as const).map((at) => this.word(at, baseId));
     const refused = this.refusedListeners(baseId)?.length;
@@ -281,7 +284,7 @@ export class SimulatedHost {
     return `${words.map(({ by, live }) => `${by} ${live}`).join(' ')} ${refused} ${known.join(' ')}`;
   }
 
-  /** What Envoy says when it is asked there: whoever has the admin port of that base id; whoever takes connections. */
+  /** The response of Envoy: of the owner of that base id's admin port, or of the process that accepts connections. */
   word(at: EnvoyProbe['at'], baseId: number | undefined): Omit<EnvoyResponded, 'type' | 'request'> {
     const admin = this.processes.find(
       (process) => process.baseId === baseId && this.hasAdmin(process) && this.isResponsive(process),
@@ -295,19 +298,19 @@ export class SimulatedHost {
     return { by: 'port', live, detail, unserved: '' };
   }
 
-  /** What the Envoy that has the admin port of a base id refused; undefined: nobody says. */
+  /** Listeners that the owner of a base id's admin port rejected; `undefined` without a response. */
   refusedListeners(baseId: number | undefined): readonly RefusedListener[] | undefined {
     const admin = this.processes.find((process) => process.baseId === baseId && this.hasAdmin(process));
     return admin === undefined || !this.isResponsive(admin) ? undefined : admin.lacks ? [refusedListener] : [];
   }
 
-  /** Its supervisor knows that it serves, it has all that it was started for, and it says so to whoever asks. */
+  /** Its supervisor knows that it serves, no listener is missing, and it responds to probes. */
   isReadyFor(process: SimulatedProcess): boolean {
     const serves = this.isAccepting(process) && this.isServing(process) && this.isResponsive(process);
     return serves && process.seen && !process.lacks && !this.isDoomed(process);
   }
 
-  /** The repair from outside (fact 2): only while no child is alive that may have set the flag. */
+  /** The repair from outside (fact 2): only while no child is running that may have set the flag. */
   repair(baseId: number): boolean {
     if (this.#peers(baseId).some(({ live }) => !live)) return false;
     this.clearInitializing(baseId);
@@ -318,12 +321,12 @@ export class SimulatedHost {
     this.#setMemory(baseId, { ...this.#memory(baseId), initializing: undefined });
   }
 
-  /** As a child leaves it that dies before it is live. */
+  /** Sets the flag as a child leaves it that exits before it is live. */
   leaveMark(baseId: number, epoch: number): void {
     this.#setMemory(baseId, { ...this.#memory(baseId), initializing: epoch });
   }
 
-  /** Somebody removes the file: those who have it open go on. */
+  /** The file is removed: processes that have it open continue. */
   loseMemory(baseId: number): void {
     const memory = new Map(this.#state.memory);
     memory.delete(baseId);
@@ -340,7 +343,7 @@ export class SimulatedHost {
     this.#change(process, { seen: true });
   }
 
-  /** The agent knows that its parent serves no more. */
+  /** The agent knows that its parent no longer serves. */
   #noteTakenOver(process: SimulatedProcess): void {
     this.#watch.seen?.(process);
     const parent = this.#parentOf(process);
@@ -354,7 +357,7 @@ export class SimulatedHost {
     }
   }
 
-  /** There was no process for an Envoy with this base id: what was to be replaced by it, and has not long to live, is lost. */
+  /** An Envoy with this base id could not be spawned: a doomed Envoy that it should have replaced is lost. */
   noteNoProcess(baseId: number): void {
     for (const other of this.processes) {
       if (other.baseId !== baseId && (this.isDoomed(other) || other.parentCrashed))
@@ -410,12 +413,12 @@ export class SimulatedHost {
     });
   }
 
-  /** Of something that is over already. */
+  /** For reports of something that is already over. */
   tellLater(tell: () => void): void {
     this.#news.push(tell);
   }
 
-  /** Tells of the exits so far: not from inside the chart that ended. */
+  /** Reports pending exits, outside of the charts that ended. */
   tellNews(): void {
     for (let tell = this.#news.shift(); tell !== undefined; tell = this.#news.shift()) tell();
   }
@@ -428,8 +431,8 @@ export class SimulatedHost {
   }
 
   /**
-   * Identity, beside that of the Envoys' own charts. `ending`: nobody will be started any more, and what the living were
-   * started for is of no consequence.
+   * Identity, apart from that of the Envoys' own charts. `ending`: no process will be started any more, so the
+   * generations of running processes are left out.
    */
   key(ending = false): string {
     const { processes, memory, admin } = this.#state;
@@ -444,13 +447,13 @@ export class SimulatedHost {
 
   #reception(epoch: number, baseId: number): Reception {
     if (this.#isSocketTaken({ epoch, baseId })) return 'no address';
-    // A first epoch beside others asks nobody to give up the admin port.
+    // A first epoch next to others cannot request the admin port from a parent.
     if (epoch === 0) return this.#state.admin.has(baseId) ? 'no address' : 'accepted';
     const memory = this.#state.memory.get(baseId);
     if (memory === undefined) return 'no shared memory';
     if (memory.initializing !== undefined) return 'refused';
     const parent = this.#peers(baseId).find((peer) => peer.epoch % 3 === (epoch - 1) % 3);
-    // A killed one does not answer, and is gone before the newcomer has had its say.
+    // A killed parent does not respond, and has exited before the new process calls it.
     if (parent === undefined || parent.envoy.getSnapshot().matches('killed')) return 'no parent';
     return this.isDoomed(parent) || this.isHanging(parent) ? 'no response' : 'accepted';
   }
@@ -460,7 +463,9 @@ export class SimulatedHost {
     return this.#peers(baseId).some((peer) => peer.epoch % 3 === epoch % 3);
   }
 
-  /** A first epoch removes what it finds. One that gets no admin port leaves its mark in what it made. */
+  /**
+   * A first epoch removes existing memory. One that gets no admin port leaves its mark in the memory that it created.
+   */
   #makeMemory(baseId: number, pid: number, reception: Reception): void {
     this.#setMemory(baseId, { initializing: reception === 'accepted' ? undefined : 0, madeBy: pid });
   }
@@ -469,7 +474,7 @@ export class SimulatedHost {
     return pid >= this.#memory(baseId).madeBy;
   }
 
-  /** Made anew under a living Envoy. */
+  /** The memory was recreated under a running Envoy. */
   #isTorn(baseId: number): boolean {
     return this.#peers(baseId).some((peer) => !this.#sharesMemory(peer));
   }
@@ -517,12 +522,12 @@ export class SimulatedHost {
   }
 }
 
-/** As the shared memory tells it afterwards, whether or not a probe came by in time. */
+/** As the shared memory shows it afterwards, whether or not a probe saw it in time. */
 export function takeOverOf({ live, epoch }: SimulatedProcess): { tookOverWithinMs?: number } {
   return live && epoch > 0 ? { tookOverWithinMs: simulatedStartMs } : {};
 }
 
-/** Identity, beside that of its chart. */
+/** Identity, apart from that of its chart. */
 export function keyOfProcess(process: SimulatedProcess, ending: boolean): string {
   return ending ? lifeKey(process) : `${startKey(process)}${lifeKey(process)}`;
 }

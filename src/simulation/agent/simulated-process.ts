@@ -1,82 +1,84 @@
-/** One process of a simulated host, as it is at one moment, and who is told of it. */
+/** The state of one process of a simulated host, and the receivers of its reports. */
 import type { ActorRefFrom, AnyActorRef } from 'xstate';
 import type { ProcessEnd, SimulatedEnvoyMeta, simulatedEnvoyMachine } from './simulated-envoy.machine.ts';
 
 export type EnvoySignal = 'SIGTERM' | 'SIGKILL' | 'SIGUSR1';
 
-/** What a process was started for: which certificate files were there, and how many SIGHUPs had come. */
+/** What a process was started for: the contents of the certificate files, and the number of SIGHUPs. */
 export interface Generation {
   readonly files: number;
   readonly orders: number;
 }
 
-/** The Envoy that an agent begins with: the first of those that lie at the path of its binary, one after the other. */
+/** The Envoy binary that an agent starts with: the first of those that replace each other at the path of the binary. */
 export const firstBinary = 'binary-0';
 
 export interface SimulatedProcess {
-  /** Its name in choices: the epoch; with a `b` under the second base id. */
+  /** Its name in choices: the epoch, with a `b` for the second base id. */
   readonly label: string;
   readonly pid: number;
   readonly epoch: number;
   readonly baseId: number;
   readonly generation: Generation;
-  /** Which Envoy it is. */
+  /** Name of its binary. */
   readonly binary: string;
   readonly envoy: ActorRefFrom<typeof simulatedEnvoyMachine>;
-  /** The effect that is told of its exit. */
+  /** The effect that is notified of its exit. */
   readonly effect: AnyActorRef;
   /** Has been live. */
   readonly live: boolean;
-  /** And its supervisor was told. */
+  /** Its supervisor was notified that it is live. */
   readonly seen: boolean;
-  /** Its supervisor was told that its child is live. */
+  /** Its supervisor was notified that its child is live. */
   readonly supersededSeen: boolean;
-  /** Was killed, and the kernel does not let it go: it never ends. */
+  /** Was killed, but the kernel never ends it. */
   readonly undying: boolean;
-  /** Works on, and answers nobody for a while: neither at its admin interface nor at its ports. */
+  /** Works, but does not respond for a while, neither at its admin interface nor at its ports. */
   readonly sick: boolean;
-  /** It refused a listener at its start: it is live without it. */
+  /** It rejected a listener at its start: it is live without it. */
   readonly lacks: boolean;
-  /** And its epoch was told so: it is not called live yet. */
+  /** Its epoch was notified of the missing listener, and does not count it as live yet. */
   readonly heldBack: boolean;
-  /** Was told to end: by a signal, or by its child. */
+  /** Was ordered to exit: by a signal, or by its child. */
   readonly sentAway: boolean;
-  /** Was told to close its listeners. */
+  /** Was ordered to close its listeners. */
   readonly closed: boolean;
-  /** Its parent ended in disorder: whether before its time or after, nobody outside can be sure. */
+  /** Its parent crashed; whether early or late cannot be determined from outside. */
   readonly parentCrashed: boolean;
-  /** Since it was doomed, an Envoy of another base id was prepared or started: to take its place. */
+  /** Since it was doomed, an Envoy of another base id was prepared or started to replace it. */
   readonly successorTried: boolean;
-  /** An Envoy of another base id was started beside it, and died on its own before it was seen to be live. */
+  /** An Envoy of another base id was started beside it, and crashed before it was seen live. */
   readonly successorDied: boolean;
 }
 
-/** What is to be started. */
+/** A process to start. */
 export interface SpawnOrder {
   readonly epoch: number;
   readonly baseId: number;
   readonly generation: Generation;
   readonly binary?: string;
   readonly effect: AnyActorRef;
-  /** It will refuse a listener: its certificate is none that Envoy can use. */
+  /** It will reject a listener, because Envoy cannot use its certificate. */
   readonly lacks?: boolean;
-  /** Where it is not the host's. */
+  /** Default: the host's. */
   readonly parentShutdownMs?: number;
-  /** For those that are told to drain gradually; in no time otherwise. */
+  /** For gradual drains. Default: 0. */
   readonly drainMs?: number;
 }
 
-/** Who is told what happens on the host. Asked before it takes effect. */
+/** Notified of what happens on the host, before it takes effect. */
 export interface HostWatch {
   spawning(newcomer: SpawnOrder): void;
   signalling(process: SimulatedProcess, signal: EnvoySignal): void;
   wentLive(process: SimulatedProcess): void;
-  /** Its supervisor is about to be told that it is live. */
+  /** Its supervisor is about to be notified that it is live. */
   seen?(process: SimulatedProcess): void;
   left(process: SimulatedProcess, end: ProcessEnd): void;
 }
 
-/** Nobody has made room for it: its epoch may wait for the listener that it refused. Who has a parent has taken its place. */
+/**
+ * It has no parent, so its epoch may wait for the listener that it rejected. A child has replaced its parent already.
+ */
 export const mayBeHeldBack = ({ lacks, epoch }: SimulatedProcess): boolean => lacks && epoch === 0;
 
 /** By the names of their sockets: 4 is a child of 0, too (§2 "Gap +4"). */
@@ -84,7 +86,7 @@ export function isChildOf(child: SimulatedProcess, parent: SimulatedProcess): bo
   return child.epoch > 0 && child.pid > parent.pid && (child.epoch - 1) % 3 === parent.epoch % 3;
 }
 
-/** What its state says of what may happen to it by nature. */
+/** The spontaneous events that its state allows. */
 export function metaOf(process: SimulatedProcess): SimulatedEnvoyMeta {
   return Object.assign({}, ...Object.values(process.envoy.getSnapshot().getMeta())) as SimulatedEnvoyMeta;
 }

@@ -1,13 +1,13 @@
-/** How much an exploration of the push path may hold, and what its world is like. */
+/** Bounds and settings of an exploration of the push path. */
 import type { InspectionEvent } from 'xstate';
 import type { PushInvariant } from './discovery-invariants.ts';
 import type { MeshEvent, MeshType } from './discovery-mesh.ts';
 
-/** How much of each kind a run may hold. */
+/** Maximum number of each kind of choice in a run. */
 export interface PushBounds {
-  /** Things that change in the configuration. */
+  /** Changes of the configuration. */
   readonly changes: number;
-  /** Rejections, stale answers, streams that break, contexts that cannot be built. */
+  /** Rejections, stale requests, broken streams, contexts that cannot be built. */
   readonly faults: number;
 }
 
@@ -15,33 +15,33 @@ export interface PushWorldOptions {
   /** Protocols of the clients. */
   readonly clients: readonly ('sotw' | 'delta')[];
   readonly types: readonly MeshType[];
-  /** What may change. */
+  /** Possible changes. */
   readonly events: readonly MeshEvent[];
   readonly throttle: number;
-  /** Responses that may be under way to a client that does not read; 0: any number, and it reads at once, unless it stalls. */
+  /** Unread responses per client; 0: unlimited, and clients read at once unless they stall. */
   readonly window: number;
-  /** Begins with everybody connected and served. */
+  /** Starts with all clients connected and served. */
   readonly settled: boolean;
-  /** What may change in a registry that nobody feeds; none by default. */
+  /** Possible changes of the registry itself; default none. */
   readonly moves?: readonly MeshEvent[];
-  /** The first list of a registry comes late, if at all: clients are not there before. Not together with `settled`. */
+  /** The first list of a registry comes late, if at all: clients connect only afterwards. Excludes `settled`. */
   readonly listsLate?: boolean;
-  /** The registry may be lost (`lost`), a fault: it is tried again, and then tells all that it has (`listed`). */
+  /** The registry may be lost (`lost`), a fault: it is retried, and then lists everything again (`listed`). */
   readonly registryFails?: boolean;
-  /** A client joins and watches nothing until it asks, in its own time. */
+  /** A client connects and watches nothing until it sends a request later. */
   readonly asksLate?: boolean;
-  /** A stream that watches nothing is passed over by a push, and stays with its context. Broken on purpose. */
+  /** A push skips a stream that watches nothing, which keeps its context. A deliberate bug. */
   readonly passesOverIdle?: boolean;
   readonly invariants?: readonly PushInvariant[];
-  /** Kinds of faults that there may be; all, unless said. */
+  /** Possible kinds of faults; default all. */
   readonly faults?: readonly string[];
-  /** False: a context can always be built. That it cannot is a fault of ours, which no diagram shows. */
+  /** False: a context can always be built. A failed build is a bug in chartpilot, which no diagram shows. */
   readonly buildsFail?: boolean;
-  /** How a node finds out what concerns it; else exactly. For a source that is broken on purpose. */
+  /** How a node determines the changes that concern it; default exactly. For a source with a deliberate bug. */
   readonly trustsOrders?: boolean;
-  /** A stream makes a response of what the source has when its turn comes. Broken on purpose, too. */
+  /** A stream builds a response from the source's current contents when its turn comes. A deliberate bug. */
   readonly makesLate?: boolean;
-  /** The server keeps the turn of a proxy until all of its responses have left. Broken on purpose as well. */
+  /** The server keeps the turn of a proxy until all of its responses have been read. A deliberate bug. */
   readonly waitsForReaders?: boolean;
   readonly inspect?: (event: InspectionEvent) => void;
 }

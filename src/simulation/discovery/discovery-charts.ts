@@ -1,4 +1,7 @@
-/** The statecharts of the push path with every effect scripted. Made once per set of machines: `provide` forgets what XState memorized. */
+/**
+ * The statecharts of the push path with scripted effects. Built once per set of machines, because `provide` drops what
+ * XState has memoized.
+ */
 import { type AnyActorRef, sendTo, setup } from 'xstate';
 import type {
   ContextBuilt,
@@ -21,10 +24,10 @@ import { type ExchangeStepper, stepOf } from '../../../machines/discovery/xds/ad
 import type { StreamOrder } from '../../../machines/discovery/xds/ads-protocol.ts';
 import { type Running, scriptedCallback, scriptedPromise } from '../../debugger/explore/scripted-effect.ts';
 
-/** What a context is built for. */
+/** Input of a context build. */
 export type BuildInput = { forced: boolean; configs: string[] };
 
-/** What the effects ask of the world that they are in. */
+/** Calls of the effects to their world. */
 export interface PushEffectWorld {
   building(call: Running<BuildInput>): void;
   computing(call: Running<ServicesOrder>): void;
@@ -37,7 +40,7 @@ export interface PushEffectWorld {
   execute(connection: number, order: StreamOrder): void;
 }
 
-/** The world that a system's actors live in. */
+/** The world of each actor system. */
 export const pushWorldOf = new WeakMap<object, PushEffectWorld>();
 const world = ({ system }: { system: object }): PushEffectWorld => {
   const found = pushWorldOf.get(system);
@@ -45,15 +48,15 @@ const world = ({ system }: { system: object }): PushEffectWorld => {
   return found;
 };
 
-/** The machines of the push path; a test hands in a broken one. */
+/** The machines of the push path; a test may pass a faulty one. */
 export interface PushMachines {
   push: typeof pushMachine;
   queue: typeof pushQueueMachine;
   connection: typeof adsConnectionMachine;
-  /** The rules that a stream applies beside its connection's chart. */
+  /** The rules that a stream applies in addition to its connection's chart. */
   exchange: ExchangeStepper;
   registry: typeof serviceRegistryMachine;
-  /** Of one registry. */
+  /** The chart of one registry. */
   member: typeof registryMachine;
 }
 
@@ -71,8 +74,8 @@ export const debounce = { debounceAfterMs: 100, debounceMaxMs: 10_000, debounceE
 export const firstLists = { firstListsMs: 30_000 };
 
 /**
- * `push`, `push-queue`, `service-registry` and the server beside each other, as under `discovery`, whose start is that there
- * are services before the first context; and a connection's chart, with the rules that its stream applies.
+ * `push`, `push-queue`, `service-registry` and the server side by side, as under `discovery`, which starts only when
+ * there are services for the first context; and a connection's chart, with the rules that its stream applies.
  */
 export function scriptedCharts({ push, queue, connection, exchange, registry, member }: PushMachines) {
   const scriptedPush = push.provide({
@@ -91,7 +94,7 @@ export function scriptedCharts({ push, queue, connection, exchange, registry, me
       listRegistries: scriptedCallback<{ type: never }, undefined>({
         start: (effect) => world(effect).registriesListed(effect.self),
       }),
-      // No gateway has a name: what becomes of names is in test/model/gateway-names.test.ts.
+      // No gateway has a name; test/model/gateway-names.test.ts covers names.
       gatewayNames: gatewayNamesMachine.provide({
         actors: { listNames: scriptedCallback<{ type: never }, undefined>({ start: () => {} }) },
       }),

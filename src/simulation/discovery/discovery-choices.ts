@@ -1,4 +1,4 @@
-/** What may happen next on the simulated push path. */
+/** The choices on the simulated push path. */
 import { endpointType } from '../../../machines/discovery/xds/ads-types.ts';
 import type { Choice } from '../../debugger/explore/world.ts';
 import type { ClientState } from './discovery-client.ts';
@@ -9,7 +9,7 @@ export function* possibleChoices(moment: PushMoment): Generator<Choice> {
   const { build, orders, changes, faults, computing, isListed, isInStep, feed } = moment.state;
   if (build !== undefined) yield { name: 'built', free: true };
   if (computing !== undefined) yield { name: 'computed', free: true };
-  // The first list may never come; one that was there is there again.
+  // The first list may never come; a registry that was lost always lists again.
   if (!isInStep && feed !== undefined) yield { name: 'listed', free: true, ...(!isListed && { fair: false }) };
   if (orders.length > 0) yield { name: 'turn', free: true };
   for (const [index, client] of moment.state.clients.entries()) yield* choicesOf(moment, index, client);
@@ -17,7 +17,7 @@ export function* possibleChoices(moment: PushMoment): Generator<Choice> {
   if (changes > 0) for (const event of options.events) yield { name: `change:${event}`, free: false };
   if (changes > 0) for (const event of options.moves ?? []) yield { name: `move:${event}`, free: false };
   if (faults === 0 || options.buildsFail === false) return;
-  // Before there is a first context either ends the program, with its word.
+  // Before the first context, either would end the program with an error.
   if (moment.state.contexts.length === 0) return;
   if (build !== undefined) yield { name: 'unbuilt', free: false };
   if (computing !== undefined) yield { name: 'uncomputed', free: false };
@@ -49,8 +49,9 @@ function* choicesOf(
 }
 
 /**
- * The names in a rejection do not count (§7.3 S1). A state-of-the-world client that had to say new ones while a response
- * was on its way to it says them only with its answer to that: if it rejects, nobody hears of them until the next one.
+ * The names in a rejection do not count (§7.3 S1). A state-of-the-world client whose names change while a response is
+ * on its way sends the new names only with its ACK of that response: if it rejects the response, the server does not
+ * receive them until the next one.
  */
 function mayReject(moment: PushMoment, index: number): boolean {
   const { delta, hands, connection, asked } = moment.state.clients[index]!;
@@ -59,7 +60,7 @@ function mayReject(moment: PushMoment, index: number): boolean {
   return moment.state.wires.get(connection!)![endpointType]!.heard === asked.toSorted().join();
 }
 
-/** It has joined, and has not asked for anything yet. */
+/** The client is connected, and has not sent a request yet. */
 function isToAsk(moment: PushMoment, index: number): boolean {
   const { connection } = moment.state.clients[index]!;
   return moment.options.asksLate === true && Object.keys(moment.state.wires.get(connection!) ?? {}).length === 0;

@@ -1,4 +1,4 @@
-/** A simulated client, as plain records: a sidecar that asks for all clusters, for their endpoints, and for one route. */
+/** A simulated client, as plain records: a sidecar that requests all clusters, their endpoints, and one route. */
 import type { AdsRequest } from '../../../machines/discovery/xds/ads-protocol.ts';
 import { clusterType, endpointType, isByName, routeType } from '../../../machines/discovery/xds/ads-types.ts';
 import type { MeshType, Resources } from './discovery-mesh.ts';
@@ -6,26 +6,26 @@ import type { WireResponse } from './discovery-stream.ts';
 
 export interface ClientState {
   readonly delta: boolean;
-  /** Types that it asks for. */
+  /** Requested types. */
   readonly types: readonly MeshType[];
-  /** Of its stream; undefined without one. */
+  /** Connection of its stream; `undefined` without one. */
   readonly connection: number | undefined;
-  /** It reads nothing from its stream, and perhaps never will. */
+  /** It reads nothing from its stream, perhaps forever. */
   readonly stalled: boolean;
-  /** Read, and not yet answered. */
+  /** Read, and not acknowledged or rejected yet. */
   readonly hands: readonly WireResponse[];
   readonly has: Readonly<Record<string, Resources>>;
-  /** Names of endpoints that it has asked for on this stream. */
+  /** Names of endpoints that it has requested on this stream. */
   readonly asked: readonly string[];
-  /** Of the last response of each type on this stream. */
+  /** Nonces of the last response of each type on this stream. */
   readonly nonces: Readonly<Record<string, string>>;
-  /** `type name=content` of what it rejected; `=gone` of removals. */
+  /** `type name=content` of rejected resources; `=gone` for removals. */
   readonly rejected: readonly string[];
 }
 
 export interface Turn {
   readonly client: ClientState;
-  /** What it sends, in this order. */
+  /** Requests to send, in this order. */
   readonly requests: readonly AdsRequest[];
 }
 
@@ -34,7 +34,7 @@ export function newClient(delta: boolean, types: readonly MeshType[]): ClientSta
   return { delta, types, connection: undefined, stalled: false, ...nothing };
 }
 
-/** A new stream; what it has it keeps. */
+/** Opens a new stream; the client keeps its resources. */
 export function connected(client: ClientState, connection: number): Turn {
   const endpoints = Object.keys(client.has[clusterType] ?? {});
   const next: ClientState = { ...client, connection, hands: [], nonces: {}, asked: endpoints };
@@ -55,7 +55,7 @@ export function disconnected(client: ClientState): ClientState {
   return { ...client, connection: undefined, stalled: false, hands: [], nonces: {}, asked: [] };
 }
 
-/** It takes the oldest response in its hands: applies it, acknowledges it, and asks for what it now lacks. */
+/** Accepts the oldest response that it has read: applies it, acknowledges it, and requests what is missing now. */
 export function accepted(client: ClientState): Turn {
   const [response, ...hands] = client.hands as [WireResponse, ...WireResponse[]];
   const { typeUrl, nonce } = response;
@@ -77,7 +77,7 @@ export function accepted(client: ClientState): Turn {
   return { client: asking.client, requests: [acknowledgement, ...asking.requests] };
 }
 
-/** It refuses the oldest response in its hands. */
+/** Rejects the oldest response that it has read. */
 export function rejected(client: ClientState): Turn {
   const [{ typeUrl, nonce, resources, removed }, ...hands] = client.hands as [WireResponse, ...WireResponse[]];
   const isWhole = !client.delta && !isByName(typeUrl);
@@ -96,13 +96,13 @@ export function rejected(client: ClientState): Turn {
   return { client: next, requests: [request] };
 }
 
-/** An answer that comes too late, to a response that nobody knows of any more. */
+/** A late request with a nonce that the server no longer knows. */
 export function stale(client: ClientState): Turn {
   const request = client.delta ? delta(clusterType, { nonce: 'stale' }) : sotw(clusterType, 'stale', []);
   return { client, requests: [request] };
 }
 
-/** Clusters have come or gone: so do the endpoints that it asks for. */
+/** Adjusts the requested endpoints to the clusters. */
 function withEndpointsOf(client: ClientState): Turn {
   const wanted = Object.keys(client.has[clusterType]!);
   const added = wanted.filter((name) => !client.asked.includes(name));
@@ -120,7 +120,7 @@ function withEndpointsOf(client: ClientState): Turn {
   return { client: next, requests: [request] };
 }
 
-/** What it says that it wants, in state of the world. */
+/** The names in its state-of-the-world requests. */
 function namesOf(client: ClientState, typeUrl: string): readonly string[] {
   if (typeUrl === endpointType) return client.asked;
   return typeUrl === routeType ? ['r'] : [];

@@ -1,12 +1,13 @@
 /**
- * The real charts of the push path (`push`, `push-queue` and an `ads-connection` for every stream) with a simulated mesh,
- * simulated streams that apply the real rules (`ads-exchange.ts`) and scripted clients, and all that is not determined as a
- * choice: what changes (`change:cluster`), when a context is built (`built`), when the next proxy has its turn (`turn`), what clients do in their own time (`read:0`,
- * `accept:0`), what goes wrong (`reject:0`, `reset:1`, `unbuilt`: a context cannot be built), and which deadline is next
- * (`tick:push.quietTime`). A registry may change by itself (`move:cluster`); its services are then made (`computed`), or
- * cannot be (`uncomputed`). Where its first list comes late (`listed`), it may as well never come. It may
- * be lost (`lost`), and is tried again. A client may join and
- * watch nothing until it asks (`ask:0`); it may stop reading (`stall:0`), and read again (`resume:0`) or never.
+ * The real charts of the push path (`push`, `push-queue` and an `ads-connection` for every stream) with a simulated
+ * mesh, simulated streams that apply the real rules (`ads-exchange.ts`) and scripted clients. Everything that is not
+ * determined is a choice, such as what changes (`change:cluster`), when a context is built (`built`), when the next
+ * proxy has its turn (`turn`), what clients do (`read:0`, `accept:0`), what goes wrong (`reject:0`, `reset:1`,
+ * `unbuilt` if a context cannot be built), and which deadline is next (`tick:push.quietTime`). A registry may change
+ * by itself (`move:cluster`); its services are then computed (`computed`), or cannot be (`uncomputed`). If its first
+ * list comes late (`listed`), it may never come. A registry may be lost (`lost`), and is retried. A client may connect
+ * and watch nothing until it sends a request (`ask:0`); it may stop reading (`stall:0`), and resume (`resume:0`) or
+ * not.
  */
 
 import type { AnyActorRef } from 'xstate';
@@ -64,7 +65,7 @@ export class PushWorld implements World, PushEffectWorld {
     return this.#moment.state.violations;
   }
 
-  /** A cycle that sends something is a livelock. */
+  /** A cycle that sends responses is a livelock. */
   get spawned(): number {
     return this.#moment.state.responses;
   }
@@ -73,7 +74,7 @@ export class PushWorld implements World, PushEffectWorld {
     return false;
   }
 
-  /** Everybody has what the sources hold, as far as it can be had. */
+  /** All clients have the contents of the sources, as far as that is possible. */
   get reached(): boolean {
     const { isListed, contents, made } = this.#moment.state;
     const published = isListed ? contents : made;
@@ -83,7 +84,7 @@ export class PushWorld implements World, PushEffectWorld {
     );
   }
 
-  /** All that there is for a client that does not read is on its way to it. */
+  /** Everything for a client that does not read has been sent. */
   #isSentAll({ connection, types }: ClientState, contents: Contents): boolean {
     const { orders, end } = this.#moment.state.streams.get(connection!)!;
     if (orders.length > 0 || end !== undefined) return false;
@@ -120,7 +121,7 @@ export class PushWorld implements World, PushEffectWorld {
     this.#settle();
   }
 
-  /** Nothing more changes and nothing more goes wrong. */
+  /** No more changes and no more faults. */
   exhaust(): void {
     this.#moment.set({ changes: 0, faults: 0 });
     this.#settle();
@@ -141,7 +142,7 @@ export class PushWorld implements World, PushEffectWorld {
     };
   }
 
-  // ---- what the effects ask
+  // ---- calls of the effects
 
   building(call: Running<BuildInput>): void {
     this.#sources.building(call);
@@ -270,7 +271,7 @@ export class PushWorld implements World, PushEffectWorld {
     this.#moment.system.fire(timer);
   }
 
-  // ---- the rest
+  // ---- others
 
   #settle(): void {
     this.#moment.system.elapse();
@@ -285,7 +286,7 @@ export class PushWorld implements World, PushEffectWorld {
     this.#choices = undefined;
   }
 
-  /** Whatever happens next by itself happens to a client that does not read. */
+  /** Only clients that do not read have pending choices. */
   #onlyStalledClientsAreLeft(): boolean {
     const { clients } = this.#moment.state;
     const theirs = clients.flatMap(({ stalled, connection }, index) =>

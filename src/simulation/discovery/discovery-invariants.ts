@@ -1,6 +1,7 @@
 /**
- * What must never be on the push path. Each is checked from outside: against what went over the wire, what the source has
- * and what was ordered of the server, never against what a machine believes (but for what it says was acknowledged).
+ * Invariants of the push path. Each is checked from outside: against the messages on the wire, the contents of the
+ * source and the orders to the server, never against the state of a machine (except for the versions that it reports
+ * as acknowledged).
  */
 import type { StreamEnd } from '../../../machines/discovery/xds/ads-protocol.ts';
 import { clusterType, endpointType } from '../../../machines/discovery/xds/ads-types.ts';
@@ -8,18 +9,21 @@ import type { ClientState } from './discovery-client.ts';
 import { type Contents, type MeshType, meshTypes } from './discovery-mesh.ts';
 import type { StreamState, WireResponse } from './discovery-stream.ts';
 
-/** What went over a stream of one type, as somebody would note it who reads the wire. */
+/** Messages of one type on a stream, as an observer of the wire would record them. */
 export interface WireRecord {
-  /** Responses that the client has not answered, oldest first. */
+  /** Responses without an ACK or NACK, oldest first. */
   readonly unanswered: readonly WireResponse[];
-  /** Names that it has asked for and was not sent since (`*`: all there is): they are sent whatever else is on its way. */
+  /**
+   * Names that the client has requested and that were not sent since (`*`: all): they are sent whatever else is on its
+   * way.
+   */
   readonly asks: readonly string[];
-  /** The server need not wait for the word on the last response any more: its ackTimeout has run out. */
+  /** The server no longer waits for the ACK of the last response: its ackTimeout has elapsed. */
   readonly overdue: boolean;
   readonly lastNonce: string;
-  /** Names that the client wants, as it last said them where they count. */
+  /** Names that the client wants, from its last request that counts. */
   readonly heard: string;
-  /** What was sent so far, later contents instead of earlier ones. */
+  /** Everything sent so far; later contents replace earlier ones. */
   readonly sent: Readonly<Record<string, number>>;
   /** The last response that the client accepted while no later one was on its way. */
   readonly accepted: { readonly nonce: string; readonly version: string };
@@ -37,44 +41,44 @@ export const noWire: WireRecord = {
 
 export type Wire = Readonly<Partial<Record<string, WireRecord>>>;
 
-/** What an invariant looks at. */
+/** Input of an invariant. */
 export interface PushObserved {
   readonly clients: readonly ClientState[];
   readonly streams: ReadonlyMap<number, StreamState>;
   readonly wires: ReadonlyMap<number, Wire>;
-  /** What the last published context holds. */
+  /** Contents of the last published context. */
   readonly published: Contents;
-  /** The first lists of all registries are there, or were waited for long enough. */
+  /** The first lists of all registries are complete, or the wait for them has timed out. */
   readonly mayServe: boolean;
-  /** Keys that were pushed while the client was there, and with which it was not served since. */
+  /** Keys that were pushed while the client was connected, and that it was not served since. */
   readonly owed: ReadonlyMap<number, readonly string[]>;
-  /** Connections that the server was ordered to serve, and has not reported; the living ones. */
+  /** Living connections that the server was ordered to serve, and has not reported. */
   readonly beingServed: readonly number[];
   readonly throttle: number;
-  /** Responses that may be under way to a client that does not read; 0: any number. */
+  /** Unread responses per client; 0: unlimited. */
   readonly window: number;
-  /** What a connection says was acknowledged. */
+  /** What a connection reports as acknowledged. */
   acknowledged(connection: number, type: MeshType): { readonly nonce: string; readonly version: string };
   readonly failures: readonly string[];
 }
 
 export interface PushInvariant {
   readonly name: string;
-  /** A response is about to go out; `wire` is as it was before. */
+  /** A response is about to be sent; `wire` is the record before that. */
   sending?(response: WireResponse, wire: Wire, contents: Contents, observed: PushObserved): string | undefined;
-  /** Something happened, and all is quiet again. */
+  /** After every choice, when all is quiet again. */
   always?(observed: PushObserved): string | undefined;
   /** Nothing more will happen by itself. */
   atRest?(observed: PushObserved): string | undefined;
-  /** Nothing more will happen by itself but to clients that do not read. */
+  /** Nothing more will happen by itself, except to clients that do not read. */
   atRestButStalled?(observed: PushObserved): string | undefined;
   /** The server is about to end the stream of a client. */
   ending?(client: ClientState, end: StreamEnd, stream: StreamState): string | undefined;
 }
 
 /**
- * A response that nobody asked for waits until the client has answered the one before, of its type; unless the client has
- * been silent for as long as the server waits. What a client asks for is answered at once (§7.3 S3, S8; §7.4 D2, D4).
+ * A pushed response waits until the client has acknowledged or rejected the previous one of its type, unless the
+ * client was silent for the server's ackTimeout. A client's request is served at once (§7.3 S3, S8; §7.4 D2, D4).
  */
 export const oneOutstanding: PushInvariant = {
   name: 'one response of a type is outstanding on a stream',
@@ -100,7 +104,7 @@ export const acknowledgedWasSent: PushInvariant = {
   },
 };
 
-/** Make before break (§6.6): what a pushed response refers to, of the same context, was sent on the stream before. */
+/** Make before break (§6.6): what a pushed response refers to, in the same context, was sent on the stream before. */
 export const clustersFirst: PushInvariant = {
   name: 'clusters go before the endpoints and routes of their context',
   sending({ typeUrl }, wire, contents) {
@@ -108,7 +112,7 @@ export const clustersFirst: PushInvariant = {
     for (const earlier of meshTypes.slice(0, meshTypes.indexOf(typeUrl))) {
       const sent = wire[earlier]?.sent;
       if (sent === undefined) continue;
-      // Of endpoints it is sent those that it wants; what it has just asked for is an answer, no push.
+      // Only wanted endpoints are sent; endpoints that were just requested are a response, not a push.
       const { heard, asks } = wire[earlier]!;
       const names =
         earlier === clusterType
@@ -116,7 +120,7 @@ export const clustersFirst: PushInvariant = {
           : heard.split(',').filter((name) => !asks.includes(name));
       for (const name of names) {
         const content = contents[earlier][name];
-        // What the client needs again may be of an earlier context than the clusters that it has.
+        // Resources that are sent again may belong to an earlier context than the client's clusters.
         if (content !== undefined && (sent[name] === undefined || sent[name] < content))
           return `${short(typeUrl)} before ${short(earlier)} ${name}`;
       }
@@ -125,7 +129,7 @@ export const clustersFirst: PushInvariant = {
   },
 };
 
-/** Who is connected has what the source has of what it asks for, but for what it rejected. */
+/** A connected client has all requested contents of the source, except those that it rejected. */
 export const everyoneConverges: PushInvariant = {
   name: 'every client converges',
   atRest({ clients, published }) {
@@ -137,7 +141,7 @@ export const everyoneConverges: PushInvariant = {
   },
 };
 
-/** Whatever one client does not read, the next in the line has its turn, and its responses. */
+/** Whatever one client does not read, the next in the queue gets its turn and its responses. */
 export const stalledDelaysNobody: PushInvariant = {
   name: 'a client that does not read does not delay other clients',
   atRestButStalled({ clients, published }) {
@@ -149,7 +153,7 @@ export const stalledDelaysNobody: PushInvariant = {
   },
 };
 
-/** In this world nobody else is sent away: nobody drains, and all clients say who they are. */
+/** In this world no other stream is closed: the server does not drain, and all clients identify themselves. */
 export const readersStay: PushInvariant = {
   name: 'only a stream whose client does not read is closed, with a reason',
   ending({ stalled }, { code, reason }, { orders }) {
@@ -158,7 +162,7 @@ export const readersStay: PushInvariant = {
   },
 };
 
-/** What is missing of a first list, a proxy would take for gone (§5.1). */
+/** A proxy would treat resources missing from a first list as removed (§5.1). */
 export const listsFirst: PushInvariant = {
   name: 'no proxy is served before the first lists are complete',
   always({ mayServe, streams }) {
@@ -182,10 +186,10 @@ export const nobodyOverlooked: PushInvariant = {
   },
 };
 
-/** Responses that may be under way to a client that otherwise reads at once. */
+/** Unread responses of a client that otherwise reads at once. */
 export const stalledWindow = 1;
 
-/** An order a type; and no more responses than may wait for a client that does not read. */
+/** One order per type, and no more responses than a client that does not read may have pending. */
 export const slowCostsLittle: PushInvariant = {
   name: 'a slow proxy costs bounded memory',
   always({ streams, window }) {
@@ -218,7 +222,7 @@ export const pushInvariants: readonly PushInvariant[] = [
   noPushChartFails,
 ];
 
-/** What a client does not have that it should have; nothing: it has all. */
+/** What the client lacks; `undefined` if it has everything. */
 function lackOf(client: ClientState, index: number, published: Contents): string | undefined {
   if (client.connection === undefined) return `client ${index} is not connected`;
   for (const type of client.types) {
@@ -232,7 +236,7 @@ function lackOf(client: ClientState, index: number, published: Contents): string
   return undefined;
 }
 
-/** Names that it should have, and those that it should not have any more. */
+/** Names that it should have, and those that it should no longer have. */
 function wantedOf(client: ClientState, type: MeshType, published: Contents): Iterable<string> {
   if (type === endpointType) return client.asked;
   return new Set([...Object.keys(published[type]), ...Object.keys(client.has[type] ?? {})]);

@@ -1,24 +1,30 @@
-/** What the explored control plane serves: a mesh of a few clusters, with contexts that are published one after the other. */
+/**
+ * The contents that the explored control plane serves: a mesh of a few clusters, with a sequence of published
+ * contexts.
+ */
 import { clusterType, endpointType, routeType } from '../../../machines/discovery/xds/ads-types.ts';
 
 export const meshTypes = [clusterType, endpointType, routeType] as const;
 export type MeshType = (typeof meshTypes)[number];
 
-/** Content by name: a number that is another one whenever the content is. */
+/** Content by name: a number that differs whenever the content does. */
 export type Resources = Readonly<Record<string, number>>;
 export type Contents = Readonly<Record<MeshType, Resources>>;
 
-/** What proxies are served from. */
+/** The context that proxies are served from. */
 export interface MeshContext {
-  /** Counts from 1. */
+  /** Starts at 1. */
   readonly number: number;
   readonly contents: Contents;
-  /** What is not as in the context before. */
+  /** Keys that differ from the previous context. */
   readonly changed: ReadonlySet<string>;
   readonly forced: boolean;
 }
 
-/** What may change in the configuration: an endpoint; a cluster and its endpoints; a route; a service comes or goes. */
+/**
+ * Possible changes of the configuration: an endpoint; a cluster and its endpoints; a route; a service that is added or
+ * removed.
+ */
 export type MeshEvent = 'endpoint' | 'cluster' | 'route' | 'service' | 'forced';
 
 export const firstContents: Contents = {
@@ -27,10 +33,10 @@ export const firstContents: Contents = {
   [routeType]: { r: 0 },
 } as Contents;
 
-/** Before the first list of the registry: routes are configured, and nobody knows of services. */
+/** Before the first list of the registry: routes are configured, and no services are known. */
 export const unlistedContents: Contents = { ...firstContents, [clusterType]: {}, [endpointType]: {} };
 
-/** @param number of the change: what it touches has it for its content */
+/** @param number of the change; becomes the content of what it touches */
 export function changedContents(contents: Contents, event: MeshEvent, number: number): Contents {
   const set = (type: MeshType, name: string): Contents[MeshType] => ({ ...contents[type], [name]: number });
   switch (event) {
@@ -47,7 +53,7 @@ export function changedContents(contents: Contents, event: MeshEvent, number: nu
   }
 }
 
-/** Service b is there, or is not. */
+/** Adds service b, or removes it. */
 function toggled(contents: Contents, number: number): Contents {
   const toggle = ({ b, ...others }: Resources): Resources => (b === undefined ? { ...others, b: number } : others);
   return {
@@ -57,7 +63,7 @@ function toggled(contents: Contents, number: number): Contents {
   };
 }
 
-/** Keys as the sources tell `push` of them. */
+/** Keys that the sources report to `push`. */
 export const keysOf: Readonly<Record<MeshEvent, readonly string[]>> = {
   endpoint: ['Endpoints/ns/a'],
   cluster: ['ServiceEntry/ns/a'],
@@ -72,7 +78,7 @@ const concernedBy: Readonly<Record<string, readonly MeshType[]>> = {
   VirtualService: [routeType],
 };
 
-/** Which types a change of these objects concerns. */
+/** Types that a change of these objects concerns. */
 export function typesToPush(keys: Iterable<string>): Set<string> {
   return new Set([...keys].flatMap((key) => concernedBy[key.slice(0, key.indexOf('/'))] ?? []));
 }

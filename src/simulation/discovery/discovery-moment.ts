@@ -1,4 +1,4 @@
-/** A moment of the simulated push path, with the actors that live in it: what its parts change, tell and are judged by. */
+/** A state of the simulated push path with its actors, shared by the parts of the world. */
 import type { AnyActorRef } from 'xstate';
 import type { ProxyReport } from '../../../machines/discovery/protocol.ts';
 import type { ConnectionPush, StreamReport } from '../../../machines/discovery/xds/ads-protocol.ts';
@@ -22,7 +22,7 @@ export class PushMoment {
   readonly system = new SymbolicSystem();
   readonly options: PushWorldOptions;
   state: PushWorldState;
-  /** Of push, its queue and the registries. */
+  /** Parent of push, its queue and the registries. */
   discovery: AnyActorRef | undefined;
 
   constructor(options: PushWorldOptions, state: PushWorldState) {

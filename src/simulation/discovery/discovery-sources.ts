@@ -1,4 +1,7 @@
-/** What the simulated push path is fed with: a configuration and a registry that change, services and contexts that are made. */
+/**
+ * The inputs of the simulated push path: a configuration and a registry that change, and the computed services and
+ * contexts.
+ */
 import type { AnyActorRef } from 'xstate';
 import type { ServicesOrder, ServicesReading } from '../../../machines/discovery/registry/service-registry.setup.ts';
 import { type Running, report, settle } from '../../debugger/explore/scripted-effect.ts';
@@ -58,7 +61,7 @@ export class PushSources {
     });
   }
 
-  /** Nobody asked for it, and nobody is told but by the registry. */
+  /** A change in the registry itself; only the registry reports it. */
   move(event: MeshEvent): void {
     const { changes, changed, contents, moved } = this.#state;
     this.#moment.set({
@@ -75,7 +78,7 @@ export class PushSources {
     this.#tellOfRegistry('registry.synced');
   }
 
-  /** What it handed over stays; what becomes of it from now on nobody is told. */
+  /** The services of the lost registry are kept; later changes of it are not reported. */
   lose(): void {
     const { feed } = this.#state;
     this.#moment.set({ feed: undefined, isInStep: false });

@@ -1,11 +1,11 @@
-/** Which states of the explored push path are the same: those with the same future. */
+/** Identity of states of the explored push path: states with the same future are the same. */
 import type { AnyActorRef } from 'xstate';
 import type { Line } from '../../../machines/discovery/push/push-line.ts';
 import type { SymbolicSystem } from '../../debugger/explore/symbolic-system.ts';
 import { stateName } from '../../runtime/trace/statechart.ts';
 import type { PushWorldState } from './discovery-state.ts';
 
-/** What says only how things came to be, or what people are told. */
+/** Fields that only record how a state was reached, or are only reported. */
 const reported = ['updates', 'reasons', 'startedAt', 'sentAt', 'versionSent', 'versionAcked', 'version', 'lastError'];
 const constant = [
   'debounceAfterMs',
@@ -59,7 +59,7 @@ export function keyOfWorld(state: PushWorldState, system: SymbolicSystem): strin
   return byRank(key);
 }
 
-/** Plain data, in short. What is immutable is read once. */
+/** A short key of plain data. Immutable data is serialized once. */
 function keyOf(value: object): string {
   const known = keys.get(value);
   if (known !== undefined) return known;
@@ -82,7 +82,10 @@ function keyOfActor(actor: AnyActorRef): string {
   return key;
 }
 
-/** Of a context what counts: the order of changes, not their numbers; what is being built, not what was built. */
+/**
+ * The parts of a context that affect the future: the order of changes, not their numbers; what is being built, not
+ * what was built.
+ */
 function futureOf(context: object, value: string): object {
   if ('line' in context) return relativeTo(context.line as Line);
   return 'underWay' in context && !value.includes('building') ? { ...context, underWay: undefined } : context;
@@ -96,7 +99,10 @@ function relativeTo({ first, ...line }: Line): object {
   };
 }
 
-/** Of the nonces of a stream matters which are the same and which are later: the oldest that is still spoken of is 0. */
+/**
+ * Renumbers the nonces of a stream, because only their equality and order matter: the oldest that is referred to
+ * becomes 0.
+ */
 function byRank(key: string): string {
   const seen = new Map<string, number[]>();
   for (const [, stream, number] of key.matchAll(nonce)) {

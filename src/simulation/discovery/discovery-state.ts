@@ -1,4 +1,4 @@
-/** Everything that a moment of the simulated push path consists of. */
+/** The complete state of the simulated push path. */
 import type { AnyActorRef } from 'xstate';
 import type { ProxiesServe } from '../../../machines/discovery/protocol.ts';
 import type { Violation } from '../../debugger/explore/world.ts';
@@ -9,31 +9,33 @@ import type { Wire } from './discovery-invariants.ts';
 import { type Contents, firstContents, type MeshContext, type MeshEvent, unlistedContents } from './discovery-mesh.ts';
 import type { StreamState } from './discovery-stream.ts';
 
-/** Immutable: every change makes a new one. */
+/** Immutable: every change creates a new one. */
 export interface PushWorldState {
   readonly changes: number;
   readonly faults: number;
-  /** Things that have changed so far. */
+  /** Number of changes so far. */
   readonly changed: number;
-  /** What the sources hold. */
+  /** Contents of the sources. */
   readonly contents: Contents;
-  /** What a context can be built of: what a registry has by itself is in it when services have been made. */
+  /**
+   * Contents that a context can be built from: changes of the registry are included after services have been computed.
+   */
   readonly made: Contents;
-  /** What has changed in the registry and is not in {@link made}. */
+  /** Changes of the registry that are not in {@link made}. */
   readonly moved: readonly MeshEvent[];
-  /** The registry has told its first list. */
+  /** The registry has reported its first list. */
   readonly isListed: boolean;
-  /** It runs, and has told all that it has since. */
+  /** The registry runs, and has listed everything since its last loss. */
   readonly isInStep: boolean;
-  /** Its time is over. */
+  /** The wait for its list has timed out. */
   readonly isLate: boolean;
-  /** Services that are being made. */
+  /** The pending computation of services. */
   readonly computing: AnyActorRef | undefined;
   readonly registries: AnyActorRef | undefined;
-  /** What runs the one registry that there is. */
+  /** Actor of the only registry. */
   readonly feed: AnyActorRef | undefined;
   readonly contexts: readonly MeshContext[];
-  /** A context that is being made, of what the sources held when that began. */
+  /** A context that is being built, with the contents of the sources at its start. */
   readonly build: { readonly call: AnyActorRef; readonly input: BuildInput; readonly contents: Contents } | undefined;
   readonly server: AnyActorRef | undefined;
   readonly orders: readonly { readonly order: ProxiesServe; readonly served: number }[];
@@ -41,16 +43,16 @@ export interface PushWorldState {
   readonly effects: ReadonlyMap<number, AnyActorRef>;
   readonly connections: ReadonlyMap<number, AnyActorRef>;
   readonly clients: readonly ClientState[];
-  /** Streams so far. */
+  /** Number of streams so far. */
   readonly streamCount: number;
-  /** Responses so far. */
+  /** Number of responses so far. */
   readonly responses: number;
   readonly wires: ReadonlyMap<number, Wire>;
   readonly owed: ReadonlyMap<number, readonly string[]>;
   readonly violations: readonly Violation[];
 }
 
-/** Nothing has begun, and nothing may change yet. */
+/** Nothing has started, and nothing may change yet. */
 export function firstState({ clients, types, listsLate = false }: PushWorldOptions): PushWorldState {
   return {
     changes: 0,

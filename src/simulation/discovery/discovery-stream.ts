@@ -1,6 +1,6 @@
 /**
- * The server's end of a simulated xDS stream: what src/discovery/xds/stream/ads-stream.ts and ads-sent.ts do with orders, as plain
- * records. A response is not made while `window` of earlier ones have not left for a client that does not read; and while one
+ * The server side of a simulated xDS stream: how src/discovery/xds/stream/ads-stream.ts and ads-sent.ts execute
+ * orders, as plain records. No response is built while a client has `window` unread responses; and while a response
  * waits, nothing is read from the client.
  */
 import { type Exchange, newExchange } from '../../../machines/discovery/xds/ads-exchange.ts';
@@ -24,23 +24,23 @@ export interface WaitingOrder {
 
 export interface StreamState {
   readonly connection: number;
-  /** Whose stream it is. */
+  /** Index of the client. */
   readonly client: number;
   readonly delta: boolean;
   readonly exchange: Exchange;
-  /** Orders whose turn has not come, with the context that they were given in. */
+  /** Waiting orders, each with the context that it was given in. */
   readonly orders: readonly WaitingOrder[];
-  /** Made and not yet read by the client. */
+  /** Built, and not yet read by the client. */
   readonly network: readonly WireResponse[];
-  /** An order waits until earlier responses have left, and the connection was told. */
+  /** An order waits for earlier responses to be read, and the connection was notified. */
   readonly congested: boolean;
-  /** What the client has sent meanwhile: it lies in the network, too. */
+  /** Requests that the client has sent in that time; they are on the wire, too. */
   readonly held: readonly AdsRequest[];
-  /** The connection has ended it; undefined: it has not. */
+  /** Why the connection has ended the stream; `undefined` while it is open. */
   readonly end: StreamEnd | undefined;
-  /** What the client was sent, by type. */
+  /** Resources sent to the client, by type. */
   readonly sent: Readonly<Record<string, Resources>>;
-  /** Names of endpoints whose sending does not count any more: their clusters were sent after them. */
+  /** Names of endpoints that must be sent again, because their clusters were sent after them. */
   readonly forgotten: readonly string[];
   readonly responses: number;
   /** Number of the context that the node is served from. */
@@ -65,7 +65,7 @@ export function newStream(connection: number, client: number, delta: boolean, co
   };
 }
 
-/** What an order comes to: a response, or nothing to send. */
+/** The result of an order: a response, or nothing to send. */
 export function answer(
   stream: StreamState,
   { order, context }: WaitingOrder,
@@ -109,12 +109,12 @@ function namesToSend(
   return [...new Set([...order.asked, ...due])].filter((name) => now[name] !== undefined);
 }
 
-/** Whether a client that comes back has what there is, by its own word. */
+/** Whether a reconnecting client reports that it has the current content. */
 function hasAlready({ has }: ResponseOrder, name: string, now: Resources): boolean {
   return has?.versions[has.names.indexOf(name)] === String(now[name]);
 }
 
-/** Endpoints of clusters that were sent are to be sent again; those that were sent are not. */
+/** Endpoints of sent clusters must be sent again; endpoints that were sent are done. */
 function withForgotten(
   stream: StreamState,
   typeUrl: string,

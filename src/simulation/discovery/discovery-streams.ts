@@ -1,4 +1,7 @@
-/** The streams of the simulated push path: their connections' charts, what goes over them in either direction, and who reads it. */
+/**
+ * The streams of the simulated push path: the charts of their connections, the messages in both directions, and the
+ * clients.
+ */
 import type { AnyActorRef } from 'xstate';
 import { type ExchangeEvent, routineAfter, routineBefore } from '../../../machines/discovery/xds/ads-exchange.ts';
 import type {
@@ -19,7 +22,7 @@ import type { PushWorldState } from './discovery-state.ts';
 import { answer, newStream, type StreamState, type WaitingOrder, type WireResponse } from './discovery-stream.ts';
 import { afterRequest, afterResponse } from './wire-record.ts';
 
-/** What happens on a stream. */
+/** An event on a stream. */
 interface StreamHappening {
   readonly connection: number;
   readonly event: ExchangeEvent;
@@ -27,7 +30,9 @@ interface StreamHappening {
 
 const limits = { ackTimeoutMs: 10_000, congestionMs: 120_000, makeBeforeBreakMs: 5_000, removalDelayMs: 5_000 };
 const rules = { resendsEndpoints: true, acceptsLateNames: true, maxNames: 1_000, maxNameChars: 10_000 };
-/** A client that reads takes each response in this time: all that can wait at once, in less than the server waits. */
+/**
+ * Maximum time in which a reading client reads each response: all that can wait at once, within the server's timeout.
+ */
 const readingMs = 30_000;
 
 export class PushStreams {
@@ -37,14 +42,14 @@ export class PushStreams {
   /** Empty between choices. */
   readonly #happenings = new OneAtATime<StreamHappening>((happening) => this.#step(happening));
 
-  /** @param effects whom the effects of a connection ask */
+  /** @param effects receives the calls of a connection's effects */
   constructor(moment: PushMoment, charts: ScriptedCharts, effects: PushEffectWorld) {
     this.#moment = moment;
     this.#charts = charts;
     this.#effects = effects;
   }
 
-  /** What a connection orders of its stream. */
+  /** Executes an order of a connection. */
   execute(connection: number, order: StreamOrder): void {
     switch (order.type) {
       case 'stream.end':
@@ -65,12 +70,12 @@ export class PushStreams {
     this.#moment.set({ effects: new Map(this.#state.effects).set(input.connection, self) });
   }
 
-  /** One after the other: what follows of something comes when it is over. */
+  /** Events are processed one after the other: an event caused by another one is processed after it. */
   happens(connection: number, event: ExchangeEvent): void {
     this.#happenings.add({ connection, event });
   }
 
-  /** As src/discovery/xds/stream/ads-exchange.ts does. */
+  /** As in src/discovery/xds/stream/ads-exchange.ts. */
   #step({ connection, event }: StreamHappening): void {
     const stream = this.#state.streams.get(connection);
     if (stream === undefined || stream.end !== undefined) return;
@@ -126,7 +131,7 @@ export class PushStreams {
     this.#forget(connection);
   }
 
-  /** Streams whose connection is over are cut: a client that has one of them comes back. */
+  /** Cuts streams whose connection has ended; a client of such a stream reconnects. */
   letGo(): void {
     for (const [connection, actor] of this.#state.connections) {
       if (actor.getSnapshot().status !== 'done') continue;
@@ -149,7 +154,7 @@ export class PushStreams {
     this.#moment.tellQueue({ type: 'proxy.disconnected', connection });
   }
 
-  /** The status comes after what was sent: who reads nothing does not hear of it. */
+  /** The status follows the responses: a client that reads nothing does not receive it. */
   #endStream(connection: number, end: StreamEnd): void {
     const stream = this.#stream(connection);
     this.#moment.judge((invariant) => invariant.ending?.(this.#client(stream.client), end, stream));
@@ -179,7 +184,7 @@ export class PushStreams {
     return this.#client(client).stalled ? stalledWindow : Number.POSITIVE_INFINITY;
   }
 
-  /** While an order waits nothing is read from the client; then what it has sent meanwhile. */
+  /** While an order waits, nothing is read from the client; afterwards its held requests are. */
   #noteCongestion(connection: number): void {
     const { orders, congested: before, end } = this.#stream(connection);
     const congested = orders.length > 0;
@@ -232,7 +237,7 @@ export class PushStreams {
     return this.#state.clients[this.#stream(connection).client]!.stalled;
   }
 
-  /** The client reads: there is room for the next response. */
+  /** The client reads, so there is room for the next response. */
   read(connection: number): void {
     const { network, client: index } = this.#stream(connection);
     const [response, ...rest] = network as [WireResponse, ...WireResponse[]];
@@ -245,7 +250,7 @@ export class PushStreams {
     this.#closeWhenRead(connection);
   }
 
-  /** What lies in the network is read in time, by one who reads. */
+  /** A reading client reads the responses on the wire in time. */
   #awaitReading(connection: number): void {
     const { network } = this.#stream(connection);
     const reading = readingOf(connection);
@@ -253,7 +258,7 @@ export class PushStreams {
     this.#moment.system.arm(reading, readingMs, 'within');
   }
 
-  /** The client reads nothing any more; what it has read it may still answer. */
+  /** The client stops reading; it may still respond to what it has read. */
   stall(index: number): void {
     const client = this.#client(index);
     this.#moment.setClient(index, { ...client, stalled: true });
@@ -264,7 +269,7 @@ export class PushStreams {
     const client = this.#client(index);
     const connection = client.connection!;
     this.#moment.setClient(index, { ...client, stalled: false });
-    // All that has piled up, however slow it is else: time has passed already.
+    // Reads everything that has accumulated, even if the client is slow otherwise, because time has passed.
     while (this.#hasUnread(connection)) this.read(connection);
     this.#closeWhenRead(connection);
   }
@@ -273,7 +278,7 @@ export class PushStreams {
     return (this.#state.streams.get(connection)?.network.length ?? 0) > 0;
   }
 
-  /** A client does something with what it has read. */
+  /** A client processes what it has read. */
   take(index: number, deed: (client: ClientState) => Turn): void {
     this.say(index, deed(this.#client(index)));
   }
@@ -283,7 +288,7 @@ export class PushStreams {
     for (const request of requests) this.#send(client.connection!, request);
   }
 
-  /** A request waits in the network while the server does not read; one that has ended the stream reads nothing any more. */
+  /** A request waits on the wire while the server does not read; a server that has ended the stream reads nothing. */
   #send(connection: number, request: AdsRequest): void {
     const { congested, end } = this.#stream(connection);
     if (end !== undefined) return;

@@ -1,4 +1,4 @@
-/** The server of the simulated push path: it brings one proxy after the other up to date, as the push queue orders. */
+/** The server of the simulated push path: it updates one proxy after the other, in the order of the push queue. */
 import type { AnyActorRef } from 'xstate';
 import type { ProxiesServe } from '../../../machines/discovery/protocol.ts';
 import type { ConnectionPush } from '../../../machines/discovery/xds/ads-protocol.ts';
@@ -27,7 +27,7 @@ export class PushTurns {
     this.#moment.set({ orders: [...this.#state.orders, { order, served: 0 }] });
   }
 
-  /** The server brings the next proxy up to date. */
+  /** The server updates the next proxy. */
   turn(): void {
     const [{ order, served }, ...others] = this.#state.orders as [PushWorldState['orders'][0]];
     const connection = order.connections[served]!;
@@ -58,7 +58,7 @@ export class PushTurns {
     this.#streams.happens(connection, push);
   }
 
-  /** Of the contexts that a node passes over. */
+  /** What the skipped contexts change for a node. */
   #concerned(passed: readonly MeshContext[], order: ProxiesServe): ReadonlySet<string> | typeof everything {
     if (this.#options.trustsOrders === true) {
       if (passed.length === 0 && !order.forced) return new Set();

@@ -1,9 +1,9 @@
-/** The second thread of an exploration of the push path. */
+/** The helper thread of an exploration of the push path. */
 import { workerData } from 'node:worker_threads';
 import { type HelpNeeded, helpToExplore } from '../../debugger/explore/two-explorers.ts';
 import { explorePush, type PushExplorationOrder } from './explore-discovery.ts';
 
-/** XState's development build warns of every event that comes too late for an actor. */
+/** XState's development build warns about every event that is sent to a stopped actor. */
 console.warn = () => {};
 
 helpToExplore((order) => {

@@ -1,4 +1,4 @@
-/** The push path as `chartpilot explore --world discovery` and its tests see it: worlds, and runs written down as traces. */
+/** The push path for `chartpilot explore --world discovery` and its tests: worlds, and traces of runs. */
 import { extname, join } from 'node:path';
 import type { InspectionEvent } from 'xstate';
 import { TraceChecker } from '../../debugger/check/check.ts';
@@ -15,7 +15,7 @@ import { type PushMachines, pushMachines, scriptedCharts } from './discovery-cha
 import { PushWorld } from './discovery-exploration.ts';
 import { meshTypes } from './discovery-mesh.ts';
 
-/** Beside this file, also in the bundle. */
+/** Next to this file, also in the bundle. */
 const helperModule = new URL(`./explore-discovery-helper${extname(import.meta.filename)}`, import.meta.url);
 
 export const defaultPushWorld: PushWorldOptions = {
@@ -27,13 +27,13 @@ export const defaultPushWorld: PushWorldOptions = {
   settled: true,
 };
 
-/** What a helper in another thread is told. */
+/** Input of a helper in another thread. */
 export interface PushExplorationOrder {
   readonly bounds: PushBounds;
   readonly options: Partial<PushWorldOptions>;
 }
 
-/** The explored start begins where configuration is read already; bootstrap-detailed.mmd has it from its first stage. */
+/** The explored start begins after the configuration was read; bootstrap-detailed.mmd starts at its first stage. */
 const ofStart: ReadonlySet<string> = new Set(['services.load', 'services.pending', 'services.synced', 'push.start']);
 
 function afterStart(inspect: (event: InspectionEvent) => void): (event: InspectionEvent) => void {
@@ -45,7 +45,7 @@ function afterStart(inspect: (event: InspectionEvent) => void): (event: Inspecti
 export interface PushExploration extends ExplorationSubject {
   readonly helper: Helper;
   begin(more?: Pick<PushWorldOptions, 'inspect'>): PushWorld;
-  /** A world in which departures from the sequence diagrams are violations, too. */
+  /** A world in which deviations from the sequence diagrams are violations, too. */
   beginChecked(options?: ConformanceOptions): World;
 }
 

@@ -1,11 +1,11 @@
-/** What a response and a request change in the record of a stream, as somebody would note it who reads the wire. */
+/** How a response and a request change the record of a stream, as an observer of the wire would record it. */
 import type { AdsRequest, DeltaRequest } from '../../../machines/discovery/xds/ads-protocol.ts';
 import { isByName } from '../../../machines/discovery/xds/ads-types.ts';
 import type { WireRecord } from './discovery-invariants.ts';
 import type { Contents } from './discovery-mesh.ts';
 import type { WireResponse } from './discovery-stream.ts';
 
-/** All there is of a type, or of the mesh. */
+/** All resources of a type, or of the mesh. */
 export const everything = '*';
 
 export function afterResponse(record: WireRecord, response: WireResponse, contents: Contents): WireRecord {
@@ -24,14 +24,15 @@ export function afterRequest(record: WireRecord, request: AdsRequest): WireRecor
   const { unanswered } = record;
   const answered = unanswered.find((response) => response.nonce === nonce);
   const isCurrent = nonce === '' || nonce === record.lastNonce;
-  // What a state-of-the-world client wants counts when it answers the last response (§7.3 S4), and does not reject it (S1).
+  // The names of a state-of-the-world request count if it refers to the last response (§7.3 S4), and does not reject it
+  // (S1).
   const counts = request.protocol === 'delta' || (isCurrent && rejection === null);
   const isLast = answered !== undefined && answered === unanswered.at(-1);
   const left = unanswered.filter((response) => response !== answered);
   return {
     ...record,
     unanswered: left,
-    // With nothing left to wait for it is of no consequence, and would tell states apart until the next response.
+    // Without an outstanding response the flag has no effect, and would only distinguish equal states.
     overdue: record.overdue && left.length > 0,
     asks: union(record.asks, counts ? asksOf(request, record.heard) : []),
     ...(counts && { heard: namesAfter(record.heard, request) }),
@@ -40,12 +41,12 @@ export function afterRequest(record: WireRecord, request: AdsRequest): WireRecor
   };
 }
 
-/** What a client has from another stream. */
+/** Resources that a client has from another stream. */
 function broughtBy({ known, knownVersions }: DeltaRequest): Readonly<Record<string, number>> {
   return Object.fromEntries(known.map((name, i) => [name, Number(knownVersions[i])]));
 }
 
-/** What a request asks for that was not asked for before; `*`: all there is. */
+/** Names that a request adds; `*`: all. */
 function asksOf(request: AdsRequest, heard: string): readonly string[] {
   const names = request.protocol === 'delta' ? request.subscribe : request.names;
   if (names.length === 0) return request.nonce === '' && !isByName(request.typeUrl) ? [everything] : [];
@@ -54,15 +55,15 @@ function asksOf(request: AdsRequest, heard: string): readonly string[] {
   return names.filter((name) => !before.includes(name));
 }
 
-/** What a client has asked for is still to be sent after this response. */
+/** Requested, and still to be sent after this response. */
 function isOwed(name: string, record: WireRecord, { typeUrl, resources }: WireResponse, contents: Contents): boolean {
   const content = contents[typeUrl][name];
   if (name === everything || name in resources || content === undefined) return false;
-  // What it has brought from another stream is not sent again.
+  // Resources that the client has from another stream are not sent again.
   return record.lastNonce !== '' || record.sent[name] !== content;
 }
 
-/** What the client wants after a request that counts. */
+/** Names that the client wants after a request that counts. */
 function namesAfter(heard: string, request: AdsRequest): string {
   if (request.protocol === 'sotw') return request.names.toSorted().join();
   const before = heard === '' ? [] : heard.split(',');
@@ -71,7 +72,7 @@ function namesAfter(heard: string, request: AdsRequest): string {
     .join();
 }
 
-/** Without doubles, in order. */
+/** Without duplicates, sorted. */
 export function union(one: readonly string[], other: readonly string[]): string[] {
   return [...new Set([...one, ...other])].sort();
 }

@@ -31,7 +31,7 @@ const rowsOf = (...actors: ActorSnapshot[]): readonly ActorRow[] => treeOf(...ac
 const names = (rows: readonly ActorRow[]): string[] =>
   rows.map((row) => `${' '.repeat(row.depth)}${isGroup(row) ? `${row.name} ×${row.actors.length}` : row.actor.actor}`);
 
-test('charts stand below their parents in the order of their spawns, effects are marks of whom they work for', () => {
+test('charts are below their parents in the order of their spawns, and effects are marks of their owners', () => {
   const rows = rowsOf(
     actor('agent'),
     actor('status', { parent: 'agent' }),
@@ -44,14 +44,14 @@ test('charts stand below their parents in the order of their spawns, effects are
   expect(rows.map((row) => (isGroup(row) ? [] : row.effects))).toEqual([['signals'], [], [], ['process']]);
 });
 
-test('a chart whose parent is gone, and an effect without one, stand at the top', () => {
+test('a chart whose parent has ended, and an effect without one, are at the top', () => {
   expect(names(rowsOf(actor('epoch-0', { parent: 'supervisor' }), effect('demo', 'nobody')))).toEqual([
     'epoch-0',
     'demo',
   ]);
 });
 
-test('many of a kind are one group with counts by state, a few are not', () => {
+test('many actors of a kind are one group with counts by state, a few are not', () => {
   const many = Array.from({ length: 300 }, (_, i) =>
     actor(`ads-connection-${i}`, { state: i % 3 === 0 ? 'streaming.waiting' : 'streaming.caught up' }),
   );
@@ -77,31 +77,31 @@ test('a group is filtered by number and by state', () => {
   expect(filterGroup(group, '')).toHaveLength(20);
 });
 
-/** Names that belong to no series. */
+/** Names without a number. */
 const letters = (i: number): string => `${i}`.replaceAll(/\d/g, (digit) => String.fromCharCode(97 + Number(digit)));
 const strangers = (count: number, more: (i: number) => Partial<ActorSnapshot> = () => ({})): ActorSnapshot[] =>
   Array.from({ length: count }, (_, i) => actor(letters(i), { machine: 'worker', ...more(i) }));
 
-test('siblings of too many kinds are one group for each machine', () => {
+test('siblings of too many kinds are one group per machine', () => {
   expect(rowsOf(...strangers(maxKindsOfSiblings))).toHaveLength(maxKindsOfSiblings);
   expect(names(rowsOf(actor('main'), ...strangers(maxKindsOfSiblings)))).toEqual(['main', 'worker ×100']);
 });
 
-test('of too many rows the first are shown, and the actors of the others are counted', () => {
+test('the first of too many rows are shown, and the actors of the others are counted', () => {
   const each = strangers(10_000, (i) => ({ machine: `machine ${i}` }));
   const tree = treeOf(...each);
   expect([tree.rows.length, tree.leftOut]).toEqual([maxActorRows, 10_000 - maxActorRows]);
-  // As many as there may be: none is left out.
+  // Exactly the limit, so none is left out.
   expect(treeOf(...each.slice(0, maxActorRows)).leftOut).toBe(0);
 });
 
-test('each of a long chain of parents is a level, and the chain does not exhaust the stack', () => {
+test('each actor of a long chain of parents is a level, and the chain does not exhaust the stack', () => {
   const chain = strangers(30_000, (i) => (i === 0 ? {} : { parent: letters(i - 1) }));
   const { rows, leftOut } = treeOf(...chain);
   expect([rows.length, rows.at(-1)!.depth, leftOut]).toEqual([maxActorRows, maxActorRows - 1, 30_000 - maxActorRows]);
 });
 
-test('an actor is found by its name, state or machine; one of exactly that name comes first', () => {
+test('an actor is found by its name, state or machine, with an exact name first', () => {
   const all = strangers(10_000, (i) => ({ state: i === 7 ? 'waiting.for lock' : 'live' }));
   const found = (text: string) => {
     const { rows, leftOut } = findActors(all, text);

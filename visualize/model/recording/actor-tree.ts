@@ -1,38 +1,41 @@
-/** Living actors as a person looks at them: charts below their parents, effects as marks, the many as one group. */
+/** Living actors as a tree: charts below their parents, effects as marks, many of a kind as one group. */
 import type { ActorSnapshot } from '../../../src/runtime/trace/trace.ts';
 import { stateInWords } from './words.ts';
 
-/** Siblings of one kind become one group from so many on. */
+/** Minimum number of siblings of one kind that form a group. */
 const groupedFrom = 6;
-/** Siblings of more kinds than this are grouped by their machine, whatever their names are. */
+/** Siblings of more kinds are grouped by machine, whatever their names are. */
 export const maxKindsOfSiblings = 100;
-/** Rows of the list. The actors of the others are counted, and found with the filter. */
+/** Maximum rows of the list. The actors of the others are counted, and found with the filter. */
 export const maxActorRows = 250;
-/** States of a group that are sorted by their names where as many actors are in each; more stay in the order of the actors. */
+/**
+ * Maximum states of a group that are sorted by name if their counts are equal; more states stay in the order of the
+ * actors.
+ */
 const maxStatesByName = 1_000;
 
 export interface ActorNode {
   readonly actor: ActorSnapshot;
   readonly depth: number;
-  /** Names of the effects that work for it, without its own name before them. */
+  /** Names of its effects, without its own name as prefix. */
   readonly effects: readonly string[];
 }
 
 export interface ActorGroup {
-  /** `ads-connection`: the names without their numbers. The machine's id if the names have nothing in common. */
+  /** `ads-connection`: the common name without numbers. The machine's id if the names have nothing in common. */
   readonly name: string;
   readonly depth: number;
   readonly actors: readonly ActorSnapshot[];
-  /** How many are in each state, most first. */
+  /** Number of actors in each state, most frequent first. */
   readonly counts: readonly { readonly state: string; readonly n: number }[];
 }
 
 export type ActorRow = ActorNode | ActorGroup;
 
 export interface ActorTree {
-  /** At most {@link maxActorRows}, in the order in which they are shown. */
+  /** At most {@link maxActorRows}, in display order. */
   readonly rows: readonly ActorRow[];
-  /** Charts that no row is about, because there are too many rows. */
+  /** Charts without a row, because there are too many rows. */
   readonly leftOut: number;
 }
 
@@ -46,7 +49,7 @@ export function actorTree(actors: ReadonlyMap<string, ActorSnapshot>): ActorTree
   const effects = new Map<string, string[]>();
   let remaining = 0;
   for (const actor of actors.values()) {
-    // An actor whose parent does not live, or is not known, stands at the top.
+    // An actor with an ended or unknown parent is at the top.
     const parent = actor.parent !== undefined && actors.has(actor.parent) ? actor.parent : '';
     if (actor.machine !== undefined || parent === '') {
       listOf(charts, parent).push(actor);
@@ -58,11 +61,11 @@ export function actorTree(actors: ReadonlyMap<string, ActorSnapshot>): ActorTree
     }
   }
   const rows: ActorRow[] = [];
-  // A stack instead of a recursion: each actor of a chain of parents is a level.
+  // A stack instead of recursion, because a chain of parents may be long.
   const pending: Generator<ActorRow>[] = [rowsBelow(charts, effects, '', 0)];
   for (;;) {
     const next = pending.at(-1)?.next();
-    // Children of actors in a group have no row of their own: their group is what is shown of them.
+    // Children of grouped actors have no row; the group represents them.
     if (next === undefined) return { rows, leftOut: 0 };
     if (next.done === true) {
       pending.pop();
@@ -101,7 +104,7 @@ export function findActors(actors: Iterable<ActorSnapshot>, text: string, limit 
     if (!matches(actor, wanted) && actor.machine?.toLowerCase().includes(wanted) !== true) continue;
     found++;
     const row = { actor, depth: 0, effects: [] };
-    // The actor of exactly that name comes first, however many other names contain it.
+    // An exact name comes first, however many other names contain the text.
     if (actor.actor.toLowerCase() === wanted) rows.unshift(row);
     else if (rows.length < limit) rows.push(row);
   }
@@ -125,7 +128,7 @@ interface Kin {
   readonly actors: ActorSnapshot[];
 }
 
-/** Siblings by kind (same machine, same name but for the number), each kind where its first one is. */
+/** Siblings by kind (same machine, same name except for the number), each kind at the position of its first member. */
 function kinds(actors: readonly ActorSnapshot[]): Kin[] {
   const found = new Map<string, Kin>();
   for (const actor of actors) {
@@ -155,7 +158,7 @@ function kindOf(name: string): string {
 function groupOf({ name, actors }: Kin, depth: number): ActorGroup {
   const counts = new Map<string, number>();
   for (const { state } of actors) counts.set(state, (counts.get(state) ?? 0) + 1);
-  // To compare a million names by the rules of a language takes seconds.
+  // Comparing a million names by locale takes seconds.
   const byName = (a: string, b: string): number => (counts.size > maxStatesByName ? 0 : a.localeCompare(b));
   return {
     name,

@@ -1,4 +1,4 @@
-/** Charts that left a moment ago: they are shown a little longer, or a step would make them vanish unseen. */
+/** Charts that ended a moment ago: they stay visible a little longer, so that a step does not hide them at once. */
 import type { Recording } from './recording.ts';
 
 export interface Departed {
@@ -7,9 +7,9 @@ export interface Departed {
 }
 
 const shownForMs = 1_000;
-/** Of many that leave at once, the last ones are enough. */
+/** If many end at once, only the last ones are shown. */
 const atMost = 4;
-/** Records that are looked back at: a busy trace has thousands in a second. */
+/** Number of earlier records that are checked, because a busy trace has thousands per second. */
 const lookedAt = 200;
 
 export function departed(recording: Recording, place: number): Departed[] {
@@ -19,7 +19,7 @@ export function departed(recording: Recording, place: number): Departed[] {
   for (let index = place; index >= 0 && index > place - lookedAt; index--) {
     const record = recording.recordAt(index)!;
     if (record.t < since || found.length === atMost) break;
-    // An effect's name is its parent's and its own.
+    // An effect's name is its parent's name and its own.
     if (record.kind !== 'stop' || record.actor.includes('/')) continue;
     if (!living.has(record.actor) && !found.some(({ actor }) => actor === record.actor)) {
       found.push({ actor: record.actor, status: record.status });

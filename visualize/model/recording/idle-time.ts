@@ -1,31 +1,34 @@
-/** Idle hours: times in which nothing on the timeline changes. They are folded, so that what happened between them is readable. */
+/**
+ * Idle times, in which nothing on the timeline changes. They are folded, so that the activity between them is
+ * readable.
+ */
 
-/** A stretch of the trace's clock in which nothing on the timeline changes. */
+/** A range of the trace's clock in which nothing on the timeline changes. */
 export interface IdleTime {
   readonly from: number;
   readonly to: number;
 }
 
-/** Shorter pauses are part of what happens: a drain, a back-off. */
+/** Shorter pauses belong to the activity: a drain, a back-off. */
 const leastMs = 120_000;
-/** A fold has room for its length in words, unless there are too many of them. */
+/** Width of a fold, enough for its duration text, unless there are too many folds. */
 const foldPixels = 62;
 const fewestPixels = 14;
-/** Of the screen; the rest is for what happened. */
+/** Maximum share of the screen; the rest is for activity. */
 const mostOfWidth = 0.5;
 
-/** Collects them while a trace is read. */
+/** Collects idle times while a trace is read. */
 export class IdleTimes {
   readonly #found: IdleTime[] = [];
   #last: number | undefined;
 
-  /** Something changed on the timeline. To be told in the order of time. */
+  /** Records a change on the timeline. Must be called in the order of time. */
   note(t: number): void {
     if (this.#last !== undefined && t - this.#last >= leastMs) this.#found.push({ from: this.#last, to: t });
     this.#last = t;
   }
 
-  /** With the one that goes on at a time, if there is one. */
+  /** Includes the idle time that is still open at `end`, if there is one. */
   until(end: number): readonly IdleTime[] {
     const last = this.#last;
     return last !== undefined && end - last >= leastMs ? [...this.#found, { from: last, to: end }] : this.#found;
@@ -33,8 +36,8 @@ export class IdleTimes {
 }
 
 /**
- * Those that are worth folding on a timeline of some pixels: they are far longer than what happens between them. When there are
- * more than it has room for, the longest.
+ * Idle times to fold on a timeline of this width: those far longer than the activity between them. If there are too
+ * many, the longest.
  */
 export function foldsOf(
   idle: readonly IdleTime[],
@@ -47,7 +50,7 @@ export function foldsOf(
   let left = whole.to - whole.from;
   for (const [i, each] of longest.entries()) {
     left -= lengthOf(each);
-    // What happens between the folds, each time: a pause that is not much longer than it is no idle time.
+    // Share of activity per fold: a pause that is not much longer than that is not folded.
     if (lengthOf(each) >= (timesLonger * Math.max(left, 1)) / (i + 1)) folded = longest.slice(0, i + 1);
   }
   const pixels = Math.min(foldPixels, (width * mostOfWidth) / Math.max(1, folded.length));

@@ -8,7 +8,7 @@ const timer = (seq: number): object => ({ seq, t: seq, kind: 'timer', actor: 'su
 const lines = (...things: object[]): string => things.map((thing) => `${JSON.stringify(thing)}\n`).join('');
 const always = (): boolean => true;
 
-test('a trace that comes in pieces of any length is the trace', () => {
+test('a trace is read correctly from pieces of any length', () => {
   const text = lines(header, timer(1), timer(2), timer(3));
   for (const size of [1, 7, 50, 10_000]) {
     const stream = new TraceStream();
@@ -24,7 +24,7 @@ test('a trace that comes in pieces of any length is the trace', () => {
   }
 });
 
-test('it stops reading when it is told to, and goes on where it was', () => {
+test('the reader stops when requested, and continues where it stopped', () => {
   const stream = new TraceStream();
   stream.push(lines(header, ...Array.from({ length: 200 }, (_, i) => timer(i + 1))));
   const { records: first } = stream.read(() => false);
@@ -33,7 +33,7 @@ test('it stops reading when it is told to, and goes on where it was', () => {
   expect([...first, ...rest].map(({ seq }) => seq)).toEqual(Array.from({ length: 200 }, (_, i) => i + 1));
 });
 
-test('a last line that was half written is left out, and its number told', () => {
+test('a last line that was half written is skipped, and its number is reported', () => {
   const stream = new TraceStream();
   stream.push(`${lines(header, timer(1))}{"seq":2,"t":`);
   expect(stream.read(always).records).toHaveLength(1);
@@ -49,14 +49,14 @@ test('a last line that only lacks its newline is a record', () => {
   expect(stream.cutOff).toEqual([]);
 });
 
-test('an unreadable line says where it is, after what was before it was answered', () => {
+test('an unreadable line is reported with its position, after the records before it were returned', () => {
   const stream = new TraceStream();
   stream.push(`${lines(header, timer(1))}oops\n${lines(timer(2))}`);
   expect(stream.read(always).records.map(({ seq }) => seq)).toEqual([1]);
   expect(() => stream.read(always)).toThrow('line 3: the line is not valid JSON');
 });
 
-test('a line that a full disk cut, and the records that are missing behind it, are left out', () => {
+test('a line cut by a full disk, and the missing records after it, are skipped', () => {
   const stream = new TraceStream();
   stream.push(`${lines(header, timer(1))}{"seq":2,"t":\n${lines(timer(4), timer(5))}`);
   expect(stream.read(always).records.map(({ seq }) => seq)).toEqual([1, 4, 5]);
@@ -73,7 +73,7 @@ test.each([
     /line 3: records out of order: record 1 follows record 2/,
   ],
   ['another run', lines(header, timer(1), { ...header, pid: 2 }), /line 3: second header/],
-])('%s is a problem', (_, text, why) => {
+])('the reader rejects %s', (_, text, why) => {
   const stream = new TraceStream();
   stream.push(text);
   const readAll = (): void => {
@@ -87,13 +87,13 @@ test.each([
   }).toThrow(why);
 });
 
-test('the header of a rotated part of the same run is passed over', () => {
+test('the header of a rotated part of the same run is skipped', () => {
   const stream = new TraceStream();
   stream.push(lines(header, timer(1), header, timer(2)));
   expect(stream.read(always).records.map(({ seq }) => seq)).toEqual([1, 2]);
 });
 
-test('the text of each record comes with it; that of an older version as one of this version', () => {
+test('each record comes with its text, converted to this version of the format', () => {
   const stream = new TraceStream();
   stream.push(lines(header, timer(1), timer(2)));
   expect(stream.read(always).lines.map((line) => JSON.parse(line))).toEqual([timer(1), timer(2)]);
@@ -112,7 +112,7 @@ test('the text of each record comes with it; that of an older version as one of 
   });
 });
 
-test('a long line in many pieces costs each of them once', () => {
+test('a long line in many pieces takes linear time', () => {
   const text = 'x'.repeat(20_000_000);
   const line = lines({ seq: 1, t: 0, kind: 'log', actor: 'a', level: 'info', text });
   const stream = new TraceStream();
@@ -125,7 +125,7 @@ test('a long line in many pieces costs each of them once', () => {
   expect(records).toBe(1);
 });
 
-test('a line that is longer than any record is told before it has filled the memory', () => {
+test('a line longer than any record is reported before it fills the memory', () => {
   const stream = new TraceStream();
   stream.push(lines(header, timer(1)));
   expect(stream.read(always).records).toHaveLength(1);
@@ -140,7 +140,7 @@ test('a line that is longer than any record is told before it has filled the mem
   expect(pieces * piece.length).toBeLessThan(longestLine + 1_000_000);
 });
 
-test('a time without end is none', () => {
+test('an infinite time is invalid', () => {
   const stream = new TraceStream();
   stream.push(`${lines(header)}{"seq":1,"t":1e999,"kind":"timer","actor":"a","timer":"b"}\n`);
   expect(() => stream.read(always)).toThrow("line 2: invalid field 't' of the timer record: Infinity");

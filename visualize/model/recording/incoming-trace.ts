@@ -1,9 +1,9 @@
-/** A trace as it comes in: text in pieces of any length, read line by line. */
+/** An incoming trace: text in pieces of any length, read line by line. */
 import { LineSplitter, LineTooLong } from '../../../src/debugger/trace/line-splitter.ts';
 import { notJson, TraceLineReader } from '../../../src/debugger/trace/trace-line.ts';
 import type { TraceHeader, TraceRecord } from '../../../src/runtime/trace/trace.ts';
 
-/** What is wrong with a trace, and where. What was read before it is good. */
+/** An error in a trace, with its line. The records before it are valid. */
 export class TraceProblem extends Error {
   readonly line: number;
 
@@ -14,28 +14,28 @@ export class TraceProblem extends Error {
   }
 }
 
-/** Records that were read, and the text of each. */
+/** Records that were read, with their texts. */
 export interface Incoming {
   readonly records: readonly TraceRecord[];
-  /** Of this version of the format, whatever that of the trace is. */
+  /** In this version of the format, whatever the version of the trace is. */
   readonly lines: readonly string[];
 }
 
 /**
- * Reads lines. Give it text with {@link TraceStream.push}; take records with {@link TraceStream.read}, which does as much
- * as it is told to: a page must stay alive while it reads.
+ * Reads lines. {@link TraceStream.push} adds text; {@link TraceStream.read} returns records and stops when requested,
+ * so that the page stays responsive.
  */
 export class TraceStream {
   header: TraceHeader | undefined;
-  /** Numbers of lines that were only half written, as a crash leaves the last one, or a full disk one in the middle. */
+  /** Numbers of incomplete lines: a crash leaves the last one, or a full disk one in the middle. */
   readonly cutOff: number[] = [];
   readonly #reader = new TraceLineReader();
   readonly #lines = new LineSplitter();
-  /** Of a line that was reached; what is good before it is answered first. */
+  /** Error in a line that was reached; the valid records before it are returned first. */
   #problem: unknown;
   #line = 0;
   #lastSeq = 0;
-  /** A line that is not JSON: it was cut, if records are missing behind it. */
+  /** A line that is not JSON: it was cut if records are missing after it. */
   #half: { readonly line: number; readonly why: string } | undefined;
 
   push(text: string): void {
@@ -43,10 +43,10 @@ export class TraceStream {
   }
 
   /**
-   * Records that have come, as long as `goOn` says so; it is asked now and then. Answers an empty list when there is no
-   * whole line left.
+   * Returns available records while `goOn`, which is called from time to time, returns true. An empty list means that
+   * no complete line is left.
    *
-   * @throws TraceProblem at a line that is none, after the records before it were answered.
+   * @throws TraceProblem at an invalid line, after the records before it were returned.
    */
   read(goOn: () => boolean): Incoming {
     if (this.#problem !== undefined) throw this.#problem;
@@ -70,7 +70,7 @@ export class TraceStream {
     }
   }
 
-  /** No more text will come: a last line without its newline is looked at. */
+  /** No more text follows: a last line without its newline is read. */
   end(): Incoming {
     const text = this.#lines.rest();
     if (text.trim() !== '') {
@@ -111,7 +111,7 @@ export class TraceStream {
       throw new TraceProblem(this.#line, `records out of order: record ${line.seq} follows record ${this.#lastSeq}`);
     }
     if (this.#half !== undefined) {
-      // Nothing is missing: the line is no record that was cut.
+      // No record is missing, so the line is not a cut record.
       if (line.seq === this.#lastSeq + 1) throw new TraceProblem(this.#half.line, this.#half.why);
       this.cutOff.push(this.#half.line);
       this.#half = undefined;
@@ -125,7 +125,7 @@ export class TraceStream {
       this.header = header;
       return;
     }
-    // A rotated trace has its header again in the middle; that of another program has no business here.
+    // A rotated trace repeats its header in the middle; a header of another program is an error.
     const { program, pid, startedAt } = this.header;
     if (header.program !== program || header.pid !== pid || header.startedAt !== startedAt) {
       throw new TraceProblem(this.#line, 'second header: another run starts here; split the file');

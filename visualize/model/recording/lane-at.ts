@@ -1,11 +1,11 @@
-/** Which lanes a place is about. */
+/** Lanes that belong to a place. */
 import type { TraceRecord } from '../../../src/runtime/trace/trace.ts';
 import type { Lane, Mark, MarkKind } from './lanes.ts';
 import { firstAfter } from './sorted.ts';
 
 const bad: ReadonlySet<MarkKind> = new Set(['departure', 'failure', 'rejected']);
 
-/** The lane of what happens at a place: of the actor that a record is about or names, else the one that has a mark there. */
+/** The lane for a place: that of the actor that the record is about or names, else the one with a mark there. */
 export function laneOf(lanes: readonly Lane[], record: TraceRecord | undefined, index: number): string | undefined {
   if (record === undefined) return undefined;
   const named = record.kind === 'event' ? record.event.name : undefined;
@@ -17,7 +17,7 @@ export function laneOf(lanes: readonly Lane[], record: TraceRecord | undefined, 
   );
 }
 
-/** The lane on which something bad happened last before a place; if nothing did, first after it. */
+/** The lane with the last bad mark before a place, else with the first one after it. */
 export function badLaneAt(lanes: readonly Lane[], index: number): string | undefined {
   let before: { lane: string; index: number } | undefined;
   let after: { lane: string; index: number } | undefined;
@@ -32,7 +32,7 @@ export function badLaneAt(lanes: readonly Lane[], index: number): string | undef
   return (before ?? after)?.lane;
 }
 
-/** How many bad marks a lane has between two times. */
+/** Number of bad marks of a lane between two times. */
 export function badBetween({ marks }: Lane, from: number, to: number): number {
   const first = firstAfter(marks, ({ t }) => t >= from);
   const end = firstAfter(marks, ({ t }) => t > to);

@@ -63,7 +63,7 @@ test('an actor of a machine without states is a bar from its spawn to its end', 
   expect(spansOf(named(lanes, 'counter'))).toEqual([['running', 0, 20]]);
 });
 
-test('an epoch whose number comes again has its lives in one lane, and epochs stand in the order of their numbers', () => {
+test('an epoch with a reused number has its lives in one lane, and epochs are in the order of their numbers', () => {
   const lanes = lanesOf([
     spawn('epoch-10', 'epoch'),
     spawn('epoch-2', 'epoch'),
@@ -89,7 +89,7 @@ test.each([
   expect(new Lanes(header).phaseOf({ machine: 'epoch', state })).toBe(phase);
 });
 
-test('signals, changes, restarts and retries are marks; a failure is one on the lane of its epoch', () => {
+test('signals, changes, restarts and retries are marks, and a failure is one on the lane of its epoch', () => {
   const lanes = lanesOf([
     spawn('supervisor', 'supervisor'),
     event('config.changed'),
@@ -112,7 +112,7 @@ test('signals, changes, restarts and retries are marks; a failure is one on the 
   ]);
 });
 
-test('an epoch that the supervisor calls doomed is marked once', () => {
+test('an epoch that the supervisor marks as doomed has one mark', () => {
   const doomed: TraceBody = {
     ...enters('supervisor', 'running.settled'),
     change: [{ path: '/epochs', value: [{ name: 'epoch-1', doomed: true }] }],
@@ -121,7 +121,7 @@ test('an epoch that the supervisor calls doomed is marked once', () => {
   expect(named(lanes, 'epoch-1').marks).toHaveLength(1);
 });
 
-test('who lived before the first record is in the lanes', () => {
+test('actors that lived before the first record have lanes', () => {
   const lanes = lanesOf([enters('epoch-3', 'running.draining'), stop('epoch-3')], {
     ...header,
     actors: [{ actor: 'epoch-3', machine: 'epoch', state: 'running.live', spawned: 1, spawnedAt: -500 }],
@@ -132,7 +132,7 @@ test('who lived before the first record is in the lanes', () => {
   ]);
 });
 
-test('of a control plane sources, pushes and the number of connections are shown, and no epochs', () => {
+test('a control plane shows sources, pushes and the number of connections, and no epochs', () => {
   const lanes = lanesOf(
     [
       spawn('config-controller', 'config-controller'),
@@ -157,7 +157,7 @@ test('of a control plane sources, pushes and the number of connections are shown
   expect([30, 40, 95, 100].map((t) => connections.counts.findLast((count) => count.t <= t)?.n)).toEqual([1, 2, 2, 1]);
 });
 
-test('whatever is drawn changes the version, and nothing else does', () => {
+test('each drawn change, and nothing else, changes the version', () => {
   const lanes = new Lanes(header);
   const feed = (body: TraceBody): number => {
     lanes.feed({ seq: 1, t: 0, ...body } as TraceRecord, 0);
@@ -168,7 +168,7 @@ test('whatever is drawn changes the version, and nothing else does', () => {
   expect(feed(event('signal.received', { signal: 'SIGTERM' }))).toBeGreaterThan(begin);
 });
 
-test('a file that was read again and is the same is no change', () => {
+test('an unchanged file that was read again is not a change', () => {
   const lanes = lanesOf([
     event('config.changed', { digest: 'one', files: 1 }),
     event('config.changed', { digest: 'one', files: 1 }),
@@ -178,7 +178,7 @@ test('a file that was read again and is the same is no change', () => {
   expect(named(lanes, 'program').marks.map(({ index }) => index)).toEqual([0, 2, 3]);
 });
 
-test('a legend is told of the phases and marks that there are', () => {
+test('a legend lists the existing phases and marks', () => {
   const lanes = lanesOf([spawn('epoch-0', 'epoch'), enters('epoch-0', 'running.live'), event('signal.received')]);
   expect([...lanes.phases]).toEqual(['starting', 'live']);
   expect([...lanes.kinds]).toEqual(['signal']);
@@ -192,7 +192,7 @@ const lock = statechartOf(
   }),
 );
 
-test('a machine that says nothing of lanes has one for each actor, with its states as they are called', () => {
+test('a machine without lane definitions has a lane for each actor, with the names of its states', () => {
   const lanes = lanesOf([spawn('lock', 'lock'), enters('lock', 'locked'), enters('lock', 'open'), stop('lock')], {
     ...header,
     machines: [lock],
@@ -205,7 +205,7 @@ test('a machine that says nothing of lanes has one for each actor, with its stat
   expect(['locked', 'open', 'live'].map((phase) => lanes.toneOf(phase))).toEqual([0, 1, undefined]);
 });
 
-test('of ten thousand actors of such a machine the first have lanes, the others are counted', () => {
+test('the first of ten thousand actors of such a machine have lanes, the others are counted', () => {
   const bodies = Array.from({ length: 10_000 }, (_, i) => spawn(`lock-${i}`, 'lock'));
   const lanes = lanesOf([...bodies, stop('lock-9999'), stop('lock-0')], { ...header, machines: [lock] });
   expect(lanes.lanes).toHaveLength(25);
@@ -221,7 +221,7 @@ test('actors of machines that the header does not define have a bounded number o
   expect(named(lanes, 'more actors').counts.at(-1)?.n).toBe(10_000 - withLane - 1);
 });
 
-test('a header tells of more actors than a function has arguments', () => {
+test('a header may list more actors than a function has arguments', () => {
   const actors = Array.from({ length: 300_000 }, (_, i) => ({
     actor: `lock-${i}`,
     machine: 'lock',
@@ -233,7 +233,7 @@ test('a header tells of more actors than a function has arguments', () => {
   expect(named(lanes, 'more lock').counts).toEqual([{ t: 299_999, n: 300_000 - 24 }]);
 });
 
-test('of a machine that wants a lane for each actor, the actors beyond the limit are counted', () => {
+test('the actors beyond the limit of a machine with a lane for each actor are counted', () => {
   const bodies = Array.from({ length: maxActorLanes + 10 }, (_, i) => spawn(`epoch-${i}`, 'epoch'));
   const last = `epoch-${maxActorLanes + 9}`;
   const lanes = lanesOf([...bodies, enters(last, 'running.live'), stop(last), stop('epoch-0')]);
@@ -241,7 +241,7 @@ test('of a machine that wants a lane for each actor, the actors beyond the limit
   expect(named(lanes, 'more epoch').counts.map(({ n }) => n)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 9]);
 });
 
-test('what a machine says of marks is in its header: no program is known by name', () => {
+test('mark rules of a machine come from the header, not from the name of a program', () => {
   const marks = [
     { event: 'key.turned', kind: 'change', text: '{by} turns {keys:key}', lane: '{name}' },
     { event: 'key.turned', kind: 'invented later', text: 'never' },
@@ -261,12 +261,12 @@ test('what a machine says of marks is in its header: no program is known by name
   expect(named(lanes, 'program').marks.map(({ title }) => title)).toEqual(['Bob turns 0 keys', 'Nobody came']);
 });
 
-test('each machine of ours says which lanes its actors have: one that is new would have some by default', () => {
+test('each machine of chartpilot defines the lanes of its actors', () => {
   const charts = [...machinesOf(agentMachine), ...machinesOf(discoveryMachine, adsConnectionMachine)].map(statechartOf);
   expect(charts.filter(({ timeline }) => timeline?.lane === undefined).map(({ id }) => id)).toEqual([]);
 });
 
-test('of several programs in one trace, a mark is on the lane of its own', () => {
+test('a mark of a merged trace is on the lane of its own program', () => {
   const failed = event(
     'epoch.failed',
     { name: 'epoch-0', during: 'serving', reason: 'x' },

@@ -1,4 +1,4 @@
-/** A trace as a person sees it over time: lanes with bars, marks and counts, as its machines want to be seen (`machines/timeline.ts`). */
+/** A trace over time: lanes with bars, marks and counts, as its machines define them (`machines/timeline.ts`). */
 import { lifePhases, type MarkKind, type MarkRule, markKinds, type Timeline } from '../../../machines/timeline.ts';
 import type { Departure } from '../../../src/debugger/check/check.ts';
 import { fieldAt, filled, isMeant, stepOf } from '../../../src/debugger/trace/mark-text.ts';
@@ -8,17 +8,17 @@ import { departureInOneLine, happeningInWords, stateInWords } from './words.ts';
 
 export type { MarkKind };
 
-/** A phase of a life, as tags have it, or the name of a state. */
+/** A phase of a life, from tags, or the name of a state. */
 export type Phase = string;
 
-/** Something that went on for a while. `to` is absent while it goes on. */
+/** A time range. `to` is absent while it lasts. */
 export interface Span {
   readonly from: number;
   to?: number;
   readonly phase: Phase;
-  /** Place of the record that it began with. */
+  /** Place of the record that began it. */
   readonly index: number;
-  /** What it waits for, of a step that says so. */
+  /** What a step waits for, if known. */
   readonly text?: string;
 }
 
@@ -34,24 +34,24 @@ export interface Lane {
   /** `epoch-1`, `pushes`: stable, for tests and styles. */
   readonly name: string;
   readonly title: string;
-  /** In the order of time, not overlapping. */
+  /** In order of time, without overlap. */
   readonly spans: Span[];
   readonly marks: Mark[];
-  /** How many there were from a time on; empty where nothing is counted. */
+  /** Number from a time onwards; empty if nothing is counted. */
   readonly counts: { readonly t: number; readonly n: number }[];
 }
 
-/** Of a machine that says nothing of lanes: so many of its actors have one, the others are counted. */
+/** Lanes for the actors of a machine without lane definitions; the other actors are counted. */
 const mostLanesByDefault = 24;
-/** Machines that the header does not define and that are told apart; the actors of others are shown as those of one machine. */
+/** Distinguished machines without a definition in the header; the actors of further ones are shown as one machine. */
 export const maxUnknownMachines = 100;
-/** Lanes of actors: further ones are counted, also those of machines that want a lane for each. */
+/** Maximum lanes of actors: further ones are counted, including those of machines with a lane for each actor. */
 export const maxActorLanes = 50_000;
 const program = 'program';
-/** Colours for states that no tag says anything of. */
+/** Colours for states without a known tag. */
 const tones = 6;
 
-/** How the actors of one machine are shown. */
+/** Display rules for the actors of one machine. */
 interface Shown {
   /** The machine's id. */
   readonly name: string;
@@ -59,11 +59,11 @@ interface Shown {
   readonly timeline: Timeline;
   /** Its states have tags for phases of a life. */
   readonly hasLife: boolean;
-  /** The machine is its root state alone: its actors run until they end. */
+  /** The machine has only its root state: its actors run until they end. */
   readonly isStateless: boolean;
-  /** Of its actors that have a lane without having asked for one. */
+  /** Its actors that have a lane by default, without a definition. */
   readonly byDefault: Set<string>;
-  /** How many lanes its actors have. */
+  /** Number of lanes of its actors. */
   lanes: number;
 }
 
@@ -72,34 +72,34 @@ interface ActorLane {
   readonly place: number;
 }
 
-/** Follows a trace record by record. */
+/** Builds lanes from a trace record by record. */
 export class Lanes {
-  /** Grows with each change of what is drawn. */
+  /** Increases with each visible change. */
   version = 0;
-  /** Of the bars and marks that there are so far: what a legend has to explain. */
+  /** Phases of the existing bars, for the legend. */
   readonly phases = new Set<Phase>();
   readonly kinds = new Set<MarkKind>();
   readonly #tones = new Map<Phase, number>();
   readonly #departures = lane('departures', 'deviations');
-  /** Those with a name of their own, in the order in which they are shown. */
+  /** Lanes with a name of their own, in display order. */
   readonly #named = new Map<string, Lane>();
   readonly #actors = new Map<string, ActorLane>();
-  /** Those in their order, as long as none was added. */
+  /** Sorted lanes of actors; valid until one is added. */
   #sorted: readonly ActorLane[] = [];
   readonly #machines = new Map<string, string | undefined>();
   readonly #tags: StateTags;
   readonly #shown = new Map<string, Shown>();
   /** Machines that the header does not define. */
   readonly #unknown = new Set<string>();
-  /** All further ones. */
+  /** Shared entry for all further ones. */
   readonly #others = unknownMachine('actors', Number.MAX_SAFE_INTEGER);
   readonly #rules = new Map<string, MarkRule[]>();
-  /** Types of events that are steps of a process, or give it a title: most are neither. */
+  /** Event types that are steps of a process, or set its title; most are neither. */
   readonly #stepEvents = new Set<string>();
-  /** Titles of lanes of processes, by actor. */
+  /** Titles of process lanes, by actor. */
   readonly #processTitles = new Map<string, string>();
   readonly #lastSeen = new Map<MarkRule, unknown>();
-  /** Items that are as a rule says, by the rule and the actor: one is marked once. */
+  /** Items that match a rule, by rule and actor, so that each is marked once. */
   readonly #itemsSeen = new Map<MarkRule, Map<string, ReadonlySet<string>>>();
 
   constructor(header: TraceHeader) {
@@ -122,7 +122,7 @@ export class Lanes {
       }
     }
     if (!this.#named.has(program)) this.#named.set(program, lane(program, program));
-    // Not with the arguments of a function: there may be a million.
+    // Not `Math.max(...)`: there may be a million actors.
     const begin = (header.actors ?? []).reduce(
       (last, { spawnedAt }) => Math.max(last, spawnedAt),
       Number.NEGATIVE_INFINITY,
@@ -133,7 +133,7 @@ export class Lanes {
     }
   }
 
-  /** Those that have something to show, or that are there from the beginning; then those of actors, machine by machine. */
+  /** Named lanes that have content or are always shown; then those of actors, machine by machine. */
   get lanes(): readonly Lane[] {
     if (this.#sorted.length !== this.#actors.size) {
       this.#sorted = [...this.#actors.values()].sort((a, b) => a.place - b.place || byNumber(a.lane, b.lane));
@@ -146,14 +146,14 @@ export class Lanes {
     ];
   }
 
-  /** Of an actor whose states are tagged as phases of a life, and that has a lane. */
+  /** The phase of an actor with a lane whose states are tagged as phases of a life. */
   phaseOf({ machine, state }: { readonly machine?: string; readonly state: string }): Phase | undefined {
     const shown = this.#shownOf(machine);
     if (shown === undefined || !shown.hasLife || !hasLanes(shown)) return undefined;
     return this.#phaseIn(machine!, state);
   }
 
-  /** Which of the colours a phase has that is no phase of a life: they are given in turn. */
+  /** Colour number of a phase that is not a phase of a life; assigned in turn. */
   toneOf(phase: Phase): number | undefined {
     return this.#tones.get(phase);
   }
@@ -203,7 +203,7 @@ export class Lanes {
     this.#mark(this.#departures, departure.message.t, index, 'departure', departureInOneLine(departure));
   }
 
-  /** An event that may begin or end a step of a process of the actor that it is delivered to. */
+  /** Handles an event that may begin or end a process step of its receiver. */
   #step({ to, event, t }: TraceRecord & { kind: 'event' }, index: number): void {
     const process = this.#timelineOf(to)?.process;
     if (process === undefined) return;
@@ -225,7 +225,7 @@ export class Lanes {
 
   #event({ from, to, event, t }: TraceRecord & { kind: 'event' }, index: number): void {
     const rules = this.#rules.get(event.type);
-    // Of most events no rule speaks: a copy of each would be half of the time that lanes take.
+    // Most events match no rule; copying each would take half of the time for lanes.
     if (rules === undefined) {
       const rule = this.#wildcard(from, to, event.type);
       if (rule !== undefined) this.#markBy(rule, { ...event, from, to }, t, index);
@@ -236,7 +236,7 @@ export class Lanes {
     if (rule !== undefined) this.#markBy(rule, fields, t, index);
   }
 
-  /** What is said out of a group, and has no rule of its own. */
+  /** A rule for messages from a group without a rule of their own. */
   #wildcard(from: string, to: string, type: string): MarkRule | undefined {
     if (type.startsWith('xstate.')) return undefined;
     const { group, marks = [] } = this.#timelineOf(from) ?? {};
@@ -244,7 +244,7 @@ export class Lanes {
     return marks.find(({ event }) => event === '*');
   }
 
-  /** Items of lists in a context that have come to be as a rule says. */
+  /** Marks items of lists in a context that newly match a rule. */
   #items(
     { actor, change, t }: TraceRecord & { actor: string; change?: readonly ContextChange[] },
     index: number,
@@ -275,7 +275,7 @@ export class Lanes {
       if (isSame) return;
     }
     const name = filled(rule.lane ?? program, fields);
-    // Where several programs are in one trace, their names stand before those of their actors.
+    // In a merged trace, names of programs precede those of their actors.
     const [, around = ''] = /^([^:/]*:)/.exec(String(fields.to ?? fields.actor ?? '')) ?? [];
     const own = this.#actors.get(name) ?? this.#actors.get(`${around}${name}`);
     const on = this.#named.get(name) ?? own?.lane ?? this.#named.get(program)!;
@@ -308,7 +308,7 @@ export class Lanes {
     else this.#count(machine, 1, begin);
   }
 
-  /** A machine that the header does not have is shown like one that says nothing. */
+  /** A machine that is not in the header is shown like one without lane definitions. */
   #shownOf(machine: string | undefined): Shown | undefined {
     if (machine === undefined) return undefined;
     const known = this.#shown.get(machine);
@@ -330,7 +330,7 @@ export class Lanes {
     return this.#actors.has(actor) || this.#actors.size < maxActorLanes;
   }
 
-  /** Tells of the bars that an effect is while it lives. */
+  /** Reports the bars that an effect represents while it lives. */
   #work(actor: string, parent: string | undefined, tell: (on: Lane, phase: Phase) => void): void {
     if (parent === undefined || this.#machines.get(actor) !== undefined) return;
     for (const { child, lane: name, phase } of this.#timelineOf(parent)?.work ?? []) {
@@ -342,7 +342,7 @@ export class Lanes {
   #phaseIn(machine: string, state: string): Phase {
     const tags = this.#tags.of(machine, state);
     const tagged = lifePhases.find((phase) => tags.has(phase));
-    // Before it has a state, a life begins.
+    // Without a state yet, a life is starting.
     return tagged ?? (state === '' ? 'starting' : stateInWords(state));
   }
 
@@ -394,7 +394,7 @@ export class Lanes {
     this.#named.set(name, on);
     const { counts } = on;
     const n = Math.max(0, (counts.at(-1)?.n ?? 0) + change);
-    // Many that come at the same time are one step.
+    // Several changes at the same time are one step.
     if (counts.at(-1)?.t === t) counts.pop();
     counts.push({ t, n });
     this.version++;
@@ -413,7 +413,7 @@ function hasLanes({ timeline }: Shown): boolean {
   return timeline.lane === undefined || timeline.lane === 'each';
 }
 
-/** A rule of a newer program may be for a mark that nobody here can draw. */
+/** A rule of a newer program may use a mark that this page does not know. */
 function isKnown({ kind }: MarkRule): boolean {
   return (markKinds as readonly string[]).includes(kind);
 }
@@ -426,7 +426,7 @@ function isEmpty({ spans, marks }: Lane): boolean {
   return spans.length === 0 && marks.length === 0;
 }
 
-/** epoch-2 before epoch-10, and epoch-1b behind epoch-1. */
+/** epoch-2 before epoch-10, and epoch-1b after epoch-1. */
 const names = new Intl.Collator('en', { numeric: true });
 
 function byNumber(a: Lane, b: Lane): number {

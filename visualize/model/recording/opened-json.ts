@@ -1,13 +1,13 @@
-/** Which fields of plain data are opened without being asked for: a payload may have a million of them. */
+/** Selects initially open fields of plain data: a payload may have a million fields. */
 
-/** Longer lists and objects begin closed. */
+/** Longer lists and objects are initially closed. */
 const openUpTo = 12;
-/** Entries of one list or object that are shown. */
+/** Shown entries of one list or object. */
 export const maxJsonEntries = 200;
-/** Fields that are shown before anything is opened by hand. */
+/** Shown fields before the user opens one. */
 export const maxOpenedFields = 400;
 
-/** JSON Pointers of what is new, with what was there before. */
+/** JSON Pointers of new values, with the previous values. */
 export type Marked = ReadonlyMap<string, unknown>;
 
 /** How many entries a list or object has. */
@@ -28,7 +28,7 @@ export function pointerTo(path: string, key: string): string {
   return `${path}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
 
-/** Pointers of the lists and objects below a value that are open at first: short ones, and those with something new. */
+/** Pointers of the lists and objects below a value that are initially open: short ones, and those with a new value. */
 export function openedAtFirst(value: object, path: string, marked: Marked | undefined): ReadonlySet<string> {
   const withNew = new Set<string>();
   for (const pointer of marked?.keys() ?? []) {
@@ -36,7 +36,7 @@ export function openedAtFirst(value: object, path: string, marked: Marked | unde
   }
   const opened = new Set<string>();
   let room = maxOpenedFields;
-  // Level by level: what is near the top is opened first.
+  // Level by level: fields near the top are opened first.
   let level: (readonly [string, object])[] = [[path, value]];
   while (level.length > 0) {
     const next: (readonly [string, object])[] = [];

@@ -5,7 +5,7 @@ import { RecordStore } from './record-store.ts';
 
 const actors = ['supervisor', 'epoch-0', 'epoch-0/process', '__proto__', 'größe'];
 
-/** So many records of all kinds; between some of them numbers are missing. */
+/** Records of all kinds, with some numbers missing in between. */
 function someRecords(count: number): TraceRecord[] {
   let seq = 0;
   return Array.from({ length: count }, (_, i) => {
@@ -41,7 +41,7 @@ function stored(records: readonly TraceRecord[]): RecordStore {
   return store;
 }
 
-test('a record that is asked for is the one that came, wherever it lies', () => {
+test('a stored record is returned from any position', () => {
   const records = someRecords(5_000);
   const store = stored(records);
   expect(store.length).toBe(5_000);
@@ -49,12 +49,12 @@ test('a record that is asked for is the one that came, wherever it lies', () => 
     expect(store.recordAt(index)).toEqual(records[index]);
     expect(store.lineAt(index)).toBe(JSON.stringify(records[index]));
   }
-  // What was kept of the first ones has made room for others.
+  // Cached first records were evicted.
   for (const index of [0, 4_096, 0, 255, 256, 4_999]) expect(store.recordAt(index)).toEqual(records[index]);
   expect([store.recordAt(-1), store.recordAt(5_000)]).toEqual([undefined, undefined]);
 });
 
-test('what columns tell is what records tell', () => {
+test('columns and records contain the same data', () => {
   const records = someRecords(3_000);
   const store = stored(records);
   const array = new RecordArray(records);
@@ -90,7 +90,7 @@ test('what columns tell is what records tell', () => {
   }
 });
 
-test('what names a record as its cause is found: also when it is its own, or one that comes later, or is missing', () => {
+test('records are found by their cause, including their own number, a later one, or a missing one', () => {
   const records = someRecords(3_000);
   const store = stored([
     ...records,
@@ -110,7 +110,7 @@ test('what names a record as its cause is found: also when it is its own, or one
   expect(store.ledTo(5_000_000)).toEqual([]);
 });
 
-test('the other end of a message is who sent it, or whom an end is told to', () => {
+test('the other end of a message is its sender, or the receiver of an end', () => {
   const store = stored([
     { seq: 1, t: 0, kind: 'spawn', actor: 'root' },
     { seq: 2, t: 0, kind: 'spawn', actor: 'child', parent: 'root' },
@@ -131,7 +131,7 @@ test('the other end of a message is who sent it, or whom an end is told to', () 
   ]);
 });
 
-test('how an actor came into its state is found at once, whatever it did in it', () => {
+test('the record with which an actor entered its state is found at once, however many steps followed', () => {
   const steps = Array.from(
     { length: 20_000 },
     (_, i): TraceRecord => ({ seq: i + 3, t: i, kind: 'step', actor: 'a', on: 'x' }),

@@ -1,23 +1,25 @@
 /**
- * The records of a trace as the page keeps them: what is asked of all of them in columns (about 60 bytes a record), and the lines
- * as text, each parsed when somebody looks at it. A million records as objects would be 250 MB that each collection of garbage
- * has to walk through.
+ * The records of a trace in the page: data that is needed of all records in columns (about 60 bytes per record), and
+ * the lines as text, each parsed on access. A million records as objects would be 250 MB for each garbage collection.
  */
 import { MessageReader } from '../../../src/debugger/check/message.ts';
 import { firstIndex, type RecordKind, type RecordList } from '../../../src/debugger/trace/record-list.ts';
 import { recordKinds } from '../../../src/debugger/trace/trace-line.ts';
 import type { TraceHeader, TraceRecord } from '../../../src/runtime/trace/trace.ts';
 
-/** Lines that are one string: as many are joined at a time. */
+/** Lines that are joined to one string. */
 const blockLines = 256;
-/** Records that were looked at last: a view asks for one several times, and for those around it. */
+/** Recently used records: a view reads one several times, and those near it. */
 const keptRecords = 4_096;
 const firstRoom = 1_024;
 const nowhere = -1;
 
 const numberOfKind = new Map<RecordKind, number>(recordKinds.map((kind, number) => [kind, number]));
 
-/** Places in order; a single one as a number: of a million names most have one or two, and a list that grows has room for many. */
+/**
+ * Places in order; a single one as a number, because most of a million names have one or two, and a growing list
+ * reserves space for more.
+ */
 type Places = number | readonly number[];
 
 const none: Places = [];
@@ -29,33 +31,38 @@ function withPlace(places: Places, index: number): Places {
   return places;
 }
 
-/** Grows at its end. A place is an index. */
+/** Append-only. A place is an index. */
 export class RecordStore implements RecordList {
   #length = 0;
   #seqs = new Float64Array(firstRoom);
   #times = new Float64Array(firstRoom);
   #kinds = new Uint8Array(firstRoom);
-  /** Numbers of names: who it is about; who is at the other end, if it is a message; what XState or a chart calls it. */
+  /**
+   * Numbers of names: the actor that it is about; the other end, if it is a message; its type in XState or in the
+   * chart.
+   */
   #abouts = new Int32Array(firstRoom);
   #others = new Int32Array(firstRoom);
   #types = new Int32Array(firstRoom);
-  /** Of the records that name this one as their cause: the first and the last; and the next one that has the same cause. */
+  /** Records with this one as their cause: the first and the last; and the next record with the same cause. */
   #firstLed = new Int32Array(firstRoom);
   #lastLed = new Int32Array(firstRoom);
   #nextLed = new Int32Array(firstRoom);
-  /** Where its line begins in its block. */
+  /** Offset of its line in its block. */
   #begins = new Int32Array(firstRoom);
   readonly #blocks: string[] = [];
-  /** Those of the block that is not full yet. */
+  /** Lines of the incomplete block. */
   #lines: string[] = [];
   readonly #names: string[] = [];
   readonly #numbers = new Map<string, number>();
   /** By the number of a name: places of the records about it, in order. */
   readonly #about: Places[] = [];
-  /** Of them those with which it came to be, or into another state: a chart may take a million steps in one. */
+  /**
+   * Those of them with which it was spawned, or entered another state: a chart may take a million steps in one state.
+   */
   readonly #changes: Places[] = [];
   readonly #messages: MessageReader;
-  /** By a cause that is not in the trace, or not before its effect. */
+  /** Effects by a cause that is not in the trace, or not before its effect. */
   readonly #oddlyLed = new Map<number, number[]>();
   readonly #keptPlaces = new Int32Array(keptRecords).fill(nowhere);
   readonly #kept: TraceRecord[] = [];
@@ -69,8 +76,8 @@ export class RecordStore implements RecordList {
   }
 
   /**
-   * @param record its names become those that are kept: whoever else keeps a map of them finds them quicker
-   * @param line its text, of this version of the format
+   * @param record its names are replaced by the stored ones, which speeds up other maps of names
+   * @param line its text, in this version of the format
    */
   append(record: TraceRecord, line: string): void {
     const index = this.#length;
@@ -104,14 +111,13 @@ export class RecordStore implements RecordList {
     if (index < 0 || index >= this.#length) return undefined;
     const slot = index % keptRecords;
     if (this.#keptPlaces[slot] !== index) {
-      // It was read before it was appended: it is one.
+      // Valid, because it was parsed before it was appended.
       this.#kept[slot] = JSON.parse(this.lineAt(index)) as TraceRecord;
       this.#keptPlaces[slot] = index;
     }
     return this.#kept[slot];
   }
 
-  /** Its text. */
   lineAt(index: number): string {
     const at = index % blockLines;
     const block = this.#blocks[(index - at) / blockLines];
@@ -131,31 +137,31 @@ export class RecordStore implements RecordList {
     return recordKinds[this.#kinds[index]!]!;
   }
 
-  /** Who it is about: the actor that did something, or that was told something. */
+  /** The actor that a record is about: the one that did something, or received something. */
   aboutAt(index: number): string {
     return this.#names[this.#abouts[index]!]!;
   }
 
-  /** Of a message: who is at its other end; undefined of what is none, and of an end that is told to nobody. */
+  /** The other end of a message; `undefined` for other records, and for an end without a receiver. */
   otherAt(index: number): string | undefined {
     return this.#names[this.#others[index]!];
   }
 
-  /** An event's type, a timer's name; what a step was taken on. */
+  /** An event's type or a timer's name; the event of a step. */
   typeAt(index: number): string | undefined {
     return this.#names[this.#types[index]!];
   }
 
   indexOf(seq: number): number | undefined {
     const last = this.#length - 1;
-    // Where none is missing behind it, it is as far from the end as its number is.
+    // If no later record is missing, its distance from the end equals that of its number.
     const near = last - ((this.#seqs[last] ?? 0) - seq);
     if (near >= 0 && near <= last && this.#seqs[near] === seq) return near;
     const index = firstIndex(this.#length, (at) => this.#seqs[at]! >= seq);
     return index < this.#length && this.#seqs[index] === seq ? index : undefined;
   }
 
-  /** The first place whose record had not happened yet at a time. */
+  /** The first place whose record is after a time. */
   firstAfter(t: number): number {
     return firstIndex(this.#length, (at) => this.#times[at]! > t);
   }
@@ -168,7 +174,7 @@ export class RecordStore implements RecordList {
     return undefined;
   }
 
-  /** And the first one behind a place. */
+  /** The first such record after a place. */
   nextAbout(actor: string, kinds: readonly RecordKind[], behind: number): number | undefined {
     const places = this.#placesAbout(actor, kinds);
     for (let at = firstIndex(places.length, (i) => places[i]! > behind); at < places.length; at++) {
@@ -177,7 +183,7 @@ export class RecordStore implements RecordList {
     return undefined;
   }
 
-  /** Places of the records that name this one as their cause, in order. */
+  /** Places of the records with this one as their cause, in order. */
   ledTo(seq: number): readonly number[] {
     const odd = this.#oddlyLed.get(seq) ?? [];
     const index = this.indexOf(seq);
@@ -188,7 +194,7 @@ export class RecordStore implements RecordList {
     return odd.length === 0 ? found : [...found, ...odd].sort((a, b) => a - b);
   }
 
-  /** Those among which all records of these kinds are. */
+  /** Places that include all records of these kinds. */
   #placesAbout(actor: string, kinds: readonly RecordKind[]): readonly number[] {
     const number = this.#numbers.get(actor);
     if (number === undefined) return [];
@@ -244,7 +250,7 @@ export class RecordStore implements RecordList {
   }
 }
 
-/** The same values with room for as many more. */
+/** The same values, with twice the capacity. */
 export function twice<Values extends Float64Array | Int32Array | Uint8Array>(values: Values): Values {
   const more = new (values.constructor as new (length: number) => Values)(2 * values.length);
   more.set(values);

@@ -40,7 +40,7 @@ const told = (to: string, type: string, cause?: number): TraceBody => ({
 });
 const log = (text: string): TraceBody => ({ kind: 'log', actor: 'a/process', level: 'info', text });
 
-test('any state that is asked for, in any order, is the fold of the records up to there', () => {
+test('a state requested in any order is the fold of the records up to its place', () => {
   const bodies = [spawn('a'), ...Array.from({ length: 2_300 }, (_, i) => enters('a', `s${i % 7}`, i))];
   const recording = recordingOf(bodies);
   const folded = (index: number): unknown => {
@@ -68,7 +68,7 @@ test('a record is found by its number, and a place by its time', () => {
   expect([-1, 0, 99, 100, 5_000].map((t) => recording.placeAt(t))).toEqual([-1, 0, 0, 1, 2]);
 });
 
-test('it knows since when an actor is in its state, also of one that had the name before', () => {
+test('a recording knows since when an actor is in its state, even if an earlier actor had its name', () => {
   const recording = recordingOf([
     spawn('a'),
     enters('a', 'x'),
@@ -81,7 +81,7 @@ test('it knows since when an actor is in its state, also of one that had the nam
   expect(recording.inStateSince('b', 5)).toBeUndefined();
 });
 
-test('it knows what a record led to', () => {
+test('a recording knows the consequences of a record', () => {
   const recording = recordingOf([
     told('b', 'go'),
     { ...enters('b', 'x'), cause: 10 } as TraceBody,
@@ -99,7 +99,7 @@ test('log lines are found by their time', () => {
   expect(recording.logsBetween(301, 900)).toEqual([]);
 });
 
-test('departures are found by their place, and from one to the next', () => {
+test('deviations are found by their place, and from one to the next', () => {
   const diagram = parseDiagram(
     'sequenceDiagram\n  participant a\n  participant b\n  a->>b: go.on\n  b->>a: went.on\n',
     'd.mmd',
@@ -119,7 +119,7 @@ test('departures are found by their place, and from one to the next', () => {
   ]);
 });
 
-test('a chart that left is shown for a moment, an effect and one that is back are not', () => {
+test('an ended chart is shown for a moment, an effect and a restarted chart are not', () => {
   const stop = (actor: string): TraceBody => ({ kind: 'stop', actor, status: 'stopped' });
   const recording = recordingOf([
     spawn('a'),
@@ -135,7 +135,7 @@ test('a chart that left is shown for a moment, an effect and one that is back ar
   expect(departed(recording, 17)).toEqual([]);
 });
 
-test('records that are missing are counted where they are', () => {
+test('missing records are counted at their place', () => {
   const recording = new Recording(header);
   const at = (seq: number): TraceRecord => ({ seq, t: seq, ...spawn(`a-${seq}`) }) as TraceRecord;
   recording.append([at(1), at(2), at(5)]);
@@ -146,7 +146,7 @@ test('records that are missing are counted where they are', () => {
   ]);
 });
 
-test('what is kept of states has no more entries than the trace has records, however many actors live', () => {
+test('the cached states have no more entries than the trace has records, however many actors live', () => {
   const recording = new Recording(header);
   const copies = vi.spyOn(TraceState.prototype, 'copy');
   const actors = 4_000;
@@ -159,7 +159,7 @@ test('what is kept of states has no more entries than the trace has records, how
   const entries = copies.mock.results.reduce((sum, { value }) => sum + (value as TraceState).actors.size, 0);
   copies.mockRestore();
   expect(entries).toBeLessThanOrEqual(recording.length);
-  // A place is still near enough to one that is kept.
+  // The place is still close enough to a cached state.
   const applied = vi.spyOn(TraceState.prototype, 'apply');
   expect(recording.stateAt(18_765).actors.get('a-2765')?.state).toBe('s-3');
   expect(recording.stateAt(9_999).actors.get('a-1999')?.state).toBe('s-1');
@@ -167,7 +167,7 @@ test('what is kept of states has no more entries than the trace has records, how
   applied.mockRestore();
 });
 
-test('of steps back far from a state that is kept only the first replays all that lies between', () => {
+test('of steps back far from a cached state only the first one replays all records between', () => {
   const recording = new Recording(header);
   recording.append(stamped([...Array(60_000).keys()].map((i) => spawn(`a-${i}`))));
   const applied = vi.spyOn(TraceState.prototype, 'apply');
@@ -181,7 +181,7 @@ test('of steps back far from a state that is kept only the first replays all tha
   applied.mockRestore();
 });
 
-test('what it comes to is found while it is read', () => {
+test('findings are collected while the recording is read', () => {
   const recording = recordingOf([
     spawn('agent'),
     { kind: 'event', from: 'supervisor', to: 'status', event: { type: 'serving.began', name: 'epoch-0' } },

@@ -10,62 +10,65 @@ import { RecordStore } from './record-store.ts';
 import { firstAfter } from './sorted.ts';
 
 /**
- * Records between two states that are kept, and as many as there are actors if those are more: to keep a state costs as much as
- * its actors, to replay from it as much as the records. What is kept never has more entries than the trace has records.
+ * Minimum records between two checkpoints; more if there are more actors than that. A checkpoint costs as much as its
+ * actors, a replay as much as its records. All checkpoints together have no more entries than the trace has records.
  */
 const leastBetweenCheckpoints = 500;
-/** The views ask for a few states of each place: before it, at it, after what it led to. */
+/** The views need a few states of each place: before it, at it, after its consequences. */
 const keptStates = 6;
 
-/** Where more records than this are replayed for a state, one so far before it is kept as well: the next place is often behind it. */
+/**
+ * If more records than this are replayed for a state, a state this far before it is cached as well, because the next
+ * place is often earlier.
+ */
 const keptBefore = 1_000;
 
-/** With these an actor comes to be, or into another state. */
+/** Kinds of records with which an actor is spawned, or enters another state. */
 const changing = ['spawn', 'transition'] as const;
 
-/** Records that are not in the trace: those before its first one, or between two. */
+/** Records missing from the trace: before its first one, or between two. */
 export interface Gap {
-  /** Place of the record behind it. */
+  /** Place of the record after it. */
   readonly index: number;
   readonly missing: number;
 }
 
-/** A departure, and the place of its record. */
+/** A deviation, with the place of its record. */
 export interface PlacedDeparture {
   readonly index: number;
   readonly departure: Departure;
 }
 
 /**
- * A trace as the page holds it. It only grows, at its end. A place in it is an index: of the record that happened last
- * there; -1 is before the first one.
+ * A trace in the page. Append-only. A place in it is an index: of the last record at that place; -1 is before the
+ * first one.
  */
 export class Recording implements RecordList {
   readonly header: TraceHeader;
   readonly diagrams: readonly Diagram[];
   /** The trace as bars and marks over time. */
   readonly lanes: Lanes;
-  /** What it comes to. */
+  /** Findings of the summary. */
   readonly verdicts: Verdicts;
-  /** When nothing on them changed for long. */
+  /** Times without changes on the lanes. */
   readonly idle = new IdleTimes();
   readonly #records: RecordStore;
-  /** States that are kept, each after the record at its place. */
+  /** Cached states, each after the record at its place. */
   readonly #checkpoints: { readonly index: number; readonly state: TraceState }[];
-  /** After the last record. */
+  /** State after the last record. */
   readonly #newest: TraceState;
   readonly #checker: TraceChecker;
   readonly #notChecked: readonly { readonly file: string; readonly omitted: readonly string[] }[];
   readonly #departures: PlacedDeparture[] = [];
   readonly #machines = new Map<string, string>();
-  /** Machines that are their root state alone. */
+  /** Machines with only a root state. */
   readonly #stateless: ReadonlySet<string>;
   readonly #logs: number[] = [];
   readonly #gaps: Gap[] = [];
-  /** States that were asked for last: the next one is asked for near them. */
+  /** Recently requested states; the next one is usually near them. */
   readonly #asked: { readonly index: number; readonly state: TraceState }[] = [];
 
-  /** A state a little before one that was far from all that are kept. */
+  /** A state a little before one that was far from all checkpoints. */
   #near: { readonly index: number; readonly state: TraceState } | undefined;
 
   constructor(header: TraceHeader, diagrams: readonly Diagram[] = []) {
@@ -88,17 +91,17 @@ export class Recording implements RecordList {
     return this.#records.length;
   }
 
-  /** Parsed when it is asked for, unless it was a moment ago. */
+  /** Parsed on access, unless it is cached. */
   recordAt(index: number): TraceRecord | undefined {
     return this.#records.recordAt(index);
   }
 
-  /** From one place to another, both included. */
+  /** From one place to another, inclusive. */
   recordsIn(first: number, last: number): TraceRecord[] {
     return Array.from({ length: Math.max(0, last - first + 1) }, (_, i) => this.#records.recordAt(first + i)!);
   }
 
-  /** What columns know of a record: nothing is parsed. */
+  /** Read from the columns, without parsing. */
   seqAt(index: number): number | undefined {
     return this.#records.seqAt(index);
   }
@@ -107,17 +110,17 @@ export class Recording implements RecordList {
     return this.#records.kindAt(index);
   }
 
-  /** Who it is about: the actor that did something, or that was told something. */
+  /** The actor that a record is about: the one that did something, or received something. */
   aboutAt(index: number): string {
     return this.#records.aboutAt(index);
   }
 
-  /** Of a message: who is at its other end; undefined of what is none, and of an end that is told to nobody. */
+  /** The other end of a message; `undefined` for other records, and for an end without a receiver. */
   otherAt(index: number): string | undefined {
     return this.#records.otherAt(index);
   }
 
-  /** An event's type, a timer's name; what a step was taken on. */
+  /** An event's type or a timer's name; the event of a step. */
   typeAt(index: number): string | undefined {
     return this.#records.typeAt(index);
   }
@@ -126,33 +129,33 @@ export class Recording implements RecordList {
     return this.#records.lastAbout(actor, kinds, before, from);
   }
 
-  /** Why an actor has no state to show: it is an effect, its machine has no states, or it has not begun. */
+  /** Why an actor has no state to show: it is an effect, its machine has no states, or it has not started. */
   withoutState(machine: string | undefined): 'an effect' | 'no states' | 'not started' {
     if (machine === undefined) return 'an effect';
     return this.#stateless.has(machine) ? 'no states' : 'not started';
   }
 
-  /** The machine of an actor, whether it lives or not: of the last bearer of a name. Undefined for effects. */
+  /** The machine of a living or ended actor: of the last one with this name. `undefined` for effects. */
   machineOf(actor: string): string | undefined {
     return this.#machines.get(actor);
   }
 
-  /** Where records are missing, in order. */
+  /** Places where records are missing, in order. */
   get gaps(): readonly Gap[] {
     return this.#gaps;
   }
 
-  /** Messages that departed from the diagrams, with the places of their records, in order. */
+  /** Messages that deviate from the diagrams, with the places of their records, in order. */
   get departures(): readonly PlacedDeparture[] {
     return this.#departures;
   }
 
-  /** Diagrams that it is not held against: the program left out messages that they speak about. */
+  /** Diagrams that are not checked, because the program omits messages that they contain. */
   get notChecked(): readonly { readonly file: string; readonly omitted: readonly string[] }[] {
     return this.#notChecked;
   }
 
-  /** @param lines their texts, of this version of the format */
+  /** @param lines their texts, in this version of the format */
   append(
     records: readonly TraceRecord[],
     lines: readonly string[] = records.map((record) => JSON.stringify(record)),
@@ -182,40 +185,40 @@ export class Recording implements RecordList {
     this.verdicts.take(record);
   }
 
-  /** The place of a record, given its number; undefined when it is not in the trace. */
+  /** The place of a record by its number; `undefined` if it is not in the trace. */
   indexOf(seq: number): number | undefined {
     return this.#records.indexOf(seq);
   }
 
-  /** The trace's clock when the record at this place happened; that of the first record before it. */
+  /** The time of the record at this place; before the first record, the time of that one. */
   timeAt(index: number): number {
     return this.#records.timeAt(index) ?? this.#records.timeAt(0) ?? 0;
   }
 
-  /** The last place whose record had happened at a time of the trace's clock. */
+  /** The last place whose record is not after a time of the trace's clock. */
   placeAt(t: number): number {
     return this.#records.firstAfter(t) - 1;
   }
 
-  /** Since when (the trace's clock) an actor was in the state that it was in at a place; undefined when that began before the trace. */
+  /** When an actor entered its state at a place, by the trace's clock; `undefined` if that was before the trace. */
   inStateSince(actor: string, index: number): number | undefined {
     const last = this.#records.lastAbout(actor, changing, index + 1);
     return last === undefined ? undefined : this.timeAt(last);
   }
 
-  /** First and last record while an actor was in the state in which it was at a place; undefined before it was spawned. */
+  /** First and last record while an actor was in its state at a place; `undefined` before it was spawned. */
   inStateWithin(actor: string, index: number): readonly [number, number] | undefined {
     const first = this.#records.lastAbout(actor, changing, index + 1);
     if (first === undefined) return undefined;
     return [first, (this.#records.nextAbout(actor, changing, index) ?? this.length) - 1];
   }
 
-  /** Places of the records that name this one as their cause. */
+  /** Places of the records with this one as their cause. */
   ledTo(seq: number): readonly number[] {
     return this.#records.ledTo(seq);
   }
 
-  /** Places of the lines that processes wrote, from one time to another, both included. */
+  /** Places of log lines of processes between two times, inclusive. */
   logsBetween(from: number, to: number): readonly number[] {
     const first = firstAfter(this.#logs, (log) => this.timeAt(log) >= from);
     const end = firstAfter(this.#logs, (log) => this.timeAt(log) > to);
@@ -228,7 +231,7 @@ export class Recording implements RecordList {
     return this.#departures.slice(first, end).map(({ departure }) => departure);
   }
 
-  /** Place of the departure next to a place, forwards (1) or backwards (-1). */
+  /** Place of the next deviation from a place, forwards (1) or backwards (-1). */
   nextDeparture(index: number, direction: 1 | -1): number | undefined {
     if (direction === 1) {
       return this.#departures[firstAfter(this.#departures, (departure) => departure.index > index)]?.index;
@@ -236,7 +239,7 @@ export class Recording implements RecordList {
     return this.#departures[firstAfter(this.#departures, (departure) => departure.index >= index) - 1]?.index;
   }
 
-  /** Where every actor stands when the record at this place has happened. Not to be changed; another place, another object. */
+  /** State of every actor after the record at this place. Must not be changed; each place has its own object. */
   stateAt(index: number): TraceState {
     const known = this.#asked.find((asked) => asked.index === index);
     if (known !== undefined) return known.state;
@@ -246,7 +249,7 @@ export class Recording implements RecordList {
     return state;
   }
 
-  /** From the checkpoint before a place, or from a state near it that was asked for already. */
+  /** From the checkpoint before a place, or from a recently requested state near it. */
   #replayTo(index: number): TraceState {
     const next = firstAfter(this.#checkpoints, (checkpoint) => checkpoint.index > index);
     let { index: from, state: begin } = this.#checkpoints[next - 1]!;

@@ -1,4 +1,4 @@
-/** A trace of each version of the format, as programs of that version wrote them, is read by the commands and by the page. */
+/** The commands and the page read a trace of each version of the format, as programs of that version wrote them. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -23,15 +23,15 @@ function lanesOf(file: string): Lanes {
   return lanes;
 }
 
-test('there is one of each version', () => {
+test('a trace of each version is stored', () => {
   const versions = readdirSync(folder).map((file) => Number(/^version-(\d+)/.exec(file)?.[1]));
   expect([...new Set(versions)].sort()).toEqual(Array.from({ length: traceVersion }, (_, i) => i + 1));
 });
 
-describe.each(readdirSync(folder))('%s', (file) => {
+describe.each(readdirSync(folder))('the stored trace %s', (file) => {
   const lines = readFileSync(join(folder, file), 'utf8').trimEnd().split('\n').length;
 
-  test('is read whole, as one of this version', async () => {
+  test('the trace is read completely, and converted to this version', async () => {
     const reading = await openTrace(join(folder, file));
     expect(reading.header.version).toBe(traceVersion);
     const { records } = await readRecords(reading.records);
@@ -41,7 +41,7 @@ describe.each(readdirSync(folder))('%s', (file) => {
   });
 });
 
-test('the lanes of an agent of version 2 are those that it had then', () => {
+test('the lanes of an agent of version 2 are the same as in that version', () => {
   const { lanes } = lanesOf('version-2.trace');
   expect(lanes.map(({ name }) => name)).toEqual(['program', 'epoch-0', 'epoch-1']);
   expect(lanes[0]!.marks.map(({ kind }) => kind)).toEqual(['change', 'restart', 'change', 'restart', 'signal']);
@@ -49,7 +49,7 @@ test('the lanes of an agent of version 2 are those that it had then', () => {
   expect(lanes[2]!.spans.map(({ phase }) => phase)).toEqual(['starting', 'live', 'draining', 'ending']);
 });
 
-test('and those of a control plane of version 2', () => {
+test('the lanes of a control plane of version 2 are the same as in that version', () => {
   const { lanes } = lanesOf('version-2-discovery.trace');
   expect(lanes.map(({ name }) => name)).toEqual(['sources', 'pushes', 'connections']);
   expect(lanes[1]!.spans.map(({ phase }) => phase)).toContain('building');
@@ -64,7 +64,7 @@ test('a trace of version 1, whose header has no machines, has a lane for each ac
   expect(lanes.map(({ name }) => name)).toContain('supervisor');
 });
 
-test.each([traceVersion + 1, 0, 1.5, -1])('version %d is refused, with what to do', (version) => {
+test.each([traceVersion + 1, 0, 1.5, -1])('version %d is refused with a hint', (version) => {
   const stream = new TraceStream();
   stream.push(`{"kind":"header","version":${version},"program":"x","pid":1,"startedAt":""}\n`);
   expect(() => stream.read(() => true)).toThrow(/version .*use the chartpilot release/);

@@ -22,11 +22,11 @@ test.each([
   [3_599_600, '1 h 00 min'],
   [11_520_000, '3 h 12 min'],
   [-1_000, '−1.0 s'],
-])('%d ms are %s', (ms, text) => {
+])('a duration of %d ms reads %s', (ms, text) => {
   expect(durationInWords(ms)).toBe(text);
 });
 
-test('the clock is always as exact', () => {
+test('the clock always has the same precision', () => {
   expect(clockText(12_345.9)).toBe('0:12.345');
   expect(clockText(3_723_004)).toBe('1:02:03.004');
 });
@@ -62,11 +62,11 @@ test.each([
   [{ kind: 'step', actor: 'b', on: 'xstate.after.backoff.supervisor.running' }, 'b: no state change, on timer backoff'],
   [{ kind: 'timer-started', actor: 'b', timer: 'backoff', state: 'x', ms: 200 }, 'b: timer backoff started: 200 ms'],
   [{ kind: 'stop', actor: 'b', status: 'error', error: 'boom' }, 'b: failed: boom'],
-])('%j reads: %s', (body, text) => {
+])('the record %j reads: %s', (body, text) => {
   expect(recordInWords({ seq: 1, t: 0, ...body } as TraceRecord)).toBe(text);
 });
 
-test("XState's names of its own events are told in words", () => {
+test('internal events of XState have readable names', () => {
   expect(eventInWords('xstate.done.actor.prepare')).toBe('prepare done');
   expect(eventInWords('xstate.error.actor.prepare')).toBe('prepare failed');
   expect(eventInWords('xstate.init')).toBe('start');

@@ -1,4 +1,4 @@
-/** Records, states and times in words. */
+/** Records, states and times as readable text. */
 import type { Departure } from '../../../src/debugger/check/check.ts';
 import { aboutWhom } from '../../../src/debugger/trace/record-list.ts';
 import type { TraceRecord } from '../../../src/runtime/trace/trace.ts';
@@ -14,7 +14,7 @@ export function durationInWords(ms: number): string {
   return `${Math.floor(minutes / 60)} h ${two(minutes % 60)} min`;
 }
 
-/** A time of the trace's clock, always as long: `0:12.345`, `1:02:03.004`. */
+/** A time of the trace's clock, always in the same format: `0:12.345`, `1:02:03.004`. */
 export function clockText(t: number): string {
   const ms = Math.floor(t);
   const seconds = Math.floor(ms / 1_000);
@@ -25,8 +25,8 @@ export function clockText(t: number): string {
 }
 
 /**
- * The wall clock at a time of the trace's clock, in the reader's time zone: `03:12:07.123`; on another day than that of the
- * start with its date: `Aug 3 03:12:07.123`.
+ * The wall clock at a time of the trace's clock, in the user's time zone: `03:12:07.123`; on another day than that of
+ * the start with its date: `Aug 3 03:12:07.123`.
  */
 export function wallClockText(startedAt: string, t: number): string {
   const at = new Date(Date.parse(startedAt) + t);
@@ -35,7 +35,7 @@ export function wallClockText(startedAt: string, t: number): string {
   return `${day === dayText(startedAt, 0) ? '' : `${day} `}${timeOfDay(at)}`;
 }
 
-/** `Aug 3`, and the year where it is another than that of the start. */
+/** `Aug 3`, with the year if it differs from that of the start. */
 export function dayText(startedAt: string, t: number): string {
   const start = new Date(startedAt);
   const at = new Date(start.getTime() + t);
@@ -47,8 +47,8 @@ export function dayText(startedAt: string, t: number): string {
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'] as const;
 
 /**
- * The wall clock of ticks, milliseconds where they are finer than a second: the date stands where a day begins, and at the
- * first tick when that is another day than that of the start.
+ * The wall clock of ticks, with milliseconds for steps below a second. The date is added where a day begins, and at
+ * the first tick if its day is not that of the start.
  */
 export function wallClockTicks(startedAt: string, times: readonly number[], step: number): string[] {
   let shown = dayText(startedAt, 0);
@@ -71,23 +71,23 @@ export function regionsOf(state: string): string[][] {
   return state === '' ? [] : state.split(' | ').map((path) => path.split('.'));
 }
 
-/** The names of the innermost active states: what a person would say. */
+/** The names of the innermost active states. */
 export function stateInWords(state: string): string {
   return regionsOf(state)
     .map((path) => path.at(-1)!)
     .join(', ');
 }
 
-/** Who a record is about: the actor that did something, or that was told something. */
+/** The actor that a record is about: the one that did something, or received something. */
 export const actorOf = aboutWhom;
 
-/** Whether a record is one of an actor's own, whatever it has to do with it. */
+/** Whether a record is about an actor or involves it. */
 export function concerns(record: TraceRecord, actor: string): boolean {
   if (record.kind === 'event') return record.to === actor || record.from === actor;
   return record.actor === actor || (record.kind === 'spawn' && record.parent === actor);
 }
 
-/** What happened: `settled → deciding`, `config.changed`; who it happened to is told beside it. */
+/** What happened: `settled → deciding`, `config.changed`; the actor is shown next to it. */
 export function happeningInWords(record: TraceRecord): string {
   switch (record.kind) {
     case 'spawn':
@@ -124,7 +124,7 @@ export function recordInWords(record: TraceRecord): string {
   return `${record.actor}: ${happeningInWords(record)}`;
 }
 
-/** XState's names of its own events as a person would say them. */
+/** Readable names of XState's internal events. */
 export function eventInWords(type: string): string {
   const [, timer] = /^xstate\.after\.([^.]+)\./.exec(type) ?? [];
   if (timer !== undefined) return `timer ${timer}`;
@@ -133,7 +133,7 @@ export function eventInWords(type: string): string {
   return type === 'xstate.init' ? 'start' : type;
 }
 
-/** What is wrong with a message, in one line. */
+/** A deviation in one line. */
 export function departureInOneLine({ kind, message, expected, diagram }: Departure): string {
   const what = `${message.from} → ${message.to}: ${message.type}`;
   if (kind === 'undeclared') return `${what} is in no sequence diagram, although both actors are`;

@@ -3,7 +3,7 @@ import { fitting, moved, showing, ticks, tickText, zoomed } from './axis.ts';
 
 const whole = { from: 0, to: 100_000 };
 
-test('what is under the pointer stays there when the view is zoomed', () => {
+test('zooming keeps the time under the pointer in place', () => {
   const before = { from: 20_000, to: 60_000 };
   const after = zoomed(before, 30_000, 0.5, whole);
   expect((30_000 - after.from) / (after.to - after.from)).toBeCloseTo(
@@ -12,18 +12,18 @@ test('what is under the pointer stays there when the view is zoomed', () => {
   expect(after.to - after.from).toBeCloseTo(20_000);
 });
 
-test('no zoom goes beyond the whole, or nearer than can be told apart', () => {
+test('zooming is limited by the whole trace and by the precision of its clock', () => {
   expect(zoomed({ from: 20_000, to: 60_000 }, 30_000, 100, whole)).toEqual(whole);
   const near = zoomed({ from: 10, to: 20 }, 15, 0.0001, whole);
   expect(near.to - near.from).toBeCloseTo(5);
 });
 
-test('the view is not moved over the ends', () => {
+test('the view cannot be moved beyond the ends', () => {
   expect(moved({ from: 10_000, to: 30_000 }, -50_000, whole)).toEqual({ from: 0, to: 20_000 });
   expect(moved({ from: 10_000, to: 30_000 }, 500_000, whole)).toEqual({ from: 80_000, to: 100_000 });
 });
 
-test('a place that is in view does not move the view, one that is not comes to its middle', () => {
+test('the view moves only to show a hidden place, in its middle', () => {
   const view = { from: 10_000, to: 20_000 };
   expect(showing(view, 15_000, whole)).toBe(view);
   expect(showing(view, 50_000, whole)).toEqual({ from: 45_000, to: 55_000 });
@@ -38,7 +38,7 @@ test.each([
   [{ from: 0, to: 1_000 }, 900, 100],
   [{ from: 0, to: 60_000 }, 1_000, 10_000],
   [{ from: 0, to: 86_400_000 }, 1_000, 21_600_000],
-])('ticks of %j over %d pixels come every %d ms', (view, width, step) => {
+])('ticks of %j over %d pixels are %d ms apart', (view, width, step) => {
   const found = ticks(view, width);
   expect(found.step).toBe(step);
   expect(found.times.every((t) => t % step === 0 && t >= view.from && t <= view.to)).toBe(true);
@@ -52,6 +52,6 @@ test.each([
   [90_000, 30_000, '1:30'],
   [7_200_000, 3_600_000, '2:00:00'],
   [61_500, 500, '1:01.500'],
-])('the tick at %d with steps of %d is called %s', (t, step, text) => {
+])('the tick at %d with steps of %d has the label %s', (t, step, text) => {
   expect(tickText(t, step)).toBe(text);
 });

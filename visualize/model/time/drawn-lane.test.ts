@@ -37,7 +37,7 @@ test('a bar is as long as its phase, and is cut at the ends of the view', () => 
   ]);
 });
 
-test('there are never more bars than a lane may have, they leave no gap, and each has the colour of most of it', () => {
+test('a lane has a limited number of bars without gaps, each with the colour of most of it', () => {
   const spans = Array.from({ length: 50_000 }, (_, i): Span => {
     const from = Math.floor(i / 2) * 0.04 + (i % 2) * 0.01;
     return { from, to: i % 2 === 0 ? from + 0.01 : from + 0.03, phase: i % 2 === 0 ? 'starting' : 'live', index: i };
@@ -49,7 +49,7 @@ test('there are never more bars than a lane may have, they leave no gap, and eac
   expect(bars.reduce((sum, { merged }) => sum + merged, 0)).toBe(50_000);
 });
 
-test('marks that are too near become one of the worst kind, with all titles that fit', () => {
+test('marks that are too close become one of the worst kind, with all titles that fit', () => {
   const mark = (t: number, kind: Mark['kind']): Mark => ({ t, index: t, kind, title: `${kind} ${t}` });
   const marks = [
     mark(10, 'restart'),
@@ -68,7 +68,7 @@ test('marks that are too near become one of the worst kind, with all titles that
   expect(clusterTitle(many[0]!, String).split('\n')).toHaveLength(9);
 });
 
-test('counts begin with what there was before the view, and show the most of each pixel', () => {
+test('counts begin with the value before the view, and show the maximum of each pixel', () => {
   const counts = [
     { t: -10, n: 5 },
     { t: 100, n: 8 },
@@ -82,7 +82,7 @@ test('counts begin with what there was before the view, and show the most of eac
   ]);
 });
 
-test('of a hundred epochs those are shown that have something in the view; of a few, all', () => {
+test('of a hundred epochs only those with content in the view are shown, of a few all', () => {
   const epochs = Array.from({ length: 100 }, (_, i) =>
     lane({ name: `epoch-${i}`, spans: [{ from: i * 100, to: i * 100 + 150, phase: 'live', index: i }] }),
   );
@@ -108,7 +108,7 @@ test('of too many lanes in the view the chosen one, those with bad marks and the
   expect(drawnLanes(few, { from: 0, to: 1 }, undefined)).toEqual({ lanes: few, leftOut: 0 });
 });
 
-test('a mark has its words beside it where they fit: not on the next mark, not on a bar, never cut', () => {
+test('a mark has its label beside it if it fits: not on the next mark, not on a bar, never cut', () => {
   const mark = (t: number): Mark => ({
     t,
     index: t,

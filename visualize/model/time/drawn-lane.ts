@@ -1,4 +1,4 @@
-/** What of a lane is drawn: never more than its pixels, however long the trace is. */
+/** The drawn content of a lane: never more than its pixels, however long the trace is. */
 import { textWidth } from '../../../src/debugger/statechart/text-width.ts';
 import { badBetween } from '../recording/lane-at.ts';
 import type { Lane, Mark, MarkKind, Phase } from '../recording/lanes.ts';
@@ -10,9 +10,9 @@ export interface Bar {
   readonly x: number;
   readonly width: number;
   readonly phase: Phase;
-  /** What a step of a process waits for; of merged ones none. */
+  /** What a process step waits for; absent for merged bars. */
   readonly text?: string;
-  /** More than one, too short to be told apart here. */
+  /** Number of merged phases, each too short to be drawn. */
   readonly merged: number;
   readonly from: number;
   readonly to: number | undefined;
@@ -21,12 +21,12 @@ export interface Bar {
 
 export interface Cluster {
   readonly x: number;
-  /** The worst of them. */
+  /** The worst of their kinds. */
   readonly kind: MarkKind;
   readonly marks: readonly Mark[];
 }
 
-/** Marks that are nearer to each other than this become one. */
+/** Marks closer than this become one. */
 const markPixels = 7;
 const severity: readonly MarkKind[] = [
   'request',
@@ -40,10 +40,10 @@ const severity: readonly MarkKind[] = [
   'departure',
 ];
 
-/** So many lanes are shown whatever is in them: a lane that comes and goes is hard to look at. */
+/** Up to this many lanes are always shown, because lanes that appear and disappear are hard to follow. */
 const alwaysShown = 8;
 
-/** Of very many lanes (a sidecar that was restarted a hundred times) those that have something in the view. */
+/** The lanes to show: of many (a sidecar that was restarted a hundred times) only those with content in the view. */
 export function lanesIn(lanes: readonly Lane[], { from, to }: View): readonly Lane[] {
   if (lanes.length <= alwaysShown) return lanes;
   return lanes.filter(({ spans, marks, counts }) => {
@@ -53,12 +53,12 @@ export function lanesIn(lanes: readonly Lane[], { from, to }: View): readonly La
   });
 }
 
-/** Lanes that are drawn; the others are counted. */
+/** Maximum number of drawn lanes; the others are counted. */
 export const maxDrawnLanes = 300;
 
 /**
- * Of too many lanes those that are drawn: the chosen actor's, then those with a bad mark in the view, then the first ones. They
- * stay in their order.
+ * Selects from too many lanes: the chosen actor's, then those with a bad mark in the view, then the first ones. The
+ * order stays the same.
  */
 export function drawnLanes(
   lanes: readonly Lane[],
@@ -74,22 +74,20 @@ export function drawnLanes(
   return { lanes: lanes.filter((lane) => drawn.has(lane)), leftOut: lanes.length - drawn.size };
 }
 
-/** Bars of one lane: where a bar a pixel would be more, thin bars are drawn together further. */
+/** Maximum bars of a lane: beyond this, thin bars are merged further. */
 export const maxBars = 400;
 
-/**
- * @param end time at which what still goes on is cut off: the last record's
- */
+/** @param end time at which open bars are cut off: that of the last record */
 export function barsOf(lane: Lane, axis: TimeAxis, end: number): Bar[] {
   const bars = barsFrom(lane, axis, end, 1);
   if (bars.length <= maxBars) return bars;
   return barsFrom(lane, axis, end, Math.ceil((2 * axis.width) / maxBars));
 }
 
-/** @param thin pixels: bars that are thinner become one, up to that width */
+/** @param thin pixels: thinner bars are merged, up to this width */
 function barsFrom({ spans }: Lane, axis: TimeAxis, end: number, thin: number): Bar[] {
   const bars: Bar[] = [];
-  /** How long the phases of the last bar were, when it is one of merged ones. */
+  /** Duration of each phase in the last bar, if it is a merged one. */
   let lengths = new Map<Phase, number>();
   for (let i = firstAfter(spans, ({ to }) => (to ?? end) >= axis.from); i < spans.length; i++) {
     const { from, to, phase, index, text } = spans[i]!;
@@ -98,7 +96,8 @@ function barsFrom({ spans }: Lane, axis: TimeAxis, end: number, thin: number): B
     const right = axis.xOf(Math.min(to ?? end, axis.to));
     const length = (to ?? end) - from;
     const last = bars.at(-1);
-    // A bar that is thinner than a pixel goes into the thin one before it: no more bars than pixels, in the colour of most of it.
+    // Merges a bar thinner than a pixel into a thin one before it: at most one bar per pixel, in the colour of most of
+    // it.
     if (last !== undefined && right - x < thin && last.width <= thin && x - last.x < thin) {
       lengths.set(phase, (lengths.get(phase) ?? 0) + length);
       const width = thin === 1 ? last.width : Math.min(thin, right - last.x);
@@ -141,7 +140,7 @@ export function clustersOf({ marks }: Lane, axis: TimeAxis): Cluster[] {
   return clusters;
 }
 
-/** The most there were at a time, for each pixel where the number changes: points of a line of steps. */
+/** The maximum count of each pixel at which the number changes: points of a step line. */
 export function stepsOf({ counts }: Lane, axis: TimeAxis): { readonly x: number; readonly n: number }[] {
   const first = firstAfter(counts, ({ t }) => t > axis.from);
   const points = [{ x: 0, n: counts[first - 1]?.n ?? 0 }];
@@ -154,13 +153,13 @@ export function stepsOf({ counts }: Lane, axis: TimeAxis): { readonly x: number;
   return points;
 }
 
-/** The words that a mark shows when it is pointed at. */
+/** The tooltip of a mark. */
 export function clusterTitle({ marks }: Cluster, timeText: (t: number) => string): string {
   const lines = marks.slice(0, 8).map(({ t, title }) => `${timeText(t)}  ${title}`);
   return marks.length > 8 ? [...lines, `… and ${marks.length - 8} more: zoom in`].join('\n') : lines.join('\n');
 }
 
-/** `Decided: hot restart of epoch-1: configuration changed`, with less and less in it: at last `hot restart`. */
+/** `Decided: hot restart of epoch-1: configuration changed`, shortened step by step to `hot restart`. */
 function shorterAndShorter(title: string): string[] {
   const said = title.replace(/^\w+: /, '');
   return [title, said, said.split(': ')[0]!, said.split(/: | of /)[0]!];
@@ -174,7 +173,7 @@ export interface MarkLabel {
 export const labelFont = { size: 10.5 };
 const besideMark = 10;
 
-/** The words of those marks that have room for them: between two marks, and not on a bar. */
+/** The labels of marks that fit between two marks, and not on a bar. */
 export function labelsOf(clusters: readonly Cluster[], bars: readonly Bar[], width: number): MarkLabel[] {
   return clusters.flatMap(({ x, kind, marks }, i) => {
     const from = x + besideMark;

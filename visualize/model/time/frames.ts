@@ -1,6 +1,6 @@
-/** What was drawn when: for tests, and for whoever measures. */
+/** When records were drawn, for tests and measurements. */
 
-/** A record, and the `Date.now()` of the moment in which the frame that showed it was painted. */
+/** A record, and the `Date.now()` after the frame that showed it was painted. */
 export interface Drawn {
   readonly seq: number;
   readonly at: number;
@@ -8,10 +8,10 @@ export interface Drawn {
 
 const kept = 1_000;
 
-/** The records that were drawn last while the trace was followed, oldest first. */
+/** The last records that were drawn while the trace was followed, oldest first. */
 export const drawn: Drawn[] = [];
 
-/** Takes note of records once the frame that is being made is on the screen. */
+/** Adds records after the current frame was painted. */
 export function noteDrawn(seqs: readonly number[]): void {
   afterPaint(() => {
     const at = Date.now();
@@ -20,7 +20,7 @@ export function noteDrawn(seqs: readonly number[]): void {
   });
 }
 
-/** To be called in a frame: a message that is posted there is delivered when the frame has been painted. */
+/** Must be called in a frame: a message that is posted there is delivered after the frame was painted. */
 function afterPaint(then: () => void): void {
   const { port1, port2 } = new MessageChannel();
   port1.onmessage = () => {
@@ -30,7 +30,7 @@ function afterPaint(then: () => void): void {
   port2.postMessage(undefined);
 }
 
-/** Lets the page draw and take input, then goes on. */
+/** Lets the page draw and handle input, then continues. */
 export function nextTurn(): Promise<void> {
   return new Promise(afterPaint);
 }

@@ -4,14 +4,14 @@ import { noteRecord, programTime, setProgramClock } from './program-clock.ts';
 const startedAt = '2026-01-01T00:00:00.000Z';
 const start = Date.parse(startedAt);
 
-test('a page that is opened late knows how long the program has lived, whatever the last record is', () => {
+test('a page that is opened late knows the age of the program, whatever the last record is', () => {
   setProgramClock(startedAt, start + 42 * 60_000, 5_000);
   noteRecord(10 * 60_000, 5_010);
   expect(programTime(5_010)).toBe(42 * 60_000 + 10);
   expect(programTime(65_000)).toBe(43 * 60_000);
 });
 
-test('a record that has just come sets the clock: wall clocks are adjusted', () => {
+test('a new record sets the clock, because wall clocks are adjusted', () => {
   setProgramClock(startedAt, start + 1_000, 0);
   noteRecord(1_900, 500);
   expect(programTime(500)).toBe(1_900);
@@ -19,7 +19,7 @@ test('a record that has just come sets the clock: wall clocks are adjusted', () 
   expect(programTime(1_000)).toBe(2_300);
 });
 
-test('without a clock of its own, or one from before the start, time goes by from the last record', () => {
+test('without a wall clock, or with one from before the start, time continues from the last record', () => {
   for (const now of [undefined, start - 60_000, Number.NaN]) {
     setProgramClock(startedAt, now, 0);
     expect(programTime(0)).toBeUndefined();

@@ -5,7 +5,7 @@ import { fitting } from './axis.ts';
 import { axisTicks, FoldedClock, foldedClock, TimeAxis } from './time-axis.ts';
 
 const hour = 3_600_000;
-/** Something happens for a minute, every twelve hours, so many times. */
+/** A minute of activity every twelve hours, this many times. */
 function restarts(times: number): IdleTimes {
   const found = new IdleTimes();
   for (let i = 0; i < times; i++) {
@@ -33,12 +33,12 @@ describe('the folded clock', () => {
     [7_000, 1_075],
     [12_000, 1_100],
     [13_000, 2_100],
-  ])('shows %d at %d, and goes back', (t, shown) => {
+  ])('the folded clock shows %d at %d, and converts it back', (t, shown) => {
     expect(clock.shown(t)).toBeCloseTo(shown);
     expect(clock.timeOf(shown)).toBeCloseTo(t);
   });
 
-  test('never goes back', () => {
+  test('the folded clock never runs backwards', () => {
     let last = Number.NEGATIVE_INFINITY;
     for (let t = -500; t < 15_000; t += 7) {
       expect(clock.shown(t)).toBeGreaterThan(last);
@@ -47,18 +47,18 @@ describe('the folded clock', () => {
   });
 });
 
-describe('what is folded', () => {
+describe('the folded times', () => {
   const folds = (idle: IdleTimes, end: number, width = 1_200): number =>
     foldsOf(idle.until(end), { from: 0, to: end }, width).folds.length;
 
-  test('the hours between restarts are, a pause as long as what happens is not', () => {
+  test('the hours between restarts are folded, a pause as long as the activity is not', () => {
     expect(folds(restarts(7), 6 * 12 * hour + 60_000)).toBe(6);
     const steady = new IdleTimes();
     for (let t = 0; t <= 40; t++) steady.note(t * 60_000);
     expect(folds(steady, 40 * 60_000)).toBe(0);
   });
 
-  test('the time since the last change is, too', () => {
+  test('the time since the last change is folded', () => {
     expect(folds(restarts(2), 30 * hour)).toBe(2);
   });
 
@@ -69,7 +69,7 @@ describe('what is folded', () => {
   });
 });
 
-test('each restart of a week is wide enough to be read, and its date stands beside it', () => {
+test('each restart of a week is wide enough to be read, with its date beside it', () => {
   const end = 13 * 12 * hour + 60_000;
   const whole = { from: 0, to: end };
   const width = 1_300;
@@ -83,12 +83,12 @@ test('each restart of a week is wide enough to be read, and its date stands besi
   const ticks = axisTicks(axis, startedAt);
   const dated = ticks.filter(({ wall }) => /^Nov 2\d( \d\d:\d\d(:\d\d)?)?$/.test(wall));
   expect(dated).toHaveLength(13);
-  // No label stands on another one.
+  // Labels must not overlap.
   const labels = ticks.map(({ wallX, wall }) => [wallX, wallX + textWidth(wall, { size: 10 })] as const);
   for (const [i, [from]] of labels.entries()) expect(from).toBeGreaterThan(labels[i - 1]?.[1] ?? -1);
 });
 
-test('words that do not end before the right edge are left out: half of a time is another time', () => {
+test('a label that exceeds the right edge is left out, because a cut time would be wrong', () => {
   const axis = new TimeAxis(foldedClock([], 0, { from: 0, to: 640 }, 730), { from: 0, to: 640 }, 730);
   const ticks = axisTicks(axis, startedAt);
   expect(ticks.at(-1)).toMatchObject({ t: 600, text: '600 ms' });

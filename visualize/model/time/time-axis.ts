@@ -1,18 +1,20 @@
-/** From times to the screen and back: folded times take as much room as their words need, whatever their length. */
+/**
+ * Converts times to screen positions and back: folded times take as much space as their labels, whatever their length.
+ */
 import { textWidth } from '../../../src/debugger/statechart/text-width.ts';
 import type { IdleTime } from '../recording/idle-time.ts';
 import { firstAfter } from '../recording/sorted.ts';
 import { dayText, wallClockText, wallClockTicks } from '../recording/words.ts';
 import { ticks, tickText, type View } from './axis.ts';
 
-/** A fold, and where it begins on the folded clock. */
+/** A fold with its start on the folded clock. */
 interface PlacedFold extends IdleTime {
   readonly shownFrom: number;
 }
 
-/** The trace's clock with its idle times cut short. Milliseconds of it are as long as those of the trace but for the folds. */
+/** The trace's clock with its idle times cut short. Outside the folds its milliseconds are those of the trace. */
 export class FoldedClock {
-  /** How long each fold is on this clock. */
+  /** Length of each fold on this clock. */
   readonly foldMs: number;
   readonly folds: readonly PlacedFold[];
 
@@ -27,7 +29,7 @@ export class FoldedClock {
     });
   }
 
-  /** A time of the trace on this clock. */
+  /** Converts a time of the trace to this clock. */
   shown(t: number): number {
     const before = this.folds[firstAfter(this.folds, ({ from }) => from > t) - 1];
     if (before === undefined) return t;
@@ -36,7 +38,7 @@ export class FoldedClock {
     return shownFrom + ((t - from) / (to - from)) * this.foldMs;
   }
 
-  /** And back. */
+  /** Converts a time of this clock to the trace's. */
   timeOf(shown: number): number {
     const before = this.folds[firstAfter(this.folds, ({ shownFrom }) => shownFrom > shown) - 1];
     if (before === undefined) return shown;
@@ -46,7 +48,7 @@ export class FoldedClock {
   }
 }
 
-/** The folded clock of a whole trace on a screen of some pixels. */
+/** The folded clock of a whole trace on a screen of this width. */
 export function foldedClock(
   folds: readonly IdleTime[],
   pixels: number,
@@ -58,7 +60,7 @@ export function foldedClock(
   return new FoldedClock(folds, (pixels * active) / Math.max(width - folds.length * pixels, 1));
 }
 
-/** A part of the folded clock, drawn in some pixels. */
+/** A part of the folded clock, drawn at a width in pixels. */
 export class TimeAxis {
   readonly view: View;
   readonly width: number;
@@ -85,7 +87,7 @@ export class TimeAxis {
     return this.#clock.timeOf(this.view.from + x / this.#scale);
   }
 
-  /** The folds that are seen, each with its ends on the screen. */
+  /** The visible folds, each with its ends on the screen. */
   get folds(): readonly { readonly from: number; readonly to: number; readonly x: number; readonly width: number }[] {
     return this.#clock.folds
       .filter(({ from, to }) => from < this.to && to > this.from)
@@ -100,21 +102,21 @@ export class TimeAxis {
 export interface AxisTick {
   readonly t: number;
   readonly x: number;
-  /** Since the program's start; empty where there is no room for it. */
+  /** Time since the program's start; empty if there is no space for it. */
   readonly text: string;
-  /** Of the wall clock; with the date where a day begins, and behind each fold. */
+  /** Wall clock; with the date where a day begins, and after each fold. */
   readonly wall: string;
-  /** Where that begins: behind a fold it may stand below the words of the fold. */
+  /** Position of that label: after a fold it may be below the label of the fold. */
   readonly wallX: number;
 }
 
-/** Room for a tick's words. */
+/** Space for a tick's label. */
 const labelPixels = 90;
 const besideTick = 4;
 const textFont = { size: 11 };
 const wallFont = { size: 10 };
 
-/** Round times, and the times at which something happens again after idle ones. */
+/** Round times, and the times at which activity resumes after idle times. */
 export function axisTicks(axis: TimeAxis, startedAt: string): AxisTick[] {
   const { step } = ticks(axis.view, axis.width, labelPixels);
   const starts = [undefined, ...axis.folds];
@@ -130,7 +132,7 @@ export function axisTicks(axis: TimeAxis, startedAt: string): AxisTick[] {
     }
     const times = roundTimes(stretch.from, stretch.to, step).filter((t) => {
       const x = axis.xOf(t);
-      // What does not end before the fold would stand on its words.
+      // A label that ends after the start of the fold would overlap the fold's label.
       return x >= free && (after === undefined || x + labelPixels <= stretch.end);
     });
     const walls =
@@ -139,7 +141,7 @@ export function axisTicks(axis: TimeAxis, startedAt: string): AxisTick[] {
         : times.map((t) => timeOfDayText(startedAt, t, step));
     for (const [at, t] of times.entries()) {
       const x = axis.xOf(t);
-      // At the end of the screen half a word is a wrong one.
+      // A label that is cut at the end of the screen would be wrong.
       const fits = (words: string, font: { readonly size: number }): string =>
         x + besideTick + textWidth(words, font) <= stretch.end ? words : '';
       const [text, wall] = [fits(tickText(t, step), textFont), fits(walls[at]!, wallFont)];
@@ -149,7 +151,9 @@ export function axisTicks(axis: TimeAxis, startedAt: string): AxisTick[] {
   return found;
 }
 
-/** It may begin below the fold, which has its own words in the line above; where even that is too narrow, there is none. */
+/**
+ * The label may begin below the fold, whose own label is in the line above; it is left out if even that is too narrow.
+ */
 function tickBehindFold(
   axis: TimeAxis,
   fold: { readonly to: number; readonly x: number },

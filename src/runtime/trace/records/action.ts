@@ -3,7 +3,7 @@ import type { KnownActor } from '../known-actors.ts';
 import { timerName } from '../statechart.ts';
 import type { Recording } from './record-context.ts';
 
-/** A chart's action: what it has done outside, a timer that it has started, a child that it stops. */
+/** Records an action of a chart: an effect, a started timer, or a stopped child. */
 export function recordAction(
   recording: Recording,
   ref: AnyActorRef,
@@ -40,7 +40,7 @@ function recordTimer({ actors, record }: Recording, ref: AnyActorRef, { event, d
   record({ kind: 'timer-started', actor: actor.name, timer, state, ms: delay, ...actors.causeOf(ref) });
 }
 
-/** The stop itself is recorded when it has happened. */
+/** The stop itself is recorded when it happens. */
 function noteStopOrder({ actors }: Recording, child: AnyActorRef, by: AnyActorRef): void {
   const stopped: KnownActor = actors.of(child);
   const during = stopped.inbox[0]?.seq ?? 0;

@@ -3,7 +3,7 @@ import { timerName } from '../statechart.ts';
 import type { TracedEvent } from '../trace.ts';
 import type { Recording } from './record-context.ts';
 
-/** An event has come into an actor's inbox, or a timer of its own has gone off. */
+/** Records an event that was delivered to an actor, or a timer of the actor that elapsed. */
 export function recordDelivery(
   { actors, omitted, record, data }: Recording,
   to: AnyActorRef,
@@ -12,7 +12,7 @@ export function recordDelivery(
 ): void {
   const receiver = actors.of(to);
   if (event.type === 'xstate.init') {
-    // Its parent may have sent it something before it began; it begins first.
+    // The parent may have sent it an event before it started; its start comes first.
     if (receiver.machine !== undefined) receiver.inbox.unshift({ event, seq: receiver.spawned });
     return;
   }

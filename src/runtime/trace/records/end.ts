@@ -4,12 +4,11 @@ import type { Recording } from './record-context.ts';
 
 /** Records each end once: XState reports most ends more than once, and the failure of a root actor not at all. */
 export class EndRecords {
-  /** Final snapshots that were told of, not actors: an explorer lets an actor live again. */
+  /** Final snapshots that were recorded. Not actors, because an explorer may revive an actor. */
   readonly #ended = new WeakSet<object>();
-  /** Root actors that process an event: an actor that fails meanwhile causes no further inspection event. */
+  /** Root actors that are processing an event: a failure during that time causes no further inspection event. */
   readonly #processing = new Set<AnyActorRef>();
 
-  /** A root actor begins to process an event. */
   begin(ref: AnyActorRef): void {
     this.#processing.add(ref);
   }

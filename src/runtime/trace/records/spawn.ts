@@ -2,7 +2,6 @@ import type { AnyActorRef } from 'xstate';
 import { machineOf } from '../known-actors.ts';
 import type { Recording } from './record-context.ts';
 
-/** An actor was created. */
 export function recordSpawn({ actors, record, data }: Recording, ref: AnyActorRef): void {
   const parent = ref._parent;
   const machine = machineOf(ref);

@@ -3,13 +3,13 @@ import { stateName, transitionNumbers } from '../statechart.ts';
 import { changesOf } from '../trace-state.ts';
 import type { Recording } from './record-context.ts';
 
-/** What a step changes. */
+/** The part of a snapshot that a step changes. */
 export interface MachineState {
   readonly value?: StateValue;
   readonly context?: unknown;
 }
 
-/** A chart has taken transitions, has another state or another context; one that is as it was is not recorded. */
+/** Records that a chart took transitions, or changed its state or context; a step without changes is not recorded. */
 export function recordStep(
   { actors, omitted, record, data }: Recording,
   ref: AnyActorRef,
@@ -42,16 +42,16 @@ export function recordStep(
   record(to === from ? { kind: 'step', ...step } : { kind: 'transition', from, to, ...step });
 }
 
-/** XState makes a new value for each step: most are the same. */
+/** XState creates a new value for each step, although most are equal. */
 function isSameValue(a: StateValue | undefined, b: StateValue | undefined): boolean {
   if (a === b) return true;
   if (typeof a !== 'object' || typeof b !== 'object') return false;
-  // A state has its regions, or one of its states: as many keys, or others.
+  // A state value has its regions or one child state as keys, so equal values have the same number of keys.
   for (const state in a) if (!isSameValue(a[state], b[state])) return false;
   return true;
 }
 
-/** Transitions that do something: what a chart says that it ignores is none. */
+/** Transitions with an effect; a transition that a chart declares to ignore an event is not one. */
 function takenNumbers(machine: AnyStateMachine, transitions: readonly AnyTransitionDefinition[]): number[] {
   if (transitions.length === 0) return [];
   const numbers = transitionNumbers(machine);

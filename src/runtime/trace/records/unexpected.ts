@@ -2,12 +2,12 @@ import type { AnyActorRef, AnyStateNode } from 'xstate';
 import { matchesDescriptor } from '../event-descriptor.ts';
 import type { Recording } from './record-context.ts';
 
-/** A machine's snapshot, as far as it tells which states are active. */
+/** The part of a machine's snapshot that lists active states. */
 interface Active {
   readonly _nodes?: readonly AnyStateNode[];
 }
 
-/** A diagnostic: no active state of the chart has a word for the event that came. */
+/** Records a diagnostic: no active state of the chart declares a transition for the event. */
 export function recordUnexpected(
   { actors, omitted, record }: Recording,
   ref: AnyActorRef,
@@ -20,7 +20,7 @@ export function recordUnexpected(
   record({ kind: 'unexpected', actor: actor.name, on, state: actor.state, ...actors.causeOf(ref) });
 }
 
-/** Also where it says that the event is ignored, or takes it on a condition that does not hold. */
+/** Includes declarations that ignore the event, and guarded ones whose guard is false. */
 function speaksOf({ transitions }: AnyStateNode, type: string): boolean {
   return transitions.has(type) || [...transitions.keys()].some((descriptor) => matchesDescriptor(type, descriptor));
 }

@@ -20,7 +20,7 @@ import {
 } from './reporting.ts';
 import { fewProcesses, noDrainCutByStart, noGap, noSecondBeginning, oneNotLive } from './starting.ts';
 
-/** What holds of the agent whatever happens (issue: exploration; spec/envoy-hot-restart.md §9). */
+/** Invariants of the agent (spec/envoy-hot-restart.md §9). */
 export const invariants: readonly Invariant[] = [
   noChartFails,
   oneNotLive,

@@ -1,6 +1,6 @@
 import { type Invariant, listOf } from './invariant.ts';
 
-/** No chart of ours ever fails. */
+/** No chart of chartpilot ever fails. */
 export const noChartFails: Invariant = {
   name: 'no chart fails',
   always({ failures }) {
@@ -8,7 +8,7 @@ export const noChartFails: Invariant = {
   },
 };
 
-/** When all is quiet, what serves is what was wanted; or it was tried as often as it may be. */
+/** When all is quiet, the wanted configuration serves, or all retries were used. */
 export const triggersAreApplied: Invariant = {
   name: 'every trigger is applied or superseded',
   atRest({ host, wanted, triesSinceTrigger, retryBudget, stopOrdered, agentExitCode, mayWaitForEver }) {
@@ -24,8 +24,8 @@ export const triggersAreApplied: Invariant = {
 };
 
 /**
- * Whoever gave up while an Envoy serves tries again some time: what was wanted then is wanted still, and what stood in the way
- * (a folder, a control plane) may be well by now. To be asked when every fault is over.
+ * An agent that has exhausted its retries while an Envoy serves tries again later: the configuration is still wanted,
+ * and the obstacle (a folder, a control plane) may have been removed. To be checked when all faults are over.
  */
 export const givingUpPasses: Invariant = {
   name: 'exhausted retries resume when the faults are over',

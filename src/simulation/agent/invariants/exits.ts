@@ -14,19 +14,20 @@ export const nobodyForgotten: Invariant = {
 export const nobodyLeftBehind: Invariant = {
   name: 'every process ends',
   always({ host, agentExitCode, hurried }) {
-    // Whom SIGKILL does not end nobody can end; and who is told twice to end does not wait for the kernel.
+    // A process that survives SIGKILL cannot be ended; and an agent with a second order to stop does not wait for the
+    // kernel.
     const left = host.processes.filter((one) => !one.undying && !(hurried === true && host.isKilled(one)));
     if (agentExitCode === undefined || left.length === 0) return undefined;
     return `the agent exited; running: ${listOf(left)}`;
   },
 };
 
-/** The agent ends by itself only when it has tried as often as it may, and nobody serves. */
+/** The agent exits by itself only when its retries are exhausted and no Envoy serves. */
 export const agentEndsForAReason: Invariant = {
   name: 'the agent exits only on request, or when retries are exhausted and no Envoy serves',
   always({ agentExitCode, stopOrdered, triesSinceTrigger, retryBudget, policy, host }) {
     if (agentExitCode === undefined || stopOrdered) return undefined;
-    // Without a base id there is nothing to try.
+    // Without a free base id there is nothing to try.
     if (host.processes.some(({ undying }) => undying)) return undefined;
     if (triesSinceTrigger > (policy?.restartPolicy === 'exit' ? 0 : retryBudget)) return undefined;
     return `it exited with ${agentExitCode} after ${triesSinceTrigger} attempts`;

@@ -3,49 +3,49 @@ import type { ReadinessRespond } from '../../../../machines/agent/status-protoco
 import type { ProcessEnd } from '../simulated-envoy.machine.ts';
 import type { EnvoySignal, SimulatedHost, SimulatedProcess } from '../simulated-host.ts';
 
-/** What an invariant looks at: the host, and what the outside has asked of the agent. Never the agent's own belief. */
+/** Input of an invariant: the host, and the orders to the agent. Never the agent's own state. */
 export interface Observed {
   readonly host: SimulatedHost;
   /** What the agent should run by now. */
   readonly wanted: { readonly files: number; readonly orders: number };
-  /** Starts that may have failed, and live epochs lost, since the agent was last given something new to do: the most. */
+  /** Upper bound of the failed starts and lost live epochs since the agent's last trigger. */
   readonly triesSinceTrigger: number;
   readonly retryBudget: number;
-  /** A signal told the agent to end. */
+  /** A signal ordered the agent to stop. */
   readonly stopOrdered: boolean;
   /** The time for draining is over, or a second signal came. */
   readonly stopDeadlinePassed: boolean;
-  /** A draining parent should have left by itself, and some. */
+  /** The time for a draining parent to exit by itself, with a margin, has passed. */
   isOverdue(parent: SimulatedProcess): boolean;
   /** The agent is past the point of no return: it waits for the last processes. */
   readonly agentEnds: boolean;
-  /** And was told to end once more then. */
+  /** A further stop was ordered in that state. */
   readonly hurried?: boolean;
-  /** With what is wanted no Envoy is ever live. */
+  /** No Envoy ever becomes live with the wanted configuration. */
   readonly mayWaitForEver?: boolean;
-  /** How the agent ended; undefined while it runs. */
+  /** Exit code of the agent; `undefined` while it runs. */
   readonly agentExitCode: number | undefined;
   /** Charts that failed. */
   readonly failures: readonly string[];
-  /** There is no other way than a restart in full: hot restart is off, or there is one base id only. */
+  /** A full restart is the only way: hot restart is off, or there is only one base id. */
   readonly restartsInFull?: boolean;
-  /** As it was told. */
+  /** The agent's settings. */
   readonly policy?: Pick<AgentSettings, 'hotRestart' | 'restartPolicy'>;
-  /** The start that the supervisor has told of as decided and not as over. */
+  /** The start that the supervisor has reported as decided, and not as ended. */
   readonly restart?: string | undefined;
-  /** Envoys that were looked at and found to fit. */
+  /** Binaries that were checked and are compatible. */
   readonly checked?: ReadonlySet<string>;
   readonly withdrawn?: ReadonlySet<string>;
-  /** Those that died by themselves before they had served for a minute, or were taken back. */
+  /** Binaries whose Envoy exited by itself before it had served for a minute, and reverted ones. */
   readonly failedBinaries?: ReadonlySet<string>;
-  /** Why a start had no room for its files, which nobody was told. */
+  /** The unreported reason why a start had no space for its files. */
   readonly untold?: string | undefined;
 }
 
-/** One thing that must never be. Each function answers what is wrong, in words, or nothing. */
+/** A property that must always hold. Each function returns a description of the violation, or nothing. */
 export interface Invariant {
   readonly name: string;
-  /** The bootstrap of a process that is to be started is asked for. */
+  /** The bootstrap of a process that will be started is requested. */
   preparing?(newcomer: { epoch: number; binary: string }, observed: Observed): string | undefined;
   /** A process is about to be started. */
   spawning?(newcomer: { epoch: number; baseId: number; binary?: string }, observed: Observed): string | undefined;
@@ -53,13 +53,13 @@ export interface Invariant {
   signalling?(process: SimulatedProcess, signal: EnvoySignal, observed: Observed): string | undefined;
   /** The agent orders an Envoy to drain. */
   draining?(process: SimulatedProcess, observed: Observed): string | undefined;
-  /** A process has ended. */
+  /** A process has exited. */
   leaving?(process: SimulatedProcess, end: ProcessEnd, observed: Observed): string | undefined;
-  /** The supervisor tells the agent of a start. */
+  /** The supervisor reports a start to the agent. */
   reporting?(what: 'restart.decided' | 'restart.ended', name: string, observed: Observed): string | undefined;
-  /** Somebody asked whether this proxy is ready. */
+  /** A readiness query of this proxy got a response. */
   answering?(answer: ReadinessRespond, observed: Observed): string | undefined;
-  /** Something happened, and all is quiet again. */
+  /** After every choice, when all is quiet again. */
   always?(observed: Observed): string | undefined;
   /** Nothing more will happen by itself. */
   atRest?(observed: Observed): string | undefined;

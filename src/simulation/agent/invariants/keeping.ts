@@ -1,8 +1,8 @@
-/** Who may be ended, when, and how. */
+/** Which Envoys may be ended, when, and how. */
 import { mayBeHeldBack, type SimulatedProcess } from '../simulated-process.ts';
 import { type Invariant, listOf, named, type Observed } from './invariant.ts';
 
-/** Its requests still run, and a child whose parent dies before its time is doomed (fact 4). */
+/** Its requests still run, and a child whose parent exits early is doomed (fact 4). */
 export const noSignalToDrainingParent: Invariant = {
   name: 'never a termination signal to a draining parent before its deadline',
   signalling(process, signal, observed) {
@@ -19,7 +19,7 @@ export const noSignalToNeededParent: Invariant = {
   name: 'never a termination signal to the parent of a starting epoch',
   signalling(process, signal, { host, stopOrdered, isOverdue }) {
     if (signal === 'SIGUSR1' || stopOrdered || process.sentAway) return undefined;
-    // It may hang, and its child would wait for ever.
+    // The parent may hang, and its child would wait forever.
     if (isOverdue(process)) return undefined;
     const child = host.processes.find(
       ({ epoch, baseId, live, sentAway }) =>
@@ -29,7 +29,7 @@ export const noSignalToNeededParent: Invariant = {
   },
 };
 
-/** On SIGTERM it takes its parent along (fact 3). */
+/** On SIGTERM it ends its parent, too (fact 3). */
 export const onlyKillTheUnborn: Invariant = {
   name: 'never SIGTERM to an epoch that is not live',
   signalling(process, signal) {
@@ -37,7 +37,7 @@ export const onlyKillTheUnborn: Invariant = {
   },
 };
 
-/** Who was never seen to be live may be so by now: it is asked once more. Its parent has closed its listeners. */
+/** An Envoy that was never seen live may be live by now, so it is probed again. Its parent has closed its listeners. */
 export const liveIsNotKilled: Invariant = {
   name: 'never SIGKILL to an epoch that would report that it is live',
   signalling(process, signal, { host, stopOrdered }) {
@@ -49,15 +49,15 @@ export const liveIsNotKilled: Invariant = {
 };
 
 /**
- * Its requests have the time that a parent's would have. One that is doomed, or may be, has less; and one that cannot be told to
- * close its listeners takes connections until it is ended.
+ * Its requests have the same time as those of a parent. A doomed or possibly doomed Envoy has less; and one that
+ * cannot be ordered to close its listeners accepts connections until it is ended.
  */
 export const replacedHasItsTime: Invariant = {
   name: 'never a termination signal to a replaced epoch before its deadline',
   signalling(process, signal, { host, stopOrdered, isOverdue }) {
     if (signal === 'SIGUSR1' || stopOrdered || !process.closed) return undefined;
     if (host.isDoomed(process) || process.parentCrashed) return undefined;
-    // Its requests are lost already: the first SIGKILL was judged.
+    // Its requests are lost already; the first SIGKILL was checked.
     if (host.isKilled(process)) return undefined;
     return isOverdue(process)
       ? undefined
@@ -66,8 +66,8 @@ export const replacedHasItsTime: Invariant = {
 };
 
 /**
- * Only a stop ends an epoch that serves before another one does. Where there is no other way, a restart in full: with one
- * base id, or when its replacement has died.
+ * Only a stop ends a serving epoch before another one serves. If there is no other way, a full restart may: with one
+ * base id, or when its replacement has crashed.
  */
 export const servingIsKept: Invariant = {
   name: 'never a serving epoch given up for one that is not live',
@@ -82,7 +82,7 @@ export const servingIsKept: Invariant = {
 
 function givenUp(deed: string, process: SimulatedProcess, observed: Observed): string | undefined {
   const { host, stopOrdered } = observed;
-  // Between two probes nobody can know that it is live.
+  // Between two probes the agent cannot know that it is live.
   if (stopOrdered || !host.isServing(process) || !process.seen) return undefined;
   if (observed.policy?.hotRestart === false) return undefined;
   const takesNoChild = host.isDoomed(process) || process.parentCrashed || host.isStuck(process.baseId);
@@ -91,12 +91,15 @@ function givenUp(deed: string, process: SimulatedProcess, observed: Observed): s
   return better ? undefined : `${deed}, which serves; running: ${listOf(host.processes)}`;
 }
 
-/** Its main thread blocks 5 s after its parent's death at the latest, and it aborts 10 s later (fact 4): time to begin. */
+/**
+ * Its main thread blocks within 5 s of its parent's exit, and it aborts 10 s later (fact 4): that is enough time to
+ * start a replacement.
+ */
 export const doomedIsReplaced: Invariant = {
   name: 'a doomed epoch is replaced before it aborts',
   leaving(process, { signal }, { stopOrdered, restartsInFull, agentEnds }) {
     if (signal !== 'SIGABRT' || !process.seen || process.sentAway || process.successorTried) return undefined;
-    // There may be no agent that could do it.
+    // There may be no agent to replace it.
     if (stopOrdered || restartsInFull === true || agentEnds) return undefined;
     return `${named(process)} aborted, and no replacement was started`;
   },

@@ -1,7 +1,7 @@
-/** Which Envoy may be started, once there are others. */
+/** Which Envoy binary may be started after others. */
 import { type Invariant, listOf } from './invariant.ts';
 
-/** Whatever lies at its path when a certificate changes. */
+/** Holds for whatever file is at its path when a certificate changes. */
 export const checkedAlone: Invariant = {
   name: 'never an Envoy binary that was not checked',
   spawning({ epoch, binary = '' }, { checked }) {
@@ -10,7 +10,7 @@ export const checkedAlone: Invariant = {
   },
 };
 
-/** A new one that died by itself would do so again. It comes again as another file only. */
+/** A new binary whose Envoy exited by itself would fail again. It may be started again only as another file. */
 export const failedIsNotRepeated: Invariant = {
   name: 'never a new Envoy binary that failed or was reverted',
   preparing({ epoch, binary }, { failedBinaries }) {
@@ -18,7 +18,7 @@ export const failedIsNotRepeated: Invariant = {
   },
 };
 
-/** When all is quiet, the newest one that fits serves; or people were told that it was taken back. */
+/** When all is quiet, the newest compatible binary serves, or the agent has reported that it was reverted. */
 export const servedIsWanted: Invariant = {
   name: 'the newest compatible Envoy binary serves, or was reverted',
   atRest({ host, checked, withdrawn, triesSinceTrigger, retryBudget, stopOrdered, agentExitCode, mayWaitForEver }) {

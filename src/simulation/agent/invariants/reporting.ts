@@ -1,6 +1,6 @@
 import { type Invariant, listOf } from './invariant.ts';
 
-/** Traffic follows it. */
+/** Traffic depends on readiness. */
 export const readyIsTrue: Invariant = {
   name: 'never ready while no Envoy accepts connections',
   answering({ ready }, { host }) {
@@ -9,7 +9,7 @@ export const readyIsTrue: Invariant = {
   },
 };
 
-/** Between two probes nobody but Envoy knows that a child has taken over. */
+/** Between two probes only Envoy knows that a child has taken over. */
 export const readyHasItsListeners: Invariant = {
   name: 'never ready while an Envoy serves without a listener that it rejected',
   answering({ ready }, { host }) {
@@ -18,7 +18,7 @@ export const readyHasItsListeners: Invariant = {
   },
 };
 
-/** Otherwise a good certificate would not bring back the traffic that a bad one had cost. */
+/** Otherwise a valid certificate would not restore the traffic that an invalid one has cost. */
 export const readyIsSaid: Invariant = {
   name: 'ready while an Envoy serves its whole configuration',
   answering({ ready, reason }, { host, stopOrdered, agentEnds }) {
@@ -28,7 +28,7 @@ export const readyIsSaid: Invariant = {
   },
 };
 
-/** Logs and metrics count on it. */
+/** Logs and metrics depend on it. */
 export const eachStartIsReportedOnce: Invariant = {
   name: 'each start is reported as decided, then as ended',
   reporting(what, name, { restart }) {
@@ -42,7 +42,7 @@ export const eachStartIsReportedOnce: Invariant = {
   },
 };
 
-/** Only a person can make room. */
+/** Only an operator can free space. */
 export const noRoomIsReported: Invariant = {
   name: 'a start without space for its files is reported with the reason',
   always({ untold }) {
