@@ -1,47 +1,47 @@
-/** Runs a generated suite somewhere, and counts what could not be shown there: nothing is left out silently. */
+/** Runs a generated suite on a host, and counts tests that could not be shown there: none is skipped silently. */
 import type { GeneratedTest, Step, Suite } from '../../src/debugger/generate/suite.ts';
 import { stepLabel } from '../../src/debugger/generate/suite.ts';
 
 /** One machine in its company, ready for the steps of one test. */
 export interface Session {
   /**
-   * Makes a step happen, and waits until the machine has taken it.
+   * Triggers a step, and waits until the machine has handled it.
    *
-   * @returns the machine's state then
-   * @throws NotShown when the company lets something else happen first, or has no way to it
+   * @returns the machine's state after the step
+   * @throws NotShown when the company triggers another event first, or cannot trigger this one
    */
   take(step: Step): Promise<string>;
-  /** What of the company is not as it has to be once all steps are taken, in words; undefined when it is. */
+  /** Differences of the company from the expected state after all steps; undefined without differences. */
   aftermath?(): Promise<string | undefined>;
-  /** Ends all that was started. */
+  /** Stops everything that was started. */
   end(): Promise<void>;
 }
 
 export interface Driver {
   readonly name: string;
-  /** Why a test cannot be shown here, known before it is begun. */
+  /** Why a test cannot be shown here, known before it begins. */
   cannot(test: GeneratedTest): string | undefined;
   begin(test: GeneratedTest, input: unknown): Promise<Session>;
 }
 
-/** The company is none in which this step comes next. The machine is not to blame. */
+/** The next step does not happen in this company. That is no failure of the machine. */
 export class NotShown extends Error {}
 
 export interface SuiteReport {
   readonly driver: string;
   readonly machine: string;
   readonly shown: readonly string[];
-  /** Names of tests, by the reason. */
+  /** Names of tests, by reason. */
   readonly notShown: ReadonlyMap<string, readonly string[]>;
-  /** Where a machine did not do what its test expects, in words. */
+  /** Deviations of a machine from its test, as text. */
   readonly departures: readonly string[];
   readonly ms: number;
 }
 
 /**
- * A departure does not keep the next test from running.
+ * A deviation does not prevent the next test.
  *
- * @param sideBySide how many tests run at once, for a company that mostly waits
+ * @param sideBySide number of tests that run at once, for a company that mostly waits
  */
 export async function runSuite(suite: Suite, driver: Driver, sideBySide = 1): Promise<SuiteReport> {
   const begun = performance.now();

@@ -1,4 +1,4 @@
-/** The epoch's machine in company: its effects are a host's, its orders come as from its supervisor. */
+/** The epoch's machine in company: its effects are a host's, its orders arrive as from its supervisor. */
 import type { AnyEventObject } from 'xstate';
 import { type EpochPhase, epochMachine, type PreparedEpoch } from '../../machines/agent/envoy/epoch.machine.ts';
 import type { GeneratedTest, Step } from '../../src/debugger/generate/suite.ts';
@@ -10,8 +10,8 @@ import { Company, sessionOf, type Ways } from './session.ts';
 const name = 'epoch-0';
 
 /**
- * @param cannot what this kind of host cannot show, beside what nobody can
- * @param epoch another machine in the epoch's place
+ * @param cannot what this kind of host cannot show, in addition to what no host can
+ * @param epoch a replacement of the epoch's machine
  */
 export function epochDriver(
   kind: HostKind,
@@ -31,7 +31,7 @@ export function epochDriver(
       };
       return beginOn(kind, plan, async (host) => {
         const machine = epoch.provide({ actors: host.epochEffects });
-        // Envoy checks a bootstrap in a process of its own: only where it is to find something.
+        // Envoy checks a bootstrap in a separate process: only if the check must fail.
         const epochInput = {
           ...(input as object),
           baseId: host.baseIds[0],
@@ -50,7 +50,7 @@ export function epochDriver(
   };
 }
 
-/** What the first step says of the preparation. */
+/** The result of the preparation, according to the first step. */
 function bootstrapOf(step: Step | undefined): HostPlan['bootstrap'] {
   if (step?.kind !== 'done' || step.effect !== 'prepare') return 'good';
   const [answer] = Object.keys(step.output as PreparedEpoch);
@@ -75,7 +75,7 @@ function waysOf(company: Company, host: Host): Pick<Ways, 'bring' | 'ignores'> {
     const { type } = step.event;
     if (!isLive(company)) return company.machine.send(step.event);
     if (type === 'epoch.drain' || type === 'epoch.retire') await host.drain(name, drainMeets(rest));
-    // A parent leaves because its child tells it to.
+    // A parent exits because its child shuts it down.
     if (type === 'epoch.supersede' && !childAttached && rest.some((each) => stepLabel(each) === 'process.exited')) {
       childAttached = true;
       await host.attachChild(name);
@@ -99,19 +99,19 @@ function waysOf(company: Company, host: Host): Pick<Ways, 'bring' | 'ignores'> {
         case 'probe.incomplete':
           return host.lacks(name);
         default:
-          // Nothing is awaited that need not be: an order that crosses with a fact must not come late.
+          // Waits only where necessary: an order that crosses an event must not be late.
           return /^epoch\.(drain|retire|supersede)$/.test(step.event.type)
             ? order(step, rest)
             : company.machine.send(step.event);
       }
     },
-    // Whoever waits for an answer of a process that ends learns it first; who was asked why it waits answers when it can.
+    // The end of a process is received before its pending response; the response about a wait may arrive at any time.
     ignores: ({ type }, step) =>
       type === 'probe.waiting' || (type === 'xstate.error.actor.drain' && stepLabel(step) === 'process.exited'),
   };
 }
 
-/** What becomes of the drain orders is what the test says next of them. */
+/** The outcome of the drain orders, according to the next steps of the test. */
 function drainMeets(rest: readonly Step[]): 'an answer' | 'a refusal' | 'nobody' {
   const outcome = rest.find((step) => 'effect' in step && step.effect === 'drain');
   if (outcome === undefined) return 'nobody';
@@ -121,13 +121,13 @@ function drainMeets(rest: readonly Step[]): 'an answer' | 'a refusal' | 'nobody'
 const isLive = ({ machine }: Company): boolean =>
   (machine.getSnapshot() as { hasTag(tag: EpochPhase): boolean }).hasTag('live');
 
-/** Whoever was told to end does; a parent that its child sends away may also die of something else. */
+/** A process that received an exit order exits in order; a parent that its child shuts down may also crash. */
 function endOf({ machine }: Company, { code, tookOverWithinMs }: AnyEventObject): End {
   const snapshot = machine.getSnapshot() as { matches(state: unknown): boolean };
   if (snapshot.matches({ running: 'ending' }) || snapshot.matches({ running: { retiring: 'terminating' } })) {
     return 'as told';
   }
-  // Whoever was seen to be live has taken over, and nobody has to find out afterwards.
+  // An epoch that was seen live has taken over, so no later check is needed.
   if (tookOverWithinMs !== undefined && snapshot.matches({ running: 'initializing' })) return 'after it took over';
   if (code !== 0) return 'by a signal';
   return snapshot.matches({ running: 'draining parent' }) ? 'as told' : 'with code 0';

@@ -1,4 +1,4 @@
-/** Where a session's Envoys are: scripted, or processes. */
+/** The Envoys of a session: scripted, or processes. */
 import type { epochMachine } from '../../machines/agent/envoy/epoch.machine.ts';
 import type { shutdownMachine } from '../../machines/agent/envoy/shutdown.machine.ts';
 import type { supervisorMachine } from '../../machines/agent/envoy/supervisor.machine.ts';
@@ -15,62 +15,62 @@ export type SupervisorEffects = EffectsOf<typeof supervisorMachine>;
 export type ShutdownEffects = EffectsOf<typeof shutdownMachine>;
 
 /**
- * It goes the way it was sent, by SIGTERM or SIGKILL, or by itself: with code 0, or by a signal of its own; that one also after it took
- * over unseen.
+ * It exits on request, by SIGTERM or SIGKILL, or by itself: with code 0, or by its own signal; the latter also after an unobserved
+ * hand-over.
  */
 export type End = 'as told' | 'killed' | 'with code 0' | 'by a signal' | 'after it took over';
 
-/** What a test says beforehand about its Envoys. */
+/** What a test specifies in advance about its Envoys. */
 export interface HostPlan {
   /**
-   * The bootstrap is one that Envoy takes; `outdated`: but the certificates have changed; `unwritable`: but there is no room
-   * for it; `unreachable`: but a child's control plane is away.
+   * `good`: Envoy accepts the bootstrap; `outdated`: but the certificates have changed; `unwritable`: but there is no space
+   * for it; `unreachable`: but a child's control plane is unreachable.
    */
   readonly bootstrap: 'good' | 'refused' | 'outdated' | 'unwritable' | 'unreachable';
   /** There is a binary. */
   readonly spawns: boolean;
-  /** An Envoy is to be live at some time. */
+  /** An Envoy becomes live at some time. */
   readonly live: boolean;
-  /** It takes requests, which nobody ever answers. */
+  /** It accepts requests, which get no response. */
   readonly takesRequests?: boolean;
 }
 
 export interface Host {
-  /** The first, and the spare one. */
+  /** The first and the spare one. */
   readonly baseIds: readonly number[];
-  /** Of those. */
+  /** Admin ports of these base IDs. */
   readonly adminPorts: Pick<AgentSettings, 'adminPort' | 'spareAdminPort'>;
-  /** What the certificates were when they were found good; null where there are none. */
+  /** Digest of the certificates when they were found valid; null without certificates. */
   readonly certificates: string | null;
   readonly epochEffects: EpochEffects;
   readonly supervisorEffects: SupervisorEffects;
   readonly shutdownEffects: ShutdownEffects;
-  /** Lets what is held before there is a process go on. */
+  /** Releases a preparation that is held before there is a process. */
   prepare(): void | Promise<void>;
-  /** Epochs are known by their actors' names. */
+  /** Epochs are identified by their actors' names. */
   live(name: string): void | Promise<void>;
   waits(name: string): void | Promise<void>;
   /** It is live without a listener. */
   lacks(name: string): void | Promise<void>;
-  /** Whoever starts from now on is not live until it is told. */
+  /** Envoys that start after this call become live only on order. */
   holdBack(): void;
-  /** Whose processes are there. */
+  /** Epochs with a running process. */
   running(): readonly string[];
   end(name: string, how: End): void | Promise<void>;
-  /** A child comes up beside it: for a parent that leaves as parents do. */
+  /** A child attaches to it: for a parent that exits on time. */
   attachChild(name: string): void | Promise<void>;
-  /** What the next drain orders meet. */
+  /** The outcome of the next drain orders. */
   drain(name: string, meets: 'an answer' | 'a refusal' | 'nobody'): void | Promise<void>;
-  /** The next child is refused by its parent; afterwards that can be repaired, or not. */
+  /** Its parent rejects the next child; afterwards that can be repaired, or not. */
   refuseNext(name: string, repairable: boolean): void | Promise<void>;
-  /** What an Envoy says of its requests in flight; undefined when it does not answer. */
+  /** Requests in flight, as reported by an Envoy; undefined when it does not respond. */
   requests(name: string, inFlight: number | undefined): void | Promise<void>;
   close(): Promise<void>;
 }
 
 export interface HostKind {
   readonly name: string;
-  /** How long what a test brings about may take here. */
+  /** Time limit for an event that a test triggers. */
   readonly limit: Limit;
   open(plan: HostPlan): Promise<Host>;
 }
@@ -78,14 +78,14 @@ export interface HostKind {
 export const epochName = ({ epoch, baseId }: { epoch: number; baseId: number }, baseIds: readonly number[]): string =>
   `epoch-${epoch}${baseId === baseIds[1] ? 'b' : ''}`;
 
-/** Waits for something that may never come here: then the test cannot be shown. */
+/** Waits for an event that may never happen here: then the test cannot be shown. */
 export async function awaited<Value>(what: string, look: () => Value | undefined, limit: Limit): Promise<Value> {
   const found = await foundWithin(limit, look);
   if (found === undefined) throw new NotShown(`there is no ${what}`);
   return found;
 }
 
-/** What is begun on a host of its own, which is closed where that fails: nobody else knows of it yet. */
+/** Begins on a new host, and closes the host on failure, because no other code refers to it yet. */
 export async function beginOn<Begun>(
   kind: HostKind,
   plan: HostPlan,

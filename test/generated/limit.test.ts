@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { foundWithin, type Limit } from './limit.ts';
 
-/** As on a machine that others use: this process does not get on meanwhile. */
+/** As on a busy machine: this process does not run during that time. */
 function stall(ms: number): void {
   for (const until = performance.now() + ms; performance.now() < until; );
 }

@@ -1,16 +1,16 @@
-/** How long something may take to come. */
+/** Time limits of events. */
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 
 /**
- * Milliseconds, where processes and files are waited for. Turns of the event loop, where all that can come comes within a few
+ * Milliseconds for processes and files. Turns of the event loop where every event happens within a few
  * of them: a busy machine makes those longer, and not more.
  */
 export type Limit = { readonly ms: number } | { readonly turns: number };
 
-/** Two milliseconds took a fifth of the whole work of those that run six side by side. */
+/** Two milliseconds took a fifth of the CPU time of the suites that run six at a time. */
 const everyMs = 8;
 
-/** Looks until there is something (not undefined); undefined when the limit is over and the last look found nothing. */
+/** Polls until there is a value; undefined when the limit has passed and the last poll found none. */
 export async function foundWithin<Value>(limit: Limit, look: () => Value | undefined): Promise<Value | undefined> {
   const isOver = running(limit);
   for (;;) {

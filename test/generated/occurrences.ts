@@ -1,16 +1,16 @@
-/** What happened to one machine, step by step, as its trace tells. */
+/** The events of one machine, step by step, according to its trace. */
 import type { AnyEventObject } from 'xstate';
 import type { Recorder } from '../../src/runtime/trace/recorder.ts';
 import { timerName } from '../../src/runtime/trace/statechart.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { foundWithin, type Limit } from './limit.ts';
 
-/** An event or a timer that a machine took. */
+/** An event or a timer that a machine handled. */
 export interface Occurrence {
   /** `epoch.live`, `xstate.done.actor.prepare`, `after backoff`. */
   readonly type: string;
   readonly event: AnyEventObject | undefined;
-  /** Where the machine went with it; undefined when it stayed. */
+  /** The machine's next state; undefined without a transition. */
   state: string | undefined;
 }
 
@@ -18,9 +18,9 @@ export class Occurrences {
   readonly #list: Occurrence[] = [];
   readonly #actor: string;
   #initial = '';
-  /** Actors of that name that there were: the first one is followed. */
+  /** Number of actors of that name so far: the first one is followed. */
   #lives = 0;
-  /** Index of the one that the machine is at. */
+  /** Index of the one that the machine is handling. */
   #at = 0;
   #waiting: (() => void)[] = [];
 
@@ -41,7 +41,7 @@ export class Occurrences {
     return this.#list.slice(0, index + 1).findLast(({ state }) => state !== undefined)?.state ?? this.#initial;
   }
 
-  /** Resolves in the very turn in which the next one comes, or when the limit is over. */
+  /** Resolves in the turn of the next one, or when the limit has passed. */
   next(limit: Limit): Promise<void> {
     return new Promise((resolve) => {
       let hasCome: true | undefined;
@@ -66,7 +66,7 @@ export class Occurrences {
     for (const wake of this.#waiting.splice(0)) wake();
   }
 
-  /** An answer may be told before the machine has dealt with what it answers: the cause says which one it is at. */
+  /** A result may be recorded before the machine has handled its request: the cause identifies the event. */
   #move(cause: string, to: string): void {
     if (cause === 'xstate.init') this.#initial = to;
     const timer = timerName(cause);

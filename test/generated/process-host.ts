@@ -27,7 +27,7 @@ import { NotShown } from './driver.ts';
 import { awaited, type End, epochName, type Host, type HostKind, type HostPlan } from './host.ts';
 import type { Limit } from './limit.ts';
 
-/** What differs between the two binaries. */
+/** Differences between the two binaries. */
 interface Kind {
   readonly name: string;
   readonly binary: () => string;
@@ -35,11 +35,11 @@ interface Kind {
   readonly obeys: boolean;
 }
 
-/** Long enough that no stand-in is sent away by its child before a test says so. */
+/** Long enough that no child shuts a stand-in down before a test orders it. */
 const standInParentShutdownMs = 60_000;
 /**
- * A process starts in half a second, on a busy machine in two; an admin interface that does not answer is given 5 s. What a daily run
- * waits for can come, and a machine that does twenty other things has its time; at length some of it is waited for in vain.
+ * A process starts in half a second, on a busy machine in two; an admin interface that does not respond is given 5 s. In a daily run
+ * everything may arrive, also on a machine with twenty other tasks; the full run waits for some of it without result.
  */
 const limits = sized({
   short: { obedient: { ms: 30_000 }, real: { ms: 30_000 } },
@@ -89,7 +89,7 @@ class ProcessHost implements Host {
     await new Promise<void>((resolve) => silentServer.listen(0, '127.0.0.1', resolve));
     const release = async (): Promise<void> => {
       claim.release();
-      // What was being prepared when the test ended may still be writing.
+      // A preparation that was in progress when the test ended may still be writing.
       await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
     };
     return new ProcessHost(kind, plan, { folder, claim, control, adminPort, sparePort, port, silentServer, release });
@@ -117,7 +117,7 @@ class ProcessHost implements Host {
     this.#silentServer = has.silentServer.on('connection', () => this.#arrived++);
     this.#release = has.release;
     this.baseIds = has.claim.baseIds;
-    // Of other files than those that lie there: of none.
+    // The digest of other files: of none.
     this.certificates = plan.bootstrap === 'outdated' ? 'digest-1' : null;
     this.#flags = { ...testFlags, ...(kind.obeys && { parentShutdownMs: standInParentShutdownMs }) };
     const mayPrepare = new Promise<void>((resolve) => {
@@ -136,10 +136,10 @@ class ProcessHost implements Host {
     this.epochEffects = {
       prepare: prepareEpoch({
         ...common,
-        // A bootstrap is checked by a process of its own: only where that is to find something.
+        // A separate process checks a bootstrap: only if the check must fail.
         binaries: { pathOf: () => (plan.bootstrap === 'good' ? '/bin/true' : binary) },
         admin: { host: '127.0.0.1', port: has.adminPort },
-        // A folder cannot be made where a device is: for root neither.
+        // A folder cannot be created below a device, also not by root.
         configPath: plan.bootstrap === 'unwritable' ? '/dev/null/etc' : join(has.folder, 'etc'),
         source: { bootstrap: (port) => this.#bootstrap(port) },
         discoveryAddress: undefined,
@@ -201,13 +201,13 @@ class ProcessHost implements Host {
     if (this.#stopped.delete(pid)) process.kill(pid, 'SIGCONT');
   }
 
-  /** A stand-in ignores SIGTERM until it is told: what comes in between has its time. */
+  /** A stand-in ignores SIGTERM until it is ordered, so that earlier steps complete. */
   async #orderEnd(name: string, how: End): Promise<void> {
     const standIn = how === 'as told' ? this.#known(name) : await this.#standIn(name);
     await standIn?.order(how === 'by a signal' ? { order: 'crash', signal: 'SIGSEGV' } : { order: 'exit', code: 0 });
   }
 
-  /** With the real Envoy, the next epoch comes up; it sends its parent away when the time is over. */
+  /** With the real Envoy, the next epoch starts; it shuts its parent down when the time has passed. */
   async attachChild(name: string): Promise<void> {
     if (this.#kind.obeys) return;
     const parent = await this.#running(name);
@@ -226,14 +226,14 @@ class ProcessHost implements Host {
     }
   }
 
-  /** It answers nobody; who asks gives up after a while. */
+  /** It stops responding; its clients time out. */
   async #stop(name: string): Promise<void> {
     const pid = await this.#pid(name);
     process.kill(pid, 'SIGSTOP');
     this.#stopped.add(pid);
   }
 
-  /** Envoy has as many as have come to the server behind it, which answers none. */
+  /** Envoy has as many as have reached the server behind it, which never responds. */
   async #openRequests(count: number): Promise<void> {
     while (this.#requests.length < count) {
       const request = httpRequest({ host: '127.0.0.1', port: this.#port, agent: false });
@@ -268,7 +268,7 @@ class ProcessHost implements Host {
 
   async close(): Promise<void> {
     this.#prepared();
-    // Whoever is gone needs nothing.
+    // Processes that exited need no SIGCONT.
     for (const { pid } of this.#table.list()) if (this.#stopped.has(pid)) process.kill(pid, 'SIGCONT');
     for (const request of this.#requests) request.destroy();
     await this.#table.endAll();
@@ -278,7 +278,7 @@ class ProcessHost implements Host {
     await this.#release();
   }
 
-  /** An Envoy that is to be live has nothing to wait for; one that is not waits for a control plane that never answers. */
+  /** An Envoy that becomes live waits for nothing; otherwise it waits for a control plane that never responds. */
   #bootstrap(adminPort: number): object {
     const admin = { address: { socket_address: { address: '127.0.0.1', port_value: adminPort } } };
     const node = { id: 'test', cluster: 'test' };
@@ -312,7 +312,7 @@ class ProcessHost implements Host {
   }
 }
 
-/** What comes to one port goes on to the other one, as requests. */
+/** Forwards connections of one port to the other one, as requests. */
 function leadingTo(port: number, from: number): object {
   const at = (port: number): object => ({ socket_address: { address: '127.0.0.1', port_value: port } });
   const cluster = {
@@ -337,7 +337,7 @@ function leadingTo(port: number, from: number): object {
   return { static_resources: { clusters: [cluster], listeners: [listener] } };
 }
 
-/** Listeners come from a control plane at that port, and are waited for without end. */
+/** Listeners come from a control plane at that port, and are waited for without a limit. */
 function waitingFor(port: number): object {
   const endpoint = { address: { socket_address: { address: '127.0.0.1', port_value: port } } };
   const cluster = {

@@ -23,7 +23,7 @@ export function restartDriver(kind: HostKind): Driver {
   };
 }
 
-/** What no supervisor tells, as far as the steps alone tell. */
+/** Events that no supervisor sends, as far as the steps alone show. */
 function impossible({ steps }: GeneratedTest): string | undefined {
   const labels = steps.map((each) => stepLabel(each.do));
   if (labels[0] === 'child.not-live') return 'nobody answers who was not asked';
@@ -32,7 +32,7 @@ function impossible({ steps }: GeneratedTest): string | undefined {
   return undefined;
 }
 
-/** A newcomer is on its way, and is not live before a test says so. */
+/** A candidate is starting, and becomes live when the test orders it. */
 async function beginRestart(
   supervised: Supervised,
   { steps }: GeneratedTest,
@@ -56,7 +56,7 @@ async function beginRestart(
     supervised.begin();
   }
   await supervised.initializes(supervised.newest!.name);
-  // Nobody is started for what is not wanted any more: it becomes so.
+  // No epoch is started with an outdated configuration, so it becomes outdated afterwards.
   if (isOutdated) supervised.changeConfiguration();
 }
 
@@ -68,7 +68,7 @@ async function startChild(supervised: Supervised): Promise<void> {
   supervised.changeConfiguration();
 }
 
-/** Beside an epoch that serves but not for long: its parent died too early. */
+/** Beside an epoch that serves for a short time only: its parent exited too early. */
 async function startReplacement(supervised: Supervised): Promise<void> {
   await supervised.handOver();
   supervised.host.holdBack();
@@ -76,7 +76,7 @@ async function startReplacement(supervised: Supervised): Promise<void> {
   await supervised.dies('epoch-0');
 }
 
-/** Of a parent that drains, and whose first child is dead. */
+/** Of a parent that drains, and whose first child has crashed. */
 async function startSecondChild(supervised: Supervised): Promise<void> {
   await supervised.handOver();
   supervised.host.holdBack();
@@ -95,7 +95,7 @@ function waysOf(supervised: Supervised): Pick<Ways, 'bring' | 'ignores' | 'after
       switch (step.event.type) {
         case 'desired.changed': {
           const { newest } = supervised;
-          // A child is never outdated: its parent cannot do without one.
+          // A child is never outdated: it needs its parent.
           const isWhatItHas = step.event.isOutdated === false && newest?.epoch === 0;
           return supervised.changeConfiguration(isWhatItHas ? newest.digest : undefined);
         }

@@ -1,4 +1,4 @@
-/** Envoys that are nothing but what a test says of them. */
+/** Envoys that only do what a test specifies. */
 import { type AnyActorRef, fromPromise } from 'xstate';
 import type {
   DrainListenersOrder,
@@ -18,7 +18,7 @@ interface EpochRun {
 }
 
 const baseIds = [7, 8];
-/** Everything answers in the next turn, or the one after; an answer may lead to a question. */
+/** Everything responds in the next turn, or the one after; a response may lead to another request. */
 const limit = { turns: 50 };
 
 export const scriptedHost: HostKind = { name: 'scripted effects', limit, open: async (plan) => open(plan) };

@@ -1,4 +1,4 @@
-/** Takes the steps of a test on a machine that runs in company. */
+/** Runs the steps of a test on a machine in company. */
 import { isDeepStrictEqual } from 'node:util';
 import { type AnyActorRef, type AnyStateMachine, setup } from 'xstate';
 import type { PreparedEpoch } from '../../machines/agent/envoy/epoch.machine.ts';
@@ -12,13 +12,13 @@ import { NotShown, type Session } from './driver.ts';
 import type { Limit } from './limit.ts';
 import { type Occurrence, Occurrences } from './occurrences.ts';
 
-/** How the steps of a machine come about in some company. */
+/** How the steps of a machine are triggered in a company. */
 export interface Ways {
-  /** How long what was brought about may take to arrive. */
+  /** Time limit for a triggered event to arrive. */
   readonly limit: Limit;
-  /** Makes a step happen; nothing to do for what happens by itself. */
+  /** Triggers a step; nothing to do for spontaneous events. */
   bring(step: Step, rest: readonly Step[]): void | Promise<void>;
-  /** What may come before a step, since that step or its company brings it along. */
+  /** Events that may happen before a step, because that step or its company causes them. */
   ignores(occurrence: Occurrence, step: Step): boolean;
   /** {@link Session.aftermath}, from the state that the last step led to. */
   aftermath?(state: string): Promise<string | undefined>;
@@ -26,17 +26,17 @@ export interface Ways {
   end(): Promise<void>;
 }
 
-/** The machine below a parent that takes what it is told, beside peers that do; its clock is virtual. */
+/** The machine below a scripted parent, beside scripted peers; its clock is virtual. */
 export class Company {
   readonly clock = new VirtualClock();
   readonly machine: AnyActorRef;
-  /** Of the actor that the test is of. */
+  /** Messages of the tested actor. */
   occurrences: Occurrences;
   failure: unknown;
   readonly #root: AnyActorRef;
   readonly #recorder: Recorder;
 
-  /** @param name of the machine's actor; the trace knows it by that */
+  /** @param name of the machine's actor in the trace */
   constructor(machine: AnyStateMachine, name: string, input: unknown, peers: readonly string[] = []) {
     const recorder = createRecorder({ program: 'generated', now: () => this.clock.now() });
     this.#recorder = recorder;
@@ -66,7 +66,7 @@ export class Company {
     this.occurrences = new Occurrences(this.#recorder, name);
   }
 
-  /** Time passes until a timer of the machine falls due, but no longer than that. */
+  /** Advances time until a timer of the machine is due, but no longer than that. */
   async pass(ms: number): Promise<void> {
     const until = this.clock.now() + ms;
     const before = this.occurrences.count;
@@ -86,7 +86,7 @@ export class Company {
 /** A session of a machine in company. */
 export function sessionOf(company: Company, test: GeneratedTest, ways: Ways): Session {
   const { occurrences } = company;
-  // What came before is how the company got here.
+  // Earlier events led the company to this state.
   let cursor = occurrences.count;
   let taken = 0;
   const take = async (step: Step): Promise<string> => {
@@ -131,7 +131,7 @@ function isStep(step: Step, { type, event }: Occurrence): boolean {
   return step.kind !== 'event' || step.event.name === undefined || step.event.name === event?.name;
 }
 
-/** It may have come about in another way than the test has it. */
+/** The event may have another cause than in the test. */
 function tellsTheSame(step: Step, { event }: Occurrence): boolean {
   if (step.kind === 'done') return step.output === undefined || answersTheSame(step.effect, step.output, event?.output);
   if (step.kind !== 'event') return true;
@@ -139,7 +139,7 @@ function tellsTheSame(step: Step, { event }: Occurrence): boolean {
   return (decisive[wanted.type] ?? []).every((field) => wanted[field] === event?.[field]);
 }
 
-/** Of an event of this type, what the machine that takes it decides by. */
+/** Fields of an event of this type on which the machine decides. */
 const decisive: Readonly<Record<string, readonly string[]>> = {
   'child.abort': ['why'],
   'epoch.failed': ['refusedByParent'],
@@ -147,15 +147,15 @@ const decisive: Readonly<Record<string, readonly string[]>> = {
   'epochs.changed': ['nothingToDrain', 'adminPort'],
 };
 
-/** Where a bootstrap lies is another place each time; that there is one, or what there is instead, is the answer. */
+/** The path of a bootstrap differs each time, so only the kind of the result is compared. */
 function answersTheSame(effect: string, wanted: unknown, given: unknown): boolean {
   if (effect !== 'prepare') return isDeepStrictEqual(wanted, given);
-  // What comes with a bootstrap differs, too.
+  // The fields of a prepared bootstrap differ, too.
   return Object.keys(wanted as PreparedEpoch)[0] === Object.keys((given ?? {}) as PreparedEpoch)[0];
 }
 
 const nothingCame = (step: Step): NotShown => new NotShown(`nothing brings ${wordsOfStep(step)}`);
 
-/** Without the number of the epoch: reasons are counted. */
+/** Without the number of the epoch, because reasons are counted. */
 const wordsOfStep = (step: Step): string => stepLabel(step).replaceAll(/epoch-\d+b?/g, 'epoch-N');
 const wordsOf = ({ type }: Occurrence): string => type.replaceAll(/epoch-\d+b?/g, 'epoch-N');

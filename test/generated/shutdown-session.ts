@@ -29,7 +29,7 @@ export function shutdownDriver(kind: HostKind): Driver {
   };
 }
 
-/** What no supervisor waits for, as far as the steps alone tell. */
+/** Events that no supervisor waits for, as far as the steps alone show. */
 function impossible({ steps }: GeneratedTest): string | undefined {
   const first = steps[0];
   if (first === undefined || stepLabel(first.do) !== 'after stopLimit') return undefined;
@@ -44,7 +44,7 @@ function withAdminPort(step: Step, { adminPort, spareAdminPort }: Host['adminPor
 
 const isCount = (step: Step): boolean => 'effect' in step && step.effect === 'count';
 
-/** What Envoy is to say of its requests. */
+/** The requests that Envoy must report. */
 const requestsIn = (count: Step): number | undefined => (count.kind === 'done' ? (count.output as number) : undefined);
 
 async function beginEnd(
@@ -59,14 +59,14 @@ async function beginEnd(
     supervised.begin();
     await supervised.initializes('epoch-0');
   } else if (changes.some((step) => step.kind === 'event' && step.event.nothingToDrain === false)) {
-    // Who changes may leave an Envoy of the other base id behind.
+    // A change of the serving epoch may leave an Envoy of the other base ID behind.
     await supervised.handOver();
     await supervised.dies('epoch-0');
     await supervised.becomesLive('epoch-0b');
   } else {
     await supervised.serve();
   }
-  // Once it drains, Envoy takes no new ones.
+  // A draining Envoy accepts no new ones.
   const count = steps.map((each) => each.do).find(isCount);
   if (count?.kind === 'done') await host.requests('epoch-0', requestsIn(count));
   company.follow('shutdown');
@@ -81,7 +81,7 @@ function waysOf(supervised: Supervised): Pick<Ways, 'bring' | 'ignores' | 'after
       if (step.kind === 'delay') return company.pass(step.ms);
       if (step.kind !== 'event') return;
       if (step.event.type === 'stop.now') company.machine.send({ type: 'supervisor.stop-now', reason: 'SIGTERM' });
-      // Who was replaced is gone first.
+      // The replaced epoch exits first.
       if (step.event.type === 'epochs.changed') await host.end(supervised.epochs[0]!.name, 'by a signal');
     },
     ignores: () => false,

@@ -13,7 +13,7 @@ import { suiteOf } from './suites.ts';
 import { supervisorDriver } from './supervisor-session.ts';
 import { watcherWithRealFiles, watcherWithScriptedFiles } from './watcher-session.ts';
 
-/** XState's development build warns of every event that comes too late for an actor. */
+/** XState's development build warns of every event that arrives after its actor stopped. */
 beforeAll(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});
 });
@@ -57,7 +57,7 @@ test('the restart does in company what its generated tests expect', async () => 
 test.each([
   ['a restart', 'restart', restartDriver],
   ['an end', 'shutdown', shutdownDriver],
-] as const)('%s whose SIGKILL ends nobody departs from its generated tests', async (_, name, driver) => {
+] as const)('%s deviates from its generated tests when SIGKILL ends no process', async (_, name, driver) => {
   const open = async (plan: HostPlan): Promise<Host> => {
     const host = await scriptedHost.open(plan);
     return { ...host, end: (epoch, how) => (how === 'killed' ? undefined : host.end(epoch, how)) };

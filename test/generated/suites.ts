@@ -1,4 +1,4 @@
-/** The suites that are run here: made from the machines as they are now. */
+/** The suites that run here, generated from the current machines. */
 import { generate } from '../../src/debugger/generate/generate.ts';
 import { ownMachines } from '../../src/debugger/generate/own-machines.ts';
 import type { Suite } from '../../src/debugger/generate/suite.ts';
@@ -6,11 +6,11 @@ import { sized } from '../harness/size-of-run.ts';
 
 type Name = 'supervisor' | 'restart' | 'shutdown' | 'epoch' | 'cert-watcher';
 
-/** Of the supervisor's machine most of what there is, in seconds: nine of ten of the tests for a quarter of the work, at length all of them. */
+/** In the short run nine of ten tests of the supervisor's machine, for a quarter of the work; in the full run all of them. */
 const limit = sized({ short: 300, full: 800 });
 const made = new Map<Name, Promise<Suite>>();
 
-/** Transition-covering tests of a machine of ours; made once in a test file. */
+/** Transition-covering tests of a machine of this project; generated once in a test file. */
 export function suiteOf(name: Name): Promise<Suite> {
   const suite = made.get(name) ?? make(name);
   made.set(name, suite);

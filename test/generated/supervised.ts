@@ -1,4 +1,4 @@
-/** A supervisor with real epoch machines below it, brought to where a chart that it invokes begins. */
+/** A supervisor with real epoch machines below it, up to the start of a chart that it invokes. */
 import type { ActorRefFrom } from 'xstate';
 import { epochMachine } from '../../machines/agent/envoy/epoch.machine.ts';
 import { type EpochRecord, newestOf, servingOf } from '../../machines/agent/envoy/epoch-record.ts';
@@ -11,7 +11,7 @@ import { beginOn, type End, type Host, type HostKind } from './host.ts';
 import { foundWithin, type Limit } from './limit.ts';
 import { Company } from './session.ts';
 
-/** A supervisor's machine, whose epochs and whose end have the effects of a host. */
+/** A supervisor's machine, whose epochs and shutdown have the effects of a host. */
 export function supervisorWith(host: Host) {
   return supervisorMachine.provide({
     actors: {
@@ -34,7 +34,7 @@ export class Supervised {
     this.#limit = limit;
   }
 
-  /** Begins a session with a supervisor on a host of its own. */
+  /** Begins a session with a supervisor on a new host. */
   static begin<Begun>(
     kind: HostKind,
     settings: Partial<AgentSettings>,
@@ -70,7 +70,7 @@ export class Supervised {
     this.changeConfiguration();
   }
 
-  /** To that one, or to one that was never there. */
+  /** To the given digest, or to a new one. */
   changeConfiguration(digest = `digest-${++this.#digests}`): void {
     this.company.machine.send({ type: 'config.changed', digest, files: 1 });
   }
@@ -95,7 +95,7 @@ export class Supervised {
     await eventually(`${name} is live`, live, { everyMs: 8 });
   }
 
-  /** It has a process, which is asked whether it is live. */
+  /** It has a process, which is probed. */
   async initializes(name: string): Promise<void> {
     const { children } = this.company.machine.getSnapshot();
     const epoch = children[name] as ActorRefFrom<typeof epochMachine> | undefined;
@@ -103,14 +103,14 @@ export class Supervised {
     await eventually(`${name} initializes`, isAsked, { everyMs: 8 });
   }
 
-  /** It dies of itself, and the supervisor knows. */
+  /** It crashes by itself, and the supervisor receives the exit. */
   async dies(name: string): Promise<void> {
     const [record] = this.epochs.filter((epoch) => epoch.name === name);
     await this.host.end(name, 'by a signal');
     await eventually(`the end of ${name}`, () => record === undefined || !this.epochs.includes(record), { everyMs: 8 });
   }
 
-  /** Whether these processes go, in their own time: that of the charts stands still. */
+  /** Whether these processes exit, in real time: the time of the charts does not advance. */
   async areGone(names: readonly string[], how: End): Promise<boolean> {
     for (const name of names) if (this.host.running().includes(name)) await this.host.end(name, how);
     const areGone = (): true | undefined =>

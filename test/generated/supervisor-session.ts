@@ -9,7 +9,7 @@ import { foundWithin, type Limit } from './limit.ts';
 import { Company, sessionOf, type Ways } from './session.ts';
 import { supervisorWith } from './supervised.ts';
 
-/** A parent that is to leave on time: its time is over. */
+/** For a parent that must exit on time: its shutdown time has passed. */
 const parentDueMs = 59_000;
 const healthyMs = 60_000;
 
@@ -32,7 +32,7 @@ export function supervisorDriver(kind: HostKind, cannot: (test: GeneratedTest) =
   };
 }
 
-/** What no company can do, as far as the steps alone tell. */
+/** Events that no company can produce, as far as the steps alone show. */
 function impossible({ steps }: GeneratedTest): string | undefined {
   let started = false;
   const alive = new Set<unknown>();
@@ -58,7 +58,7 @@ type EpochEvent = Step & { kind: 'event' };
 
 function waysOf(company: Company, host: Host, limit: Limit): Pick<Ways, 'bring' | 'ignores'> {
   const context = (): SupervisorContext => company.machine.getSnapshot().context as SupervisorContext;
-  /** Envoys are prepared in real time: what would pass meanwhile, of the other time, is not theirs. */
+  /** Envoys are prepared in real time, so virtual time waits for them. */
   const pass = async (ms: number): Promise<void> => {
     await foundWithin(limit, () => (isPreparing(company) ? undefined : true));
     await company.pass(ms);
@@ -71,7 +71,7 @@ function waysOf(company: Company, host: Host, limit: Limit): Pick<Ways, 'bring' 
     const repair = rest.find((step) => 'effect' in step && step.effect === 'repair');
     await host.refuseNext(serving, repair?.kind !== 'error');
   };
-  /** A restart that was given up is over when its Envoy is gone. */
+  /** A restart that was given up ends when its Envoy has exited. */
   const endNewest = async (): Promise<void> => {
     const newest = context().epochs.at(-1);
     if (newest !== undefined) await host.end(newest.name, 'as told');
@@ -87,11 +87,11 @@ function waysOf(company: Company, host: Host, limit: Limit): Pick<Ways, 'bring' 
       case 'epoch.overdue':
         return pass(2 * healthyMs);
       case 'epoch.exited':
-        // A parent that leaves before its time is a failure.
+        // A parent that exits too early is a failure.
         if (phase === 'leaving') await pass(parentDueMs);
         return host.end(name, 'as told');
       case 'epoch.failed':
-        // One that its parent refuses ends of that.
+        // A child that its parent rejects exits by itself.
         return event.refusedByParent === true ? undefined : host.end(name, 'by a signal');
     }
   };
@@ -102,10 +102,10 @@ function waysOf(company: Company, host: Host, limit: Limit): Pick<Ways, 'bring' 
       if (step.kind !== 'event') return;
       const { type } = step.event;
       if (type === 'start.granted') return;
-      // The charts of a restart and of the end ask for it in their own time.
+      // The charts of a restart and of a shutdown send these at their own deadlines.
       if (/^(child|epochs)\./.test(type)) {
         await pass(2 * healthyMs);
-        // One more look comes before an abort, an order to end before a kill.
+        // A last probe precedes an abort, and SIGTERM precedes SIGKILL.
         if (type === 'child.abort' || type === 'epochs.kill') await pass(2 * healthyMs);
         return;
       }
@@ -113,7 +113,7 @@ function waysOf(company: Company, host: Host, limit: Limit): Pick<Ways, 'bring' 
       if (rest[0] !== undefined && stepLabel(rest[0]) === 'start.granted') await fate(rest);
       company.machine.send(step.event);
     },
-    // What epochs tell beside what the test is about, and the end of their machines.
+    // Reports of epochs beside the subject of the test, and the end of their machines.
     ignores: ({ type }, step) =>
       (type === 'epoch.exited' && step.kind === 'done') ||
       /^(epoch\.(started|waiting|drained|drain-failed|not-live)|child\.probe|epochs\.(drain|terminate|kill))$/.test(

@@ -17,13 +17,13 @@ import { Company, sessionOf, type Ways } from './session.ts';
 /** A change is noticed within milliseconds. */
 const limit = { ms: 2_000 };
 
-/** Where the files are. */
+/** The files of a session. */
 interface Files {
   readonly machine: typeof certWatcherMachine;
   readonly directories: string[];
-  /** What the next reading finds; said before it reads. */
+  /** The result of the next read; set before the read. */
   will(read: Step, company: Company): Promise<void>;
-  /** Ends a wait or a reading: both wait for a word of the test. */
+  /** Ends a wait or a read: both wait for an order of the test. */
   settle(step: Step, company: Company): void;
   change(step: Step & { kind: 'event' }, company: Company): Promise<void>;
   close(): Promise<void>;
@@ -58,13 +58,13 @@ async function realFiles(): Promise<Files> {
   const certificates = createServerCertificates(folder, ['sample.localhost']);
   const key = join(certificates.directory, 'tls.key');
   const held: (() => void)[] = [];
-  /** Of the next reading. Envoy is not asked here: that it could not be is scripted. */
+  /** For the next read. Envoy does not check here: that it could not is scripted. */
   let notJudged: string | undefined;
   const word = (): Promise<void> => new Promise((resolve) => void held.push(resolve));
   return {
     machine: certWatcherMachine.provide({
       actors: {
-        // What it sees is scripted.
+        // Its result is scripted.
         waitForFiles: fromCallback(() => {}),
         digestFiles: fromPromise<CertificateReading, { directories: string[]; judge: boolean }>(async ({ input }) => {
           await word();
@@ -81,7 +81,7 @@ async function realFiles(): Promise<Files> {
       notJudged = reading.notJudged;
       if (reading.problems.length === 0) return;
       await writeFile(key, 'no key');
-      // That is a change, too: the batch that is under way swallows it.
+      // That is a change, too: it is merged into the current batch.
       await company.occurrences.next(limit);
     },
     settle(step) {
@@ -115,7 +115,7 @@ function waysOf(company: Company, files: Files): Ways {
     limit,
     async bring(step, rest) {
       const reading = rest.find((next) => 'effect' in next);
-      // Whoever reads next begins in this very step.
+      // The next read begins in this very step.
       if (reading !== undefined && reading === rest[0] && 'effect' in reading && reading.effect === 'digest') {
         await files.will(reading, company);
       }
@@ -124,7 +124,7 @@ function waysOf(company: Company, files: Files): Ways {
       if (step.event.type === 'files.changed') return files.change(step, company);
       company.machine.send(step.event);
     },
-    // One change of several files is told more than once.
+    // One change of several files is reported more than once.
     ignores: ({ type, state }) => type === 'files.changed' && state === undefined,
     end: () => files.close(),
   };

@@ -20,7 +20,7 @@ import { replayDifference } from '../simulation/replayed.ts';
 
 const diagrams = loadDiagrams(join(packageRoot(), 'machines/discovery/sequences/ads.mmd'));
 
-/** Whatever a test did: its trace conforms to the diagram and can be replayed, no chart failed, and the context is plain data. */
+/** After each test: its trace conforms to the diagram and can be replayed, no chart failed, and the context is plain data. */
 afterEach(() => {
   for (const world of AdsWorld.made.splice(0)) {
     expect(world.failed).toBeUndefined();
@@ -43,15 +43,15 @@ function ackDelta(world: AdsWorld, { typeUrl, nonce: responseNonce }: Seen): voi
   world.delta({ typeUrl, responseNonce });
 }
 
-/** A source with clusters a and b and their endpoints, and a client that has said nothing yet. */
+/** A source with clusters a and b and their endpoints, and a client that has sent nothing yet. */
 function meshWorld(options: AdsWorldOptions = {}): AdsWorld {
   const world = new AdsWorld(options);
   for (const type of [clusterType, endpointType]) for (const name of ['a', 'b']) world.source.set(type, name);
   return world;
 }
 
-describe('who the client is', () => {
-  test('is told by its first message', () => {
+describe('the identity of the client', () => {
+  test('is taken from its first message', () => {
     const world = meshWorld();
     expect(world.state()).toBe('awaiting node');
     world.sotw({ typeUrl: clusterType });
@@ -60,7 +60,7 @@ describe('who the client is', () => {
     expect(namesOf(world.read())).toEqual(['a', 'b']);
   });
 
-  test('is ended when the client does not say who it is in ten seconds', () => {
+  test('ends the stream when the client does not identify itself within 10 s', () => {
     const world = new AdsWorld();
     expect(world.state()).toBe('awaiting node');
     world.clock.advance(9_999);
@@ -69,7 +69,7 @@ describe('who the client is', () => {
     expect(world.state()).toMatch(/^clos/);
   });
 
-  test('must be told: else INVALID_ARGUMENT', () => {
+  test('is required: a request without a node ends the stream with INVALID_ARGUMENT', () => {
     const world = meshWorld({ node: '' });
     world.sotw({ typeUrl: clusterType });
     expect(world.call.status).toMatchObject({
@@ -79,14 +79,14 @@ describe('who the client is', () => {
     expect(world.state()).toBe('closed');
   });
 
-  test('may not suit the source: INVALID_ARGUMENT with its reason', () => {
+  test('can be rejected by the source: INVALID_ARGUMENT with its reason', () => {
     const world = meshWorld();
     world.source.refuses = 'node id has 2 parts, not 4';
     world.sotw({ typeUrl: clusterType });
     expect(world.call.status).toEqual({ code: 3, details: 'node id has 2 parts, not 4 [NODE_INVALID]' });
   });
 
-  test('may be preceded by a health report, which is not answered', () => {
+  test('may follow a health report, which gets no response', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: healthType, node: { id: '' } });
     expect(world.state()).toBe('awaiting node');
@@ -98,19 +98,19 @@ describe('who the client is', () => {
 });
 
 describe('requests that cannot be served', () => {
-  test('bytes that are no request end the stream, and say so', () => {
+  test('bytes that are not a request end the stream with a reason', () => {
     const world = meshWorld();
     world.raw(Buffer.from([0xff, 0xff, 0xff]));
     expect(world.call.status).toMatchObject({ code: 3, details: expect.stringContaining('[XDS_REQUEST_INVALID]') });
   });
 
-  test('an aggregated stream wants a type', () => {
+  test('an aggregated stream requires a type', () => {
     const world = meshWorld();
     world.sotw({});
     expect(world.call.status).toMatchObject({ code: 3, details: expect.stringContaining('missing type_url') });
   });
 
-  test('a separate service takes its type from the method, and serves no other', () => {
+  test('a separate service takes its type from the method and serves no other', () => {
     const world = meshWorld({ onlyType: clusterType });
     world.sotw({});
     expect(brief(world.read()!)).toBe('Cluster a b');
@@ -118,14 +118,14 @@ describe('requests that cannot be served', () => {
     expect(world.call.status).toMatchObject({ code: 3, details: expect.stringContaining(endpointType) });
   });
 
-  test('row 12: an unknown type is not answered, and the stream stays open', () => {
+  test('row 12: an unknown type gets no response, and the stream stays open', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: 'nobody.makes/This' });
     expect(world.waiting).toBe(0);
     expect(world.state()).toBe('streaming.delivery.up to date');
   });
 
-  test('resources that cannot be made leave the client with what it has, until they can', () => {
+  test('a client keeps its resources while new ones cannot be generated', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     ackSotw(world, world.read()!, []);
@@ -184,7 +184,7 @@ describe('a state-of-the-world stream', () => {
     expect(world.waiting).toBe(0);
   });
 
-  test('clusters are sent as a whole, without what is gone', () => {
+  test('clusters are sent as a whole, without removed ones', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     ackSotw(world, world.read()!, []);
@@ -230,7 +230,7 @@ describe('a delta stream', () => {
     expect(world.readAll().map(brief)).toEqual(['Cluster a b', 'ClusterLoadAssignment a b']);
   });
 
-  test('row 20: what is gone is named', () => {
+  test('row 20: removed resources are listed by name', () => {
     const world = meshWorld({ delta: true });
     world.delta({ typeUrl: clusterType });
     ackDelta(world, world.read()!);
@@ -241,7 +241,7 @@ describe('a delta stream', () => {
     expect([namesOf(seen), seen.removed]).toEqual([['c'], ['a']]);
   });
 
-  test('a name that does not exist is told to be gone at once, and when it comes it is sent', () => {
+  test('a name that does not exist is reported as removed at once, and sent when it exists', () => {
     const world = meshWorld({ delta: true });
     world.delta({ typeUrl: endpointType, resourceNamesSubscribe: ['a', 'x'] });
     const seen = world.read()!;
@@ -252,19 +252,19 @@ describe('a delta stream', () => {
     expect(namesOf(world.read())).toEqual(['x']);
   });
 
-  test('what a client brings from another server and is gone is told so', () => {
+  test('a resource received from another server that does not exist is reported as removed', () => {
     const world = meshWorld({ delta: true });
     world.delta({ typeUrl: clusterType, initialResourceVersions: { a: 'another', old: '1' } });
     const seen = world.read()!;
     expect([namesOf(seen), seen.removed]).toEqual([['a', 'b'], ['old']]);
   });
 
-  /** What a client has that has come from the source so far. */
+  /** The versions of a client that has received everything from the source so far. */
   const versionsOf = (world: AdsWorld, typeUrl: string): Record<string, string> =>
     Object.fromEntries([...world.source.types.get(typeUrl)!.values()].map(({ name, version }) => [name, version]));
 
   test.each([clusterType, endpointType, listenerType, routeType])(
-    'a client that comes back is sent what differs, and told what is gone: %s',
+    'a client that reconnects receives changed and removed resources only: %s',
     (typeUrl) => {
       const world = meshWorld({ delta: true });
       for (const name of ['a', 'b', 'c']) world.source.set(typeUrl, name);
@@ -282,7 +282,7 @@ describe('a delta stream', () => {
       const seen = world.read()!;
       expect([namesOf(seen), seen.removed]).toEqual([['b', 'd'], isNamed ? ['gone', 'never'] : ['gone']]);
       ackDelta(world, seen);
-      // From then on it has what there is.
+      // From then on it has the current state.
       world.push();
       expect(world.waiting).toBe(0);
       world.source.set(typeUrl, 'a');
@@ -291,7 +291,7 @@ describe('a delta stream', () => {
     },
   );
 
-  test('a client that comes back to what it has is answered, with nothing', () => {
+  test('a client that reconnects with current resources receives an empty response', () => {
     const world = meshWorld({ delta: true });
     for (const typeUrl of [clusterType, endpointType]) {
       const has = versionsOf(world, typeUrl);
@@ -306,7 +306,7 @@ describe('a delta stream', () => {
     expect(world.watch(endpointType)).toMatchObject({ nonceAcked: seen[1]!.nonce, versionAcked: seen[1]!.version });
   });
 
-  test('a cluster that changed while its client was away brings its endpoints, which did not', () => {
+  test('a cluster that changed while its client was disconnected is followed by its unchanged endpoints', () => {
     const world = meshWorld({ delta: true });
     const [clusters, endpoints] = [versionsOf(world, clusterType), versionsOf(world, endpointType)];
     world.source.set(clusterType, 'b');
@@ -319,7 +319,7 @@ describe('a delta stream', () => {
     expect(world.readAll().map(brief)).toEqual(['Cluster b', 'ClusterLoadAssignment b']);
   });
 
-  test('a client that asks for no clusters has one that waits for endpoints: it is sent those that it has', () => {
+  test('a client without a cluster subscription whose cluster waits for endpoints is sent the endpoints that it has', () => {
     const world = meshWorld({ delta: true });
     const has = versionsOf(world, endpointType);
     world.delta({ typeUrl: endpointType, initialResourceVersions: has, resourceNamesSubscribe: Object.keys(has) });
@@ -340,7 +340,7 @@ describe('a delta stream', () => {
     expect(namesOf(world.read())).toEqual(['a']);
   });
 
-  test('an unsubscribed name is not heard of again, not even when it goes', () => {
+  test('an unsubscribed name is not sent again, not even when it is removed', () => {
     const world = meshWorld({ delta: true });
     world.delta({ typeUrl: endpointType, resourceNamesSubscribe: ['a', 'b'] });
     ackDelta(world, world.read()!);
@@ -352,7 +352,7 @@ describe('a delta stream', () => {
     expect(world.waiting).toBe(0);
   });
 
-  test('what changed while a name was asked for is not taken as sent', () => {
+  test('a change during a subscription request is not treated as sent', () => {
     const world = meshWorld({ delta: true });
     world.delta({ typeUrl: endpointType, resourceNamesSubscribe: ['a'] });
     ackDelta(world, world.read()!);
@@ -366,8 +366,8 @@ describe('a delta stream', () => {
   });
 });
 
-describe('a client that keeps silent', () => {
-  test('gets changes when the ack timeout is over, and then waits again', () => {
+describe('a client that sends no acknowledgement', () => {
+  test('receives changes after the acknowledgement timeout, and then is waited for again', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     world.read();
@@ -384,7 +384,7 @@ describe('a client that keeps silent', () => {
     expect(world.waiting).toBe(0);
   });
 
-  test('may speak late all the same', () => {
+  test('may still send its acknowledgement late', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     const first = world.read()!;
@@ -395,7 +395,7 @@ describe('a client that keeps silent', () => {
     expect(world.waiting).toBe(0);
   });
 
-  test('does not run a clock while nothing waits for it', () => {
+  test('starts no timer while nothing is pending', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     expect(world.clock.pending()).toEqual([]);
@@ -407,7 +407,7 @@ describe('a client that keeps silent', () => {
 });
 
 describe('a client that does not read', () => {
-  test('is read from no more while a response waits, and again when it has read', () => {
+  test('pauses reading of its requests while a response waits, until it has read that response', () => {
     const world = meshWorld();
     world.source.set(clusterType, 'big', 100_000);
     world.sotw({ typeUrl: clusterType });
@@ -425,7 +425,7 @@ describe('a client that does not read', () => {
     expect(world.call.unread).toBe(0);
   });
 
-  test('is sent what there was when it was ordered', () => {
+  test('is sent the state at the time of the order', () => {
     const world = meshWorld();
     world.source.set(clusterType, 'big', 100_000);
     world.sotw({ typeUrl: clusterType });
@@ -436,7 +436,7 @@ describe('a client that does not read', () => {
     expect(world.readAll()[1]?.version).toBe(ordered);
   });
 
-  test('is let go when it reads nothing for long', () => {
+  test('is disconnected after its read timeout', () => {
     const world = meshWorld({ limits: { congestionMs: 60_000 } });
     world.source.set(clusterType, 'big', 100_000);
     world.sotw({ typeUrl: clusterType });
@@ -448,7 +448,7 @@ describe('a client that does not read', () => {
   });
 });
 
-describe('the end', () => {
+describe('the end of a stream', () => {
   test('half-close by the client ends the stream with OK', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
@@ -458,13 +458,13 @@ describe('the end', () => {
     expect(world.source.nodes).toEqual([]);
   });
 
-  test('half-close before any message as well', () => {
+  test('half-close before any message ends the stream with OK', () => {
     const world = new AdsWorld();
     world.call.emit('end');
     expect(world.call.status).toEqual({ code: 0, details: '' });
   });
 
-  test('a stream that breaks lets go of its node', () => {
+  test('a stream that breaks releases its node', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     world.call.emit('cancelled');
@@ -472,7 +472,7 @@ describe('the end', () => {
     expect(world.source.nodes).toEqual([]);
   });
 
-  test('a drain ends a quiet stream at once', () => {
+  test('a drain ends an idle stream at once', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     ackSotw(world, world.read()!, []);
@@ -481,7 +481,7 @@ describe('the end', () => {
     expect(world.state()).toBe('closed');
   });
 
-  test('a drain waits for the word on what was sent, and pushes nothing more', () => {
+  test('a drain waits for the acknowledgement of the last response and pushes nothing more', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     world.drain(10_000);
@@ -493,7 +493,7 @@ describe('the end', () => {
     expect(world.waiting).toBe(0);
   });
 
-  test('a drain waits no longer than it may', () => {
+  test('a drain ends at its deadline', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     world.drain(10_000);
@@ -503,13 +503,13 @@ describe('the end', () => {
     expect(world.state()).toBe('closed');
   });
 
-  test('a drain turns a client away that has not said who it is', () => {
+  test('a drain closes a stream whose client has not identified itself', () => {
     const world = new AdsWorld();
     world.drain(10_000);
     expect(world.call.status).toMatchObject({ code: 14 });
   });
 
-  test('a client that does not read its last status is not waited for', () => {
+  test('the end of a stream does not wait for a client that does not read its status', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     world.call.end = () => {};
@@ -539,7 +539,7 @@ describe('every state', () => {
 
   const ofPeer = ['peer.authenticated', 'peer.unauthenticated'];
   const ofNode = ['node.accepted', 'node.invalid', 'node.forbidden', 'node.missing'];
-  /** What cannot come in a state, so that it is a diagnostic of the trace where it does: each is told once, where it is awaited. */
+  /** Events that are impossible in a state, so they are a diagnostic of the trace there: each arrives once, where it is awaited. */
   const impossible = (state: string): string[] => {
     if (state === 'authenticating') return ofNode;
     if (state === 'awaiting node') return ofPeer;
@@ -550,7 +550,7 @@ describe('every state', () => {
     leavesOf(adsConnectionMachine.root)
       .filter(({ type }) => type !== 'final')
       .map((node) => [node.path.join('.'), node] as const),
-  )('says what each event means that can come: %s', (state, node) => {
+  )('handles or ignores each possible event explicitly: %s', (state, node) => {
     expect(events.filter((type) => !spokenOf(node).includes(type)).sort()).toEqual(impossible(state).sort());
   });
 });

@@ -1,4 +1,4 @@
-/** What a stream tells its chart of the exchange with its client, and what a push costs in events (machines/discovery/xds/ads-exchange.ts). */
+/** The reports of an exchange to its chart, and the number of events of a push (machines/discovery/xds/ads-exchange.ts). */
 import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
 import {
@@ -33,7 +33,7 @@ const sent = (typeUrl: string, nonce: string): ExchangeEvent => ({
 });
 const push = (...types: string[]): ExchangeEvent => ({ type: 'connection.push', version: 'v', types });
 
-/** What the chart is told, one list a step. */
+/** Reports to the chart, one list a step. */
 function toldOf(...events: ExchangeEvent[]): string[][] {
   let exchange = newExchange;
   return events.map((event) => {
@@ -43,33 +43,33 @@ function toldOf(...events: ExchangeEvent[]): string[][] {
   });
 }
 
-describe('the chart is told', () => {
-  test('nothing of a request, a response, a push that is acknowledged', () => {
+describe('the chart receives', () => {
+  test('no event for a request, a response, or a push that is acknowledged', () => {
     const run = [request(clusterType), sent(clusterType, '1'), request(clusterType, '1')];
     const pushed = [push(clusterType), sent(clusterType, '2'), request(clusterType, '2')];
     expect(toldOf(...run, ...pushed).flat()).toEqual([]);
   });
 
-  test('that changes are held back, once however many they are, and when none is any more', () => {
+  test('one event when changes are held back, however many there are, and one when none is left', () => {
     const held = [request(clusterType), sent(clusterType, '1'), push(clusterType), push(clusterType)];
     expect(toldOf(...held, request(clusterType, '1'))).toEqual([[], [], ['changes.held'], [], ['changes.released']]);
   });
 
-  test('anew that changes are held back, when it is told that the client reads again', () => {
+  test('another event for held-back changes after an event that the client reads again', () => {
     const held = [request(clusterType), sent(clusterType, '1'), push(clusterType)];
     const told = toldOf(...held, { type: 'stream.congested' }, { type: 'stream.resumed' });
     expect(told.slice(2)).toEqual([['changes.held'], ['stream.congested'], ['stream.resumed', 'changes.held']]);
   });
 
-  test('nothing of changes that it orders to be released, unless some are held back still', () => {
+  test('no event for changes that it orders to be released, unless some are still held back', () => {
     const held = [request(clusterType), sent(clusterType, '1'), push(clusterType)];
     expect(toldOf(...held, { type: 'changes.release' }).at(-1)).toEqual([]);
-    // The order that would send them stands already.
+    // The order that would send them is pending.
     const ordered = [request(clusterType), push(clusterType)];
     expect(toldOf(...ordered, { type: 'changes.release' })).toEqual([[], ['changes.held'], ['changes.held']]);
   });
 
-  test('that a client has had its say: at once, or when it has; and a stream that drains takes no changes', () => {
+  test('an event when the client has acknowledged, and no changes while the stream drains', () => {
     expect(
       toldOf(request(clusterType), sent(clusterType, '1'), request(clusterType, '1'), { type: 'stream.drain' }),
     ).toEqual([[], [], [], ['client.idle']]);
@@ -84,7 +84,7 @@ describe('the chart is told', () => {
     ]);
   });
 
-  test('of what is out of the ordinary: a rejection, a late answer, a type that nobody serves, too many names', () => {
+  test('an event for each unusual request: a rejection, a late acknowledgement, an unknown type, too many names', () => {
     const names = Array.from({ length: 11 }, (_, i) => `${i}`);
     const told = toldOf(
       request(clusterType),
@@ -95,7 +95,7 @@ describe('the chart is told', () => {
     expect(told).toEqual([[], ['request.classified'], ['request.classified'], ['subscription-limit.exceeded']]);
   });
 
-  test('of each request that is not about what is watched', () => {
+  test('an event for each request that is not about a watched type', () => {
     const isOf = (typeUrl: string, onlyType: string | null = null): boolean =>
       isOfExchange({ protocol: 'sotw', typeUrl, nonce: '', names: [], rejection: null }, onlyType);
     expect([clusterType, 'no/Type'].map((typeUrl) => isOf(typeUrl))).toEqual([true, true]);
@@ -125,13 +125,13 @@ const happening = fc.oneof(
   },
 );
 
-/** What the chart believes after what it was told, as its states have it. */
+/** The state of the chart after a report, according to its states. */
 function believed(before: string, { type }: ExchangeReport | { type: 'timer' }): string {
   if (type === 'changes.held') return 'waiting';
   return type === 'changes.released' || type === 'stream.resumed' || type === 'timer' ? 'caught up' : before;
 }
 
-test('in any run the chart knows whether changes are held back, and a drained stream settles when all is answered', () => {
+test('in any run the chart knows whether changes are held back, and a drained stream settles after the last acknowledgement', () => {
   fc.assert(
     fc.property(fc.array(happening, { minLength: 5, maxLength: 60 }), (steps) => {
       let exchange: Exchange = newExchange;
@@ -169,9 +169,9 @@ test('in any run the chart knows whether changes are held back, and a drained st
   );
 });
 
-// ---- what it costs
+// ---- number of events
 
-/** A client of clusters, endpoints and a route, that has everything. */
+/** A client of clusters, endpoints and a route that has received everything. */
 function givenClient(delta: boolean, tellsRoutine: boolean): AdsWorld {
   const world = new AdsWorld({ delta, tellsRoutine });
   for (const type of [clusterType, endpointType, routeType])
@@ -199,7 +199,7 @@ describe.each([
   ['state of the world', false],
   ['delta', true],
 ] as const)('%s', (_, delta) => {
-  test('a push that is acknowledged costs no event of the chart, however often', () => {
+  test('an acknowledged push causes no event of the chart, however often it happens', () => {
     const world = givenClient(delta, false);
     const before = world.inspections;
     for (let i = 0; i < 20; i++) {
@@ -211,7 +211,7 @@ describe.each([
     expect(world.inspections - before).toBe(0);
   });
 
-  test('one that has to wait for the client costs two, however many wait with it', () => {
+  test('a push that waits for the client causes two events, however many wait with it', () => {
     const world = givenClient(delta, false);
     const records = world.records.length;
     world.source.set(endpointType, 'a');
@@ -225,7 +225,7 @@ describe.each([
     expect(events.map(({ event }) => event.type)).toEqual(['changes.held', 'changes.released']);
   });
 
-  test('people who want to see all see each message, and what was known after it', () => {
+  test('a detailed trace contains each message and the state after it', () => {
     const world = givenClient(delta, true);
     const records = world.records.length;
     world.source.set(endpointType, 'a');
@@ -246,7 +246,7 @@ describe.each([
     expect(world.actor.getSnapshot().context.watches).toEqual(world.watches);
   });
 
-  test('people who want to see all change nothing by that', () => {
+  test('a detailed trace does not change behaviour', () => {
     const worlds = [givenClient(delta, true), givenClient(delta, false)] as const;
     const states = worlds.map((world) => {
       const seen: string[] = [];

@@ -1,4 +1,4 @@
-/** What a client may say that no client in order would: it costs its own stream at the most. */
+/** Requests that no correct client sends: they affect at most their own stream. */
 
 import { afterEach, describe, expect, test } from 'vitest';
 import {
@@ -21,7 +21,7 @@ afterEach(() => {
   }
 });
 
-/** A logger, and what was written with it. */
+/** A logger, and its output. */
 function givenLog(): { logger: Logger; lines: LoggedEvent[] } {
   const { log: logger, lines } = recordingLog('default:info');
   return { logger, lines };
@@ -52,7 +52,7 @@ describe('a type that is named as a property of all objects', () => {
     }
   });
 
-  test.each(inherited)('is answered nowhere else: %s in the names and in the metadata', (name) => {
+  test.each(inherited)('matches nothing else: %s in the names and in the metadata', (name) => {
     const world = givenWorld();
     const metadata = JSON.parse(`{"${name}": {"${name}": "x"}, "LABELS": {"${name}": "y"}}`);
     world.sotw({ typeUrl: endpointType, resourceNames: [name, 'a'], node: { id: 'n', metadata } });
@@ -65,7 +65,7 @@ describe('a type that is named as a property of all objects', () => {
 describe('versions that a client brings', () => {
   const versionOf = (world: AdsWorld, name: string): string => world.source.types.get(clusterType)!.get(name)!.version;
 
-  test('of another resource, of none, in another case, or too long, are not what there is', () => {
+  test('match nothing if they are of another resource, empty, in another case, or too long', () => {
     const world = givenWorld({ delta: true });
     const versions = ['', ' ', versionOf(world, 'b'), `${versionOf(world, 'a')} `, 'x'.repeat(1_000_000), '\uFFFF'];
     for (const version of versions) {
@@ -90,7 +90,7 @@ describe('versions that a client brings', () => {
     expect(world.call.status?.code).toBe(8);
   });
 
-  test('of a type that is refused are answered with nothing, whether they are right or wrong', () => {
+  test('of a rejected type get an empty response, whether they are valid or not', () => {
     const world = givenWorld({ delta: true });
     world.source.set(secretType, 'kubernetes://cert');
     const [[name, { version }]] = [...world.source.types.get(secretType)!] as [[string, EncodedResource]];
@@ -101,8 +101,8 @@ describe('versions that a client brings', () => {
   });
 });
 
-describe('types that nobody serves', () => {
-  test('are not kept, however many they are, and said once in the log', () => {
+describe('types without a generator', () => {
+  test('are not kept, however many there are, and are logged once', () => {
     const { logger, lines } = givenLog();
     const world = givenWorld({ logger });
     for (let i = 0; i < 5_000; i++) world.sotw({ typeUrl: `unknown.Type${i}`, resourceNames: [`${i}`] });
@@ -117,7 +117,7 @@ describe('names', () => {
   const name = (i: number): string => `outbound|80||s${i}.shop.svc.cluster.local`;
   const names = (count: number, from = 0): string[] => Array.from({ length: count }, (_, i) => name(from + i));
 
-  test('of a large mesh are taken: 100,000 in one request, and again in the next', () => {
+  test('of a large mesh are accepted: 100,000 in one request, and again in the next', () => {
     const world = givenWorld();
     world.sotw({ typeUrl: endpointType, resourceNames: names(100_000) });
     expect(world.watch(endpointType)?.names).toHaveLength(100_000);
@@ -131,7 +131,7 @@ describe('names', () => {
     ['too many in one request', { maxNames: 1_000 }, false],
     ['too many, few at a time', { maxNames: 1_000 }, true],
     ['too long together', { maxNameChars: 40_000 }, true],
-  ])('%s: the stream ends, and says why', (_, limits, delta) => {
+  ])('%s: the stream ends with a reason', (_, limits, delta) => {
     const world = givenWorld({ delta, limits });
     for (let i = 0; i < 11 && world.call.status === undefined; i++) {
       if (delta) world.delta({ typeUrl: endpointType, resourceNamesSubscribe: names(100, i * 100) });
@@ -180,7 +180,7 @@ describe('names', () => {
     });
   });
 
-  test('that are let go do not count', () => {
+  test('do not count after they are unsubscribed', () => {
     const world = givenWorld({ delta: true, limits: { maxNames: 150 } });
     for (let i = 0; i < 20; i++) {
       const gone = i === 0 ? [] : names(100, (i - 1) * 100);
@@ -214,7 +214,7 @@ describe('texts of a client', () => {
     expect(JSON.stringify(lines).length).toBeLessThan(500);
   });
 
-  test('why a response is rejected is kept, and logged, as far as a person reads it', () => {
+  test('the reason of a rejection is kept and logged up to a readable length', () => {
     const { logger, lines } = givenLog();
     const world = givenWorld({ logger });
     world.sotw({ typeUrl: clusterType });
@@ -224,7 +224,7 @@ describe('texts of a client', () => {
     expect(JSON.stringify(lines).length).toBeLessThan(1_000);
   });
 
-  test('of many rejections one line a minute is written, which says how many there were', () => {
+  test('many rejections are logged as one line a minute with their number', () => {
     const { logger, lines } = givenLog();
     const world = givenWorld({ logger });
     world.sotw({ typeUrl: clusterType });
@@ -241,7 +241,7 @@ describe('texts of a client', () => {
     expect(lines).toHaveLength(3);
   });
 
-  test('a type, a nonce and a question of megabytes are cut before anything is made of them', () => {
+  test('a type, a nonce and a name of megabytes are truncated before they are used', () => {
     const world = givenWorld();
     world.sotw({ typeUrl: megabyte, responseNonce: megabyte });
     const events = world.records.filter((record) => record.kind === 'event');
@@ -250,7 +250,7 @@ describe('texts of a client', () => {
 });
 
 describe('a node that watches nothing when something changes', () => {
-  test('is told of the change all the same, for what it asks for next', () => {
+  test('records the change, for its next subscription', () => {
     const world = givenWorld();
     world.sotw({ typeUrl: endpointType, resourceNames: [''] });
     world.push(clusterType);

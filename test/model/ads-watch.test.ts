@@ -28,7 +28,7 @@ import {
   withResponse,
 } from '../../machines/discovery/xds/ads-watch.ts';
 
-/** A stream as its connection sees it, with the source answering every order. */
+/** A stream from the perspective of its connection, with a source that responds to every order. */
 class Stream {
   watches: Watches = {};
   rules: Rules = { acceptsLateNames: true };
@@ -46,7 +46,7 @@ class Stream {
     return this.order();
   }
 
-  /** Orders what is due; each order is answered at once. */
+  /** Orders what is due; each order gets its response at once. */
   order(): readonly ResponseOrder[] {
     const { watches, orders } = nextOrders(this.watches);
     this.watches = watches;
@@ -108,7 +108,7 @@ const changed = (typeUrl: string, names: string[] | '*'): ResponseOrder => ({
   changed: true,
 });
 
-/** A stream whose client has asked for this and acknowledged the answer, n1. */
+/** A stream whose client has subscribed to `names` and acknowledged the response, n1. */
 function settled(typeUrl: string, names: string[]): Stream {
   const stream = new Stream();
   stream.request(sotw(typeUrl, names));
@@ -124,14 +124,14 @@ function settledDelta(typeUrl: string, subscribe: string[]): Stream {
 }
 
 describe('a state-of-the-world request', () => {
-  test('row 1: a first CDS request without names is answered with everything (S3)', () => {
+  test('row 1: a first CDS request without names receives everything (S3)', () => {
     expect(new Stream().request(sotw(clusterType, []))).toEqual({
       requestClass: 'subscription',
       orders: [all(clusterType, '*')],
     });
   });
 
-  test('row 2: an acknowledgement is not answered, and noted (S6)', () => {
+  test('row 2: an acknowledgement gets no response and is recorded (S6)', () => {
     const stream = new Stream();
     stream.request(sotw(clusterType, []));
     expect(isOutstanding(stream.watch(clusterType))).toBe(true);
@@ -140,7 +140,7 @@ describe('a state-of-the-world request', () => {
     expect(isOutstanding(stream.watch(clusterType))).toBe(false);
   });
 
-  test('row 3: a rejection is not answered; it leaves what was acknowledged as it was (S1)', () => {
+  test('row 3: a rejection gets no response and keeps the acknowledged version (S1)', () => {
     const stream = settled(clusterType, []);
     stream.push(clusterType);
     const names = ['another', 'list'];
@@ -158,7 +158,7 @@ describe('a state-of-the-world request', () => {
     });
   });
 
-  test('a request with the rejected version accepts it after all; one with an earlier version does not', () => {
+  test('a request with the rejected version accepts it after all, and one with an earlier version does not', () => {
     const stream = new Stream();
     stream.request(sotw(extensionType, ['a']));
     stream.request({ ...sotw(extensionType, ['a'], 'n1', 'no module') });
@@ -169,7 +169,7 @@ describe('a state-of-the-world request', () => {
     expect(stream.watch(extensionType)).toMatchObject({ nonceAcked: 'n1', versionAcked: 'v1', lastError: '' });
   });
 
-  test('row 4: a change after a rejection is pushed, and its acknowledgement ends the complaint', () => {
+  test('row 4: a change after a rejection is pushed, and its acknowledgement clears the rejection', () => {
     const stream = settled(clusterType, []);
     stream.push(clusterType);
     stream.request(sotw(clusterType, [], 'n2', 'bad cluster'));
@@ -178,7 +178,7 @@ describe('a state-of-the-world request', () => {
     expect(stream.watch(clusterType)).toMatchObject({ nonceAcked: 'n3', lastError: '' });
   });
 
-  test('row 5: an answer to a response that is not the last one is ignored (S4)', () => {
+  test('row 5: an acknowledgement of a response that is not the last one is ignored (S4)', () => {
     const stream = settled(endpointType, ['a']);
     stream.push(endpointType);
     const before = stream.watch(endpointType);
@@ -187,7 +187,7 @@ describe('a state-of-the-world request', () => {
     expect(stream.watch(endpointType)).toBe(before);
   });
 
-  test('row 6: names that come with an acknowledgement are answered alone (S8)', () => {
+  test('row 6: names added by an acknowledgement are sent alone (S8)', () => {
     const stream = new Stream();
     stream.request(sotw(endpointType, ['a', 'b']));
     expect(stream.request(sotw(endpointType, ['a', 'b', 'c'], 'n1'))).toEqual({
@@ -197,13 +197,13 @@ describe('a state-of-the-world request', () => {
     expect(stream.watch(endpointType).nonceAcked).toBe('n1');
   });
 
-  test('names that were exchanged are answered with the new ones', () => {
+  test('replaced names receive the new resources', () => {
     expect(settled(routeType, ['80', '81']).request(sotw(routeType, ['82', '80'], 'n1')).orders).toEqual([
       asked(routeType, ['82', '80'], ['82']),
     ]);
   });
 
-  test('row 7: names that go are not answered (S7)', () => {
+  test('row 7: removed names get no response (S7)', () => {
     const stream = settled(endpointType, ['a', 'b', 'c']);
     expect(stream.request(sotw(endpointType, ['a'], 'n1'))).toEqual({ requestClass: 'unsubscription', orders: [] });
     expect(stream.watch(endpointType).names).toEqual(['a']);
@@ -228,24 +228,24 @@ describe('a state-of-the-world request', () => {
     ]);
   });
 
-  test('row 11: a name that is asked for before the acknowledgement is answered alone', () => {
+  test('row 11: a name added before the acknowledgement is sent alone', () => {
     const stream = new Stream();
     stream.request(sotw(routeType, ['80']));
     expect(stream.request(sotw(routeType, ['80', '81'], 'n1')).orders).toEqual([
       asked(routeType, ['80', '81'], ['81']),
     ]);
-    // The acknowledgement of n1 has been overtaken by n2.
+    // n2 was sent before the acknowledgement of n1 arrived.
     expect(stream.request(sotw(routeType, ['80', '81'], 'n1')).requestClass).toBe('stale');
     expect(stream.request(sotw(routeType, ['80', '81'], 'n2')).requestClass).toBe('acknowledgement');
   });
 
-  test('an empty nonce begins anew, and everything is sent again (S3)', () => {
+  test('an empty nonce restarts the subscription, and everything is sent again (S3)', () => {
     expect(settled(endpointType, ['a', 'b']).request(sotw(endpointType, ['b'])).orders).toEqual([
       all(endpointType, ['b']),
     ]);
   });
 
-  test('the order of names, and a name said twice, do not matter', () => {
+  test('the order of names and repeated names do not matter', () => {
     const stream = settled(endpointType, ['a', 'b', 'c']);
     expect(stream.request(sotw(endpointType, ['c', 'b', 'b', 'a'], 'n1'))).toEqual({
       requestClass: 'acknowledgement',
@@ -257,23 +257,23 @@ describe('a state-of-the-world request', () => {
     expect(new Stream().request(sotw(clusterType, ['a', 'b'])).orders).toEqual([all(clusterType, ['a', 'b'])]);
   });
 
-  test('CDS with more names is answered with the whole subscription', () => {
+  test('a CDS request with more names receives the whole subscription', () => {
     expect(settled(clusterType, ['a']).request(sotw(clusterType, ['a', 'b'], 'n1')).orders).toEqual([
       all(clusterType, ['a', 'b']),
     ]);
   });
 
-  test('CDS with fewer names is not answered', () => {
+  test('a CDS request with fewer names gets no response', () => {
     expect(settled(clusterType, ['a', 'b']).request(sotw(clusterType, ['a'], 'n1')).orders).toEqual([]);
   });
 
-  test('S9: names instead of everything are answered', () => {
+  test('S9: names that replace a wildcard receive a response', () => {
     expect(settled(listenerType, []).request(sotw(listenerType, ['a'], 'n1')).orders).toEqual([
       all(listenerType, ['a']),
     ]);
   });
 
-  test('the star asks for everything, also beside names', () => {
+  test('the star subscribes to everything, also beside names', () => {
     expect(settled(listenerType, ['a']).request(sotw(listenerType, ['a', '*'], 'n1')).orders).toEqual([
       all(listenerType, '*'),
     ]);
@@ -289,7 +289,7 @@ describe('a state-of-the-world request', () => {
     },
   );
 
-  test('no names after names were asked for is no wildcard either', () => {
+  test('an empty list after a list of names is not a wildcard', () => {
     const stream = settled(clusterType, ['a']);
     expect(stream.request(sotw(clusterType, [], 'n1')).orders).toEqual([]);
     expect(isSubscribed(stream.watch(clusterType))).toBe(false);
@@ -317,15 +317,15 @@ describe('a state-of-the-world request', () => {
 });
 
 describe('a delta request', () => {
-  test('row 1, D2: a first CDS request that subscribes to nothing asks for everything', () => {
+  test('row 1, D2: a first CDS request that subscribes to nothing subscribes to everything', () => {
     expect(new Stream().request(delta(clusterType)).orders).toEqual([all(clusterType, '*')]);
   });
 
-  test('D2: a first request may name what it wants', () => {
+  test('D2: a first request may list names', () => {
     expect(new Stream().request(delta(clusterType, { subscribe: ['a'] })).orders).toEqual([all(clusterType, ['a'])]);
   });
 
-  test('D2: what a client brings from another server is subscribed to, and looked for', () => {
+  test('D2: resources that a client has from another server are subscribed to and looked up', () => {
     expect(new Stream().request(delta(endpointType, { subscribe: ['a'], known: ['a', 'b'] })).orders).toEqual([
       { ...all(endpointType, ['a', 'b']), returning: true },
     ]);
@@ -334,7 +334,7 @@ describe('a delta request', () => {
     ]);
   });
 
-  test('the versions that it brings are for the first answer, and for no later one', () => {
+  test('initial versions apply to the first response only', () => {
     const has = { names: ['a', 'b'], versions: ['1', '2'] };
     const known = { known: has.names, knownVersions: has.versions };
     const stream = new Stream();
@@ -352,7 +352,7 @@ describe('a delta request', () => {
     expect(stream.push(clusterType)).toEqual([]);
   });
 
-  test('row 2: an acknowledgement is not answered', () => {
+  test('row 2: an acknowledgement gets no response', () => {
     const stream = new Stream();
     stream.request(delta(endpointType, { subscribe: ['a'] }));
     expect(stream.request(delta(endpointType, { nonce: 'n1' }))).toEqual({
@@ -362,7 +362,7 @@ describe('a delta request', () => {
     expect(stream.watch(endpointType)).toMatchObject({ nonceAcked: 'n1', versionAcked: 'v1' });
   });
 
-  test('row 3, D1: a rejection is not answered', () => {
+  test('row 3, D1: a rejection gets no response', () => {
     const stream = new Stream();
     stream.request(delta(endpointType, { subscribe: ['a'] }));
     const request = delta(endpointType, { nonce: 'n1', rejection: 'bad' });
@@ -370,7 +370,7 @@ describe('a delta request', () => {
     expect(stream.watch(endpointType)).toMatchObject({ names: ['a'], nonceAcked: '', lastError: 'bad' });
   });
 
-  test('that rejects may say as well what else is wanted: it is said once', () => {
+  test('may reject and subscribe in one message, and the subscription gets one response', () => {
     const stream = new Stream();
     stream.request(delta(endpointType, { subscribe: ['a'] }));
     const request = delta(endpointType, { nonce: 'n1', rejection: 'bad', subscribe: ['b'], unsubscribe: ['a'] });
@@ -388,14 +388,14 @@ describe('a delta request', () => {
     expect(stream.push(endpointType)).toEqual([changed(endpointType, ['a'])]);
   });
 
-  test('row 5, D3: an answer to an earlier response is none', () => {
+  test('row 5, D3: an acknowledgement of an earlier response does not count', () => {
     const stream = settledDelta(endpointType, ['a']);
     stream.push(endpointType);
     expect(stream.request(delta(endpointType, { nonce: 'n1' }))).toEqual({ requestClass: 'stale', orders: [] });
     expect(isOutstanding(stream.watch(endpointType))).toBe(true);
   });
 
-  test('that answers an earlier response may say as well what else is wanted', () => {
+  test('may acknowledge an earlier response and subscribe in one message', () => {
     const stream = settledDelta(endpointType, ['a']);
     stream.push(endpointType);
     const request = delta(endpointType, { nonce: 'n1', subscribe: ['b'] });
@@ -407,7 +407,7 @@ describe('a delta request', () => {
     expect(isSubscribed(stream.watch(endpointType))).toBe(false);
   });
 
-  test('row 5, D3: of a bare cache, an answer to an earlier response is ignored altogether', () => {
+  test('row 5, D3: an acknowledgement of an earlier response is ignored if the client is a plain cache', () => {
     const stream = settledDelta(endpointType, ['a']);
     stream.rules = { acceptsLateNames: false };
     stream.push(endpointType);
@@ -416,7 +416,7 @@ describe('a delta request', () => {
     expect(stream.watch(endpointType).names).toEqual(['a']);
   });
 
-  test('rows 6 and 11, D4: names that are added are answered alone, acknowledged or not', () => {
+  test('rows 6 and 11, D4: added names are sent alone, acknowledged or not', () => {
     expect(settledDelta(endpointType, ['a']).request(delta(endpointType, { subscribe: ['b'] })).orders).toEqual([
       asked(endpointType, ['a', 'b'], ['b']),
     ]);
@@ -430,33 +430,33 @@ describe('a delta request', () => {
     ]);
   });
 
-  test('D4: a name that is asked for beside everything is answered alone', () => {
+  test('D4: a name added to a wildcard subscription is sent alone', () => {
     const stream = settledDelta(clusterType, []);
     expect(stream.request(delta(clusterType, { subscribe: ['a'] })).orders).toEqual([
       { typeUrl: clusterType, names: '*', all: false, asked: ['a'], changed: false },
     ]);
   });
 
-  test('row 7: an unsubscription is not answered', () => {
+  test('row 7: an unsubscription gets no response', () => {
     const stream = settledDelta(endpointType, ['a', 'b']);
     const request = delta(endpointType, { unsubscribe: ['a'] });
     expect(stream.request(request)).toEqual({ requestClass: 'unsubscription', orders: [] });
     expect(stream.watch(endpointType).names).toEqual(['b']);
   });
 
-  test('row 8: nothing is pushed when all was unsubscribed from', () => {
+  test('row 8: nothing is pushed after all names are unsubscribed', () => {
     const stream = settledDelta(clusterType, []);
     expect(stream.request(delta(clusterType, { unsubscribe: ['*'] })).requestClass).toBe('unsubscription');
     expect(stream.push(clusterType)).toEqual([]);
   });
 
-  test('a later subscription to everything is answered with everything', () => {
+  test('a later wildcard subscription receives everything', () => {
     expect(settledDelta(clusterType, ['a']).request(delta(clusterType, { subscribe: ['*'] })).orders).toEqual([
       all(clusterType, '*'),
     ]);
   });
 
-  test('D5: a request that changes nothing and answers nothing is ignored', () => {
+  test('D5: a request without changes and without a nonce is ignored', () => {
     const stream = settledDelta(endpointType, ['a']);
     expect(stream.request(delta(endpointType, { subscribe: ['a'] }))).toEqual({ requestClass: 'misuse', orders: [] });
     expect(stream.request(delta(endpointType))).toEqual({ requestClass: 'misuse', orders: [] });
@@ -470,7 +470,7 @@ describe('a delta request', () => {
 });
 
 describe('a push', () => {
-  test('waits for the word on the response before it; those that wait are one', () => {
+  test('waits for the acknowledgement of the last response, and waiting pushes are merged', () => {
     const stream = new Stream();
     stream.request(sotw(clusterType, []));
     expect(stream.push(clusterType)).toEqual([]);
@@ -479,7 +479,7 @@ describe('a push', () => {
     expect(stream.request(sotw(clusterType, [], 'n2')).orders).toEqual([]);
   });
 
-  test('goes out on a rejection as well', () => {
+  test('is sent after a rejection as well', () => {
     const stream = new Stream();
     stream.request(delta(clusterType));
     stream.push(clusterType);
@@ -512,7 +512,7 @@ describe('a push', () => {
     ]);
   });
 
-  test('of clusters that waits does not delay the endpoints that the clusters before it need', () => {
+  test('of clusters that waits does not delay the endpoints of the clusters sent before it', () => {
     const stream = settled(endpointType, ['a']);
     stream.request(sotw(clusterType, []));
     stream.request(sotw(clusterType, [], 'n2'));
@@ -528,7 +528,7 @@ describe('a push', () => {
     expect(stream.request(sotw(endpointType, ['a'], 'n5')).orders).toEqual([changed(endpointType, ['a'])]);
   });
 
-  test('does not keep a subscription from being answered', () => {
+  test('does not delay the response to a subscription', () => {
     const stream = settled(routeType, ['80']);
     stream.request(sotw(clusterType, []));
     stream.push(clusterType);
@@ -537,7 +537,7 @@ describe('a push', () => {
     ]);
   });
 
-  test('that waits is not forgotten when a name is asked for meanwhile', () => {
+  test('that waits is kept when a name is added', () => {
     const stream = new Stream();
     stream.request(delta(endpointType, { subscribe: ['a'] }));
     stream.push(endpointType);
@@ -570,7 +570,7 @@ describe('an order that stands', () => {
     expect(withNewClusters(byName[endpointType]!).due.warming).toBe(true);
   });
 
-  test('of a client that begins anew and anew is one', () => {
+  test('of a client that restarts its subscription repeatedly is kept once', () => {
     const again = classify(ordered()[endpointType], sotw(endpointType, ['a']), rules).watch!;
     expect(nextOrders({ [endpointType]: again }).orders).toEqual([]);
   });

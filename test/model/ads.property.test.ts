@@ -1,6 +1,6 @@
 /**
- * Any run of requests, acknowledgements, rejections, stale answers, changes and pushes, in both protocols, against the
- * real chart and stream effect. The client's side is a model: it applies what it reads, and says what it wants.
+ * Any sequence of requests, acknowledgements, rejections, stale acknowledgements, changes and pushes, in both protocols, against the
+ * real chart and stream effect. The client is a model: it applies what it reads and sends its subscriptions.
  */
 import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -51,12 +51,12 @@ const stepArbitrary: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-/** What a client knows of a type. */
+/** The client's state of a type. */
 interface Known {
   wanted: string[];
   has: Map<string, string>;
   lastNonce: string;
-  /** Contents that it rejected; a server does not send these again of its own accord. `name=` for a removal. */
+  /** Contents that it rejected; a server does not send these again by itself. `name=` for a removal. */
   rejected: Set<string>;
 }
 
@@ -114,12 +114,12 @@ class ModelClient {
       for (const name of known.has.keys()) if (!wanted.includes(name)) known.has.delete(name);
       const added = wanted.filter((name) => !before.includes(name));
       const removed = before.filter((name) => !wanted.includes(name));
-      // The first subscription of a type to nothing would be one to everything.
+      // The first subscription of a type to nothing would be a wildcard.
       if (added.length + removed.length === 0) return;
       const request = { resourceNamesSubscribe: added, resourceNamesUnsubscribe: removed };
       this.world.delta({ typeUrl: type, responseNonce, ...request });
     } else {
-      // What it has stays in its cache: a server that ignores the request as stale never learns that it was let go.
+      // Its resources stay in its cache: a server that ignores the request as stale does not learn of the unsubscription.
       this.#ask(type);
     }
   }
@@ -131,7 +131,7 @@ class ModelClient {
     this.nonces.push(seen.nonce);
     const known = this.known.get(seen.typeUrl)!;
     known.lastNonce = seen.nonce;
-    // The names in a rejection do not count (S1): a state-of-the-world client that says new ones only there is not heard.
+    // The names in a rejection do not count (S1): a state-of-the-world server ignores new names in it.
     if (reject && (this.#delta || this.#isHeard(seen.typeUrl))) this.#reject(seen, known);
     else {
       this.#apply(seen, known);
@@ -139,7 +139,7 @@ class ModelClient {
     }
   }
 
-  /** Everything is pushed once, whatever is under way; then all that is in the network arrives and is accepted. */
+  /** Everything is pushed once, whatever is pending; then all messages in the network arrive and are accepted. */
   settle(): void {
     this.#push(types);
     for (let i = 0; this.world.waiting > 0; i++) {
@@ -148,7 +148,7 @@ class ModelClient {
     }
   }
 
-  /** A plain acknowledgement is answered only when a push has waited for it. */
+  /** A plain acknowledgement gets a response only when a push has waited for it. */
   #acknowledge(seen: Seen): void {
     const watch = this.world.watch(seen.typeUrl)!;
     const waitsForIt = Object.values(this.world.watches).some(({ due }) => due.changed);
@@ -162,7 +162,7 @@ class ModelClient {
       expect(this.world.watch(seen.typeUrl)).toMatchObject({ nonceAcked: seen.nonce, versionAcked: seen.version });
   }
 
-  /** Whether the server knows what the client wants. */
+  /** Whether the server knows the client's subscription. */
   #isHeard(typeUrl: string): boolean {
     const heard = this.world.watch(typeUrl)?.names ?? [];
     return heard.toSorted().join() === this.known.get(typeUrl)!.wanted.toSorted().join();
@@ -171,7 +171,7 @@ class ModelClient {
   #reject(seen: Seen, known: Known): void {
     for (const content of seen.resources.values()) known.rejected.add(content);
     for (const name of seen.removed) known.rejected.add(`${name}=`);
-    // What a whole response leaves out is gone.
+    // Resources that a complete response does not contain are removed.
     if (!this.#delta && !isByName(seen.typeUrl)) for (const name of names) known.rejected.add(`${name}=`);
     const errorDetail = { code: 13, message: 'no' };
     if (this.#delta) this.world.delta({ typeUrl: seen.typeUrl, responseNonce: seen.nonce, errorDetail });
@@ -190,7 +190,7 @@ class ModelClient {
     this.world.sotw({ typeUrl, resourceNames: wanted.length === 0 ? [''] : wanted, responseNonce: lastNonce });
   }
 
-  /** The last acknowledgement once more. */
+  /** Repeats the last acknowledgement. */
   #repeat(typeUrl: string): void {
     const { lastNonce } = this.known.get(typeUrl)!;
     const watch = this.world.watch(typeUrl);
@@ -203,8 +203,8 @@ class ModelClient {
   }
 
   /**
-   * An answer to what is no longer the last response, wanting something else: ignored altogether. In delta it may be
-   * what the client says once.
+   * An acknowledgement of an earlier response with another subscription: ignored entirely in state of the world. In delta its subscription
+   * may count.
    */
   #stale(typeUrl: string): void {
     const watch = this.world.watch(typeUrl);
@@ -221,7 +221,7 @@ class ModelClient {
     expect(this.world.waiting).toBe(before);
   }
 
-  /** A push sends nothing of a type whose last response is unanswered. */
+  /** A push sends nothing of a type whose last response is not acknowledged. */
   #push(pushed: string[]): void {
     const open = types.filter((type) => {
       const watch = this.world.watch(type);
@@ -254,7 +254,7 @@ describe.each([
           for (const name of wanted) {
             const should = source.has(name) ? contentOf(source, name) : undefined;
             if (rejected.has(should ?? `${name}=`)) continue;
-            // State of the world cannot take back a resource that is subscribed to by name.
+            // State of the world cannot remove a resource that is subscribed to by name.
             if (should === undefined && !delta && isByName(type)) continue;
             expect(has.get(name), `${name} of ${type}`).toBe(should);
           }
@@ -267,7 +267,7 @@ describe.each([
   });
 });
 
-/** `name=<version>`: what ScriptedSource makes. */
+/** `name=<version>`, as generated by ScriptedSource. */
 function contentOf(source: ReadonlyMap<string, { readonly version: string }>, name: string): string {
   return `${name}=${source.get(name)!.version}`;
 }

@@ -1,13 +1,13 @@
 import { type AnyStateMachine, type AnyStateNode, StateMachine } from 'xstate';
 
-/** The states that a chart can rest in: final ones receive nothing any more. */
+/** The states in which a chart can stay: final ones receive nothing any more. */
 export function leaves(node: AnyStateNode): AnyStateNode[] {
   if (node.type === 'final') return [];
   const children = Object.values(node.states);
   return children.length === 0 ? [node] : children.flatMap(leaves);
 }
 
-/** Event types that the state or an ancestor has a transition for, be it an empty one: `'event.type': {}` says "ignored". */
+/** Event types that the state or an ancestor has a transition for, including an empty one: `'event.type': {}` means "ignored". */
 export function spokenOf(node: AnyStateNode): Set<string> {
   const own = Object.keys((node.config as { on?: object }).on ?? {});
   return new Set([...own, ...(node.parent === undefined ? [] : spokenOf(node.parent))]);
@@ -20,7 +20,7 @@ interface Part {
   readonly after?: object;
 }
 
-/** A definition without what happens in a state at this event, or after this delay. */
+/** A definition without the transitions of a state at this event, or after this delay. */
 function without(part: Part, [state, ...deeper]: readonly string[], at: 'on' | 'after', what: string): Part {
   if (state !== undefined) {
     return { ...part, states: { ...part.states, [state]: without(part.states![state]!, deeper, at, what) } };
@@ -48,10 +48,10 @@ export function chartWith<Machine extends AnyStateMachine>(
   return new StateMachine(changed as never, implementations) as Machine;
 }
 
-/** A state by its path, `streaming.congested`, and what happens there no more: at this event, or after this delay. */
+/** A state by its path, `streaming.congested`, and the removed transition: at this event, or after this delay. */
 export type Without = readonly [state: string, at: 'on' | 'after', what: string];
 
-/** A machine that is broken on purpose: a part of its handling is taken out. */
+/** A machine that is broken on purpose: a part of its handling is removed. */
 export function chartWithout<Machine extends AnyStateMachine>(
   machine: Machine,
   ...[state, at, what]: Without

@@ -8,7 +8,7 @@ afterEach(() => {
   for (const world of AdsWorld.made.splice(0)) expect(world.failed).toBeUndefined();
 });
 
-/** A client that has these clusters as well, which nothing names. */
+/** A client that also has these clusters, which no resource names. */
 function withClusters(delta: boolean, names: readonly string[]): Client {
   const client = settled(delta);
   for (const name of names) {

@@ -1,4 +1,4 @@
-/** Several sources of configuration beneath one controller (machines/discovery/config/config-controller.machine.ts). */
+/** Several sources of configuration below one controller (machines/discovery/config/config-controller.machine.ts). */
 import { describe, expect, it } from 'vitest';
 import type { ConfigChange } from '../../machines/discovery/protocol.ts';
 import { DiscoveryWorld, readingOf } from '../simulation/discovery-world.ts';
@@ -19,7 +19,7 @@ async function withSlowCluster(): Promise<DiscoveryWorld> {
 }
 
 describe('config-controller', () => {
-  it('waits for the first reading of every source, and says for which', async () => {
+  it('waits for the first read of every source and reports the pending sources', async () => {
     const world = await withSlowCluster();
     expect(world.state()).toBe(waiting);
     expect(world.events('configs.pending').map(({ sources }) => sources)).toEqual([[files, cluster], [cluster]]);
@@ -29,7 +29,7 @@ describe('config-controller', () => {
     expect(world.joins).toEqual([[files, cluster]]);
   });
 
-  it('has an actor for each source, and puts all together when one of them changes', async () => {
+  it('has an actor for each source, and joins all of them when one changes', async () => {
     const world = new DiscoveryWorld({}, { sources: [files, cluster] });
     await world.settle();
     expect(world.running()).toEqual(expect.arrayContaining(['config-source-1/watch', 'config-source-2/watch']));
@@ -43,7 +43,7 @@ describe('config-controller', () => {
     expect(world.events('push.request')).toMatchObject([{ configs: [change.key] }]);
   });
 
-  it('puts together what one source had meanwhile in the step in which it tells what came of the other', async () => {
+  it('joins pending changes of one source in the step in which it reports the result of the other', async () => {
     const world = new DiscoveryWorld({}, { sources: [files, cluster] });
     await world.settle();
     world.joined = readingOf([change]);
@@ -72,7 +72,7 @@ describe('config-controller', () => {
     expect(world.events('push.request')).toHaveLength(1);
   });
 
-  it('is not held up by one source while another cannot be read, and names it', async () => {
+  it('is not delayed by one source while another is unreadable, and reports its name', async () => {
     const world = new DiscoveryWorld({}, { sources: [files, cluster] });
     await world.settle();
     world.joined = readingOf([change]);
@@ -89,7 +89,7 @@ describe('config-controller', () => {
     expect(world.events('push.request')).toHaveLength(1);
   });
 
-  it('tries again by itself what could not be put together, later each time, and says what is wrong', async () => {
+  it('retries a failed join by itself with growing delays, and reports the reason', async () => {
     const world = await DiscoveryWorld.serving();
     world.joined = new Error('a bug of a translation');
     await world.changeDirectory(readingOf([change]));
@@ -114,13 +114,13 @@ describe('config-controller', () => {
   });
 });
 
-describe('sources that come and go with the mesh configuration', () => {
+describe('sources that the mesh configuration adds and removes', () => {
   const [other, more] = ['fs://other', 'fs://more'];
   const inForce = (world: DiscoveryWorld): string[] | undefined => world.joins.at(-1);
   const moved = (world: DiscoveryWorld, source: number): void =>
     world.from(`config-source-${source}/watch`, { type: 'source.changed', place: 'x' });
 
-  it('count when they have been read, and those that went until then', async () => {
+  it('apply once they were read, and removed ones apply until then', async () => {
     const world = await DiscoveryWorld.serving();
     world.unread = [cluster];
     await world.changeSources([cluster]);
@@ -134,7 +134,7 @@ describe('sources that come and go with the mesh configuration', () => {
     expect(world.state()).toBe(serving);
   });
 
-  it('do not hold up the others while they cannot be read: not a new one, not one that is to go', async () => {
+  it('do not delay the others while they are unreadable, be it a new one or one to be removed', async () => {
     const world = await DiscoveryWorld.serving();
     world.unread = [cluster];
     await world.changeSources([cluster, other]);
@@ -148,7 +148,7 @@ describe('sources that come and go with the mesh configuration', () => {
     expect(inForce(world)).toEqual([other, files]);
   });
 
-  it('are awaited when nothing is there, which is told, and count as soon as it is', async () => {
+  it('are awaited and reported while they are missing, and apply as soon as they exist', async () => {
     const world = await DiscoveryWorld.serving();
     world.missing = [other];
     await world.changeSources([other]);
@@ -159,7 +159,7 @@ describe('sources that come and go with the mesh configuration', () => {
     expect(inForce(world)).toEqual([other]);
   });
 
-  it('may come back before they are gone, and go before they came', async () => {
+  it('may return before their removal completes, and be removed before they are added', async () => {
     const world = await DiscoveryWorld.serving();
     world.unread = [cluster];
     await world.changeSources([cluster]);
@@ -172,7 +172,7 @@ describe('sources that come and go with the mesh configuration', () => {
     expect(inForce(world)).toEqual([files]);
   });
 
-  it('count in their new order at once, when they only change places', async () => {
+  it('apply in their new order at once if only the order changes', async () => {
     const world = new DiscoveryWorld({}, { sources: [files, other] });
     await world.settle();
     await world.changeSources([other, files, more]);
@@ -182,7 +182,7 @@ describe('sources that come and go with the mesh configuration', () => {
     expect(world.running().filter((name) => name.endsWith('/watch'))).toEqual(['config-source-3/watch']);
   });
 
-  it('stay when an address is none, and when a file that was emptied names none', async () => {
+  it('stay when an address is invalid, and when an emptied file lists none', async () => {
     const world = await DiscoveryWorld.serving();
     await world.changeSources('fs:// names no directory');
     expect(world.events('configs.rejected').at(-1)).toMatchObject({
@@ -193,7 +193,7 @@ describe('sources that come and go with the mesh configuration', () => {
     expect([inForce(world), world.running().includes('config-source-1/watch')]).toEqual([[files], true]);
   });
 
-  it('come to a control plane that had none, and what they have is pushed', async () => {
+  it('are added to a control plane that had none, and their objects are pushed', async () => {
     const world = new DiscoveryWorld({}, { sources: [] });
     await world.settle();
     expect(world.state()).toBe(serving);
@@ -203,14 +203,14 @@ describe('sources that come and go with the mesh configuration', () => {
     expect(world.events('push.request').at(-1)).toMatchObject({ configs: [change.key] });
   });
 
-  it('may be corrected while the start still waits for one that never comes', async () => {
+  it('may be corrected while the start still waits for a missing one', async () => {
     const world = await withSlowCluster();
     await world.changeSources([files]);
     expect(world.state()).toBe(serving);
     expect(world.joins).toEqual([[files]]);
   });
 
-  it('are put together again when that failed before', async () => {
+  it('are joined again after a failed join', async () => {
     const world = await DiscoveryWorld.serving();
     world.joined = new Error('a bug of a translation');
     await world.changeDirectory(readingOf([change]));
@@ -219,7 +219,7 @@ describe('sources that come and go with the mesh configuration', () => {
     expect(inForce(world)).toEqual([files, other]);
   });
 
-  it('are asked for with the mesh configuration, and not with the networks', async () => {
+  it('are listed with the mesh configuration, and not with the networks', async () => {
     const world = await DiscoveryWorld.serving();
     world.settings.networks = { outcome: 'valid', version: 'others' };
     world.from('mesh-networks/files', { type: 'files.changed', path: 'meshNetworks' });

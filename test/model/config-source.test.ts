@@ -6,7 +6,7 @@ import { configSourceMachine, type SourceSummary } from '../../machines/discover
 const news: SourceSummary = { outcome: 'read', objects: 3, problems: 0, changed: true };
 const nothingNew: SourceSummary = { ...news, changed: false };
 
-/** A source with a scripted watch and readings that end when the test says so. */
+/** A source with a scripted watch and reads that end when the test ends them. */
 class World {
   readonly asked: string[][] = [];
   readonly told: AnyEventObject[] = [];
@@ -59,7 +59,7 @@ class World {
   }
 }
 
-it('is read everywhere first, then where something happened until it was quiet, each place once', async () => {
+it('reads everything first, then each changed place once after a quiet time', async () => {
   const world = new World();
   await world.end();
   world.move('a.yaml', 'a.yaml', 'b.yaml');
@@ -72,7 +72,7 @@ it('is read everywhere first, then where something happened until it was quiet, 
   expect(world.state).toEqual({ reading: 'current' });
 });
 
-it('is read 20 ms after the first event where there is no quiet', async () => {
+it('reads 20 ms after the first event if events continue', async () => {
   const world = new World();
   await world.end();
   for (let ms = 0; ms < 20; ms++) {
@@ -83,7 +83,7 @@ it('is read 20 ms after the first event where there is no quiet', async () => {
   expect(world.asked).toEqual([[], ['a.yaml']]);
 });
 
-it('is read afterwards where something happened during a reading, and only there', async () => {
+it('reads again only places that changed during a read', async () => {
   const world = new World();
   world.move('early.yaml');
   await world.end(news);
@@ -98,7 +98,7 @@ it('is read afterwards where something happened during a reading, and only there
   expect(world.asked).toHaveLength(3);
 });
 
-it('is read everywhere after a reading that broke off, by itself and later each time', async () => {
+it('reads everything after an interrupted read, by itself and with growing delays', async () => {
   const world = new World();
   await world.end(news);
   world.move('a.yaml');
@@ -119,7 +119,7 @@ it('is read everywhere after a reading that broke off, by itself and later each 
   expect(world.told.filter(({ type }) => type === 'source.failed')).toHaveLength(4);
 });
 
-it('is read again when it says that it could not be read', async () => {
+it('reads again after it reports a failed read', async () => {
   const world = new World();
   await world.end({ outcome: 'failed', reason: 'connection refused' });
   expect(world.told).toEqual([{ type: 'source.failed', source: 'fs:///mesh', reason: 'connection refused' }]);
@@ -127,7 +127,7 @@ it('is read again when it says that it could not be read', async () => {
   expect(world.asked).toEqual([[], []]);
 });
 
-it('is read again when the first reading broke off: it is not known what there is', async () => {
+it('reads everything again when the first read was interrupted', async () => {
   const world = new World();
   await world.end(new Error('connection refused'));
   expect(world.told).toEqual([{ type: 'source.failed', source: 'fs:///mesh', reason: 'connection refused' }]);
@@ -136,7 +136,7 @@ it('is read again when the first reading broke off: it is not known what there i
   expect(world.told.at(-1)).toEqual({ type: 'source.read', source: 'fs:///mesh', objects: 3, problems: 0 });
 });
 
-it('is read everywhere when too much happened to be told apart', async () => {
+it('reads everything when too many places changed', async () => {
   const world = new World();
   await world.end();
   world.move(...Array.from({ length: 400 }, (_, index) => `${index}.yaml`));
@@ -144,7 +144,7 @@ it('is read everywhere when too much happened to be told apart', async () => {
   expect(world.asked.at(-1)).toEqual([]);
 });
 
-it('tells nobody of a reading that brought nothing', async () => {
+it('sends no event for a read without changes', async () => {
   const world = new World();
   await world.end(news);
   world.move('a.yaml');
@@ -153,7 +153,7 @@ it('tells nobody of a reading that brought nothing', async () => {
   expect(world.told).toHaveLength(1);
 });
 
-it('says that it is gone, and is read again when something comes up there', async () => {
+it('reports that its place is missing, and reads again when something appears there', async () => {
   const world = new World();
   await world.end({ outcome: 'missing', reason: 'there is no directory' });
   expect(world.told).toEqual([{ type: 'source.missing', source: 'fs:///mesh', reason: 'there is no directory' }]);

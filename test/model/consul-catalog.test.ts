@@ -37,7 +37,7 @@ const reading = (services: number, more: Partial<CatalogReading> = {}): CatalogR
   ...more,
 });
 
-/** The charts with a Consul that responds as the test says. */
+/** The charts with a Consul that responds as scripted by the test. */
 class CatalogWorld {
   static readonly made: CatalogWorld[] = [];
   readonly records: TraceRecord[] = [];
@@ -57,7 +57,7 @@ class CatalogWorld {
   report: (event: object) => void = () => {};
   credentials: () => void = () => {};
 
-  /** @param isJudged whether its run is held against the diagrams: what a test itself sends comes from no actor */
+  /** @param isJudged whether its run is checked against the diagrams: events that a test sends itself come from no actor */
   constructor(datacenters: string[] = [''], isJudged = true) {
     if (isJudged) CatalogWorld.made.push(this);
     const recorder = createRecorder({ program: 'pilot-discovery', now: this.clock.now });
@@ -114,7 +114,7 @@ class CatalogWorld {
     });
   }
 
-  /** Lets promises settle, then time pass. */
+  /** Lets promises settle, then advances time. */
   async pass(ms = 0): Promise<void> {
     await settled();
     for (let left = ms; left > 0; left -= 100) {
@@ -258,10 +258,10 @@ describe('the chart', () => {
 });
 
 describe('within a minute, whatever a query is waiting for', () => {
-  /** A query waits up to a sixteenth longer than it asks for. */
+  /** A query waits up to a sixteenth longer than requested. */
   const longestQueryMs = maxWaitMs + maxWaitMs / 16;
 
-  /** The Consul changes while queries wait; a minute later what is shown and logged. */
+  /** The Consul changes while queries wait. @returns state and log a minute later */
   async function afterMinute(response: CatalogReading | number, event: IndexRegressed | QueryFailed): Promise<string> {
     world = new CatalogWorld();
     await world.pass();

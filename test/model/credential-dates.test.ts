@@ -1,4 +1,4 @@
-/** Dates in Secrets, as the statechart has them compared with the clock (machines/discovery/secrets/credential-dates.machine.ts). */
+/** Dates in Secrets, as compared with the clock by the statechart (machines/discovery/secrets/credential-dates.machine.ts). */
 import { describe, expect, it } from 'vitest';
 import type { CredentialDates } from '../../machines/discovery/secrets/credential-dates.machine.ts';
 import { DiscoveryWorld } from '../simulation/discovery-world.ts';
@@ -54,7 +54,7 @@ describe('dates in Secrets', () => {
     expect(world.events('clients.push')).toHaveLength(1);
   });
 
-  it('are compared again a second later at the earliest, and a minute after a failure', async () => {
+  it('are compared again 1 s later at the soonest, and 1 min after a failure', async () => {
     const near = await given(() => ({ due: [], nextInMs: 1 }));
     await near.pass(minuteMs + 10 * secondMs);
     expect(rests(near).every((rest) => rest === secondMs)).toBe(true);

@@ -64,7 +64,7 @@ describe.each([
     expect(client.take().filter((text) => text.startsWith('RouteConfiguration'))).toEqual([]);
   });
 
-  test('are shown as kept, at rest as well, until the client unsubscribes from them', () => {
+  test('are shown as kept, also when idle, until the client unsubscribes from them', () => {
     const client = withListener();
     expect(keptOf(client, routeType)).toEqual([]);
     renameRoutes(client);

@@ -36,7 +36,7 @@ const electing = {
 const change = { key: 'VirtualService/shop/cart', event: 'update' } as const;
 const serviceChange = { key: 'ServiceEntry/shop/cart', event: 'update' } as const;
 
-/** Another file's worlds are not this one's to judge. */
+/** Worlds of another file are checked there. */
 beforeAll(() => {
   DiscoveryWorld.made.splice(0);
 });
@@ -47,7 +47,7 @@ afterAll(() => {
     expect(world.failed).toBeUndefined();
     const checker = new TraceChecker(diagrams);
     for (const record of world.records) checker.feed(record);
-    // An effect that throws is a bug, and no diagram speaks of bugs.
+    // An effect that throws is a bug, and no diagram contains bugs.
     const departures = checker.report().departures.filter(({ message }) => !message.type.startsWith('xstate.error.'));
     expect(departures).toEqual([]);
     expect(replayDifference(world.records, discoveryMachine)).toBe('');
@@ -55,7 +55,7 @@ afterAll(() => {
 });
 
 describe('the start', () => {
-  it('brings the parts up in their order and then says that it is ready', async () => {
+  it('starts the parts in order and then reports that it is ready', async () => {
     const world = await DiscoveryWorld.serving();
     const stages = world.records.flatMap((r) => (r.kind === 'transition' && r.actor === 'discovery' ? [r.to] : []));
     expect(stages.map((stage) => stage.replace('active.operating.', ''))).toEqual([
@@ -75,7 +75,7 @@ describe('the start', () => {
     expect(world.orders.map((order) => order.type)).toEqual(['http.open', 'ads.listen', 'readiness.began']);
   });
 
-  it('follows a cluster from before anything is read until it drains; one that does not answer holds up nobody but who reads it', async () => {
+  it('an API server actor runs from before the first read until the drain, and an unreachable one delays only its readers', async () => {
     const world = await DiscoveryWorld.serving({
       cluster: { server: 'https://cluster', resources: [], firstInformer: 1 },
     });
@@ -157,7 +157,7 @@ describe('the start', () => {
     ]);
   });
 
-  it('serves nobody, and says so, as long as the first context is not built', async () => {
+  it('serves no clients, and reports that, until the first context is built', async () => {
     const world = new DiscoveryWorld({ secure: true }, { buildsAtOnce: false });
     await world.pass(60_000);
     expect(world.state()).toBe('active.operating.building first push context');
@@ -167,7 +167,7 @@ describe('the start', () => {
     expect(world.orders.map(({ type }) => type)).toEqual(['http.open', 'ads.listen', 'ads.listen', 'readiness.began']);
   });
 
-  it('takes what was asked for before the first context into that context', async () => {
+  it('includes changes from before the first context in that context', async () => {
     const world = new DiscoveryWorld({}, { buildsAtOnce: false });
     while (world.state() !== 'active.operating.syncing configuration') await Promise.resolve();
     world.settings.mesh = { outcome: 'valid', version: 'm2' };
@@ -178,12 +178,12 @@ describe('the start', () => {
     await world.settle();
     expect(world.state()).toBe(serving);
     expect(world.events('context.built')).toMatchObject([{ updates: 0 }]);
-    // The file is read again while nobody waits for it: it is an update after the first context.
+    // The file is read again while nothing waits for it: it is an update after the first context.
     await world.pass(200);
     expect(world.builds).toHaveLength(2);
   });
 
-  it('listens for /ready before it reads the configuration, and for proxies after everything else', async () => {
+  it('opens /ready before it reads the configuration, and the xDS ports after everything else', async () => {
     const world = await DiscoveryWorld.serving();
     const messages = world.messages();
     const at = (message: string): number => messages.indexOf(message);
@@ -193,7 +193,7 @@ describe('the start', () => {
     expect(at('push → discovery: context.built')).toBeLessThan(at('discovery → discovery/ads-server: ads.listen'));
   });
 
-  it('uses the defaults and says why when the mesh configuration is not valid at first', async () => {
+  it('uses the defaults and reports the reason when the first mesh configuration is invalid', async () => {
     const invalid = { outcome: 'invalid', defaults: 'built-in', problems: [problem('no number')] } as const;
     const world = new DiscoveryWorld(
       {},
@@ -210,7 +210,7 @@ describe('the start', () => {
     expect(world.events('settings.loaded')[0]).toMatchObject({ origin: 'defaults', version: 'built-in' });
   });
 
-  it('ends with a reason when there is no configuration directory: nobody knows what to serve', async () => {
+  it('ends with a reason when the configuration directory is missing, because there is nothing to serve', async () => {
     const world = new DiscoveryWorld(
       {},
       { directory: { outcome: 'missing', problems: [problem('no such directory')] } },
@@ -219,7 +219,7 @@ describe('the start', () => {
     expect(world.output()).toEqual({ exitCode: 1, trouble: ['configuration: routes.yaml: no such directory'] });
   });
 
-  it('tries a source again whose first reading breaks off, and says so', async () => {
+  it('retries a source whose first read is interrupted, and reports that', async () => {
     const world = new DiscoveryWorld({}, { directory: new Error('connection refused') });
     await world.pass(6_999);
     expect(world.state()).toBe('active.operating.syncing configuration');
@@ -256,7 +256,7 @@ describe('the start', () => {
     ['the xDS port', { ads: { type: 'ads.failed', reason: '127.0.0.1:15010 is in use' } }, /xDS server: .* in use/],
     ['the services', { services: new Error('a bug') }, /services: a bug/],
     ['the configuration', { joined: new Error('a bug') }, /configuration: a bug/],
-  ] as const)('ends with a reason when %s cannot be had', async (_, script, reason) => {
+  ] as const)('ends with a reason when %s is unavailable', async (_, script, reason) => {
     const world = new DiscoveryWorld({}, script as Partial<DiscoveryWorld>);
     await world.settle();
     expect(world.state()).toBe('stopped');
@@ -264,7 +264,7 @@ describe('the start', () => {
     expect(world.running()).toEqual([]);
   });
 
-  it('ends with a reason when the mesh configuration cannot be read for a fault of ours', async () => {
+  it('ends with a reason when an internal error prevents a read of the mesh configuration', async () => {
     const world = new DiscoveryWorld({}, { settings: { mesh: new Error('a bug'), networks: new Error('a bug') } });
     await world.settle();
     expect(world.output()).toMatchObject({ exitCode: 1, trouble: ['mesh configuration: a bug'] });
@@ -285,14 +285,14 @@ describe('the start', () => {
     expect(world.running()).toEqual([]);
   });
 
-  it('says which of the two xDS ports cannot be had', async () => {
+  it('reports which of the two xDS ports is unavailable', async () => {
     const world = new DiscoveryWorld({ secure: true }, { ads: { type: 'ads.failed', reason: 'in use' } });
     await world.settle();
     expect(world.output()).toEqual({ exitCode: 1, trouble: ['secure xDS server: in use'] });
     expect(world.running()).toEqual([]);
   });
 
-  it('can be told to stop at any stage', async () => {
+  it('can be stopped at any stage', async () => {
     const stopped = new Set<string>();
     for (let turns = 0; !stopped.has(serving); turns++) {
       const world = new DiscoveryWorld({ secure: true });
@@ -303,7 +303,7 @@ describe('the start', () => {
       expect([world.output(), world.running()]).toEqual([{ exitCode: 0, trouble: [] }, []]);
       expect(turns).toBeLessThan(100);
     }
-    // Those that wait for something: the others are over at once.
+    // Those that wait for an event: the others end at once.
     expect([...stopped].map((state) => state.replace('active.operating.', ''))).toEqual([
       'preparing environment',
       'loading mesh config',
@@ -322,7 +322,7 @@ describe('the start', () => {
 });
 
 describe('what one replica of many writes', () => {
-  it('is given back at the end, in the time that streams take to end', async () => {
+  it('is released at the end, while streams end', async () => {
     const world = await DiscoveryWorld.serving(electing);
     world.drains = false;
     world.signal();
@@ -331,7 +331,7 @@ describe('what one replica of many writes', () => {
     expect(world.state()).toBe('active.draining.closing streams');
   });
 
-  it('is given back before the program has ended, where nothing else takes its time', async () => {
+  it('is released before the program ends when nothing else takes time', async () => {
     const world = await DiscoveryWorld.serving(electing);
     world.signal();
     await world.settle();
@@ -339,7 +339,7 @@ describe('what one replica of many writes', () => {
     expect(world.output()).toEqual({ exitCode: 0, trouble: [] });
   });
 
-  it('holds up the end for three seconds and no longer, where what is under way is not answered', async () => {
+  it('delays the end by at most 3 s when a pending request gets no response', async () => {
     const world = await DiscoveryWorld.serving(electing);
     world.hangs = true;
     world.signal();
@@ -350,7 +350,7 @@ describe('what one replica of many writes', () => {
     expect(world.leases).toEqual(['claim presence', 'claim duty']);
   });
 
-  it('is nobody who ends before it serves', async () => {
+  it('is not released by a process that ends before it serves', async () => {
     const world = new DiscoveryWorld(electing, { buildsAtOnce: false });
     await world.settle();
     world.signal();
@@ -364,7 +364,7 @@ describe('mesh-wide settings', () => {
   const rewrite = (world: DiscoveryWorld): void =>
     world.from('mesh-config/files', { type: 'files.changed', path: 'mesh' });
 
-  it('bring everyone up to date when they change, 100 ms after the first event', async () => {
+  it('update every client when they change, 100 ms after the first event', async () => {
     const world = await DiscoveryWorld.serving();
     world.settings.mesh = { outcome: 'valid', version: 'm2' };
     rewrite(world);
@@ -379,7 +379,7 @@ describe('mesh-wide settings', () => {
     expect(world.events('clients.push')).toMatchObject([{ forced: true }]);
   });
 
-  it('do nothing when the file says the same', async () => {
+  it('do nothing when the file has the same content', async () => {
     const world = await DiscoveryWorld.serving();
     world.settings.mesh = { outcome: 'valid', version: 'built-in' };
     rewrite(world);
@@ -388,7 +388,7 @@ describe('mesh-wide settings', () => {
     expect(world.events('push.request')).toEqual([]);
   });
 
-  it('stay as they are when the file is broken or gone, and change when it is mended', async () => {
+  it('stay as they are when the file is broken or removed, and change when it is repaired', async () => {
     const world = await DiscoveryWorld.serving();
     world.settings.mesh = { outcome: 'invalid', defaults: 'built-in', problems: [problem('broken')] };
     rewrite(world);
@@ -410,7 +410,7 @@ describe('mesh-wide settings', () => {
     expect(world.events('settings.changed')).toHaveLength(1);
   });
 
-  it('are read again by themselves after a reading that broke off', async () => {
+  it('are read again by themselves after an interrupted read', async () => {
     const world = await DiscoveryWorld.serving();
     world.settings.mesh = new Error('too many open files');
     rewrite(world);
@@ -443,7 +443,7 @@ describe('the configuration', () => {
 
   it('reads again what changed while it was read', async () => {
     const world = new DiscoveryWorld();
-    // The first reading is under way: its promise has not been answered yet.
+    // The first read is in progress: its promise is still pending.
     while (world.state() !== 'active.operating.syncing configuration') await Promise.resolve();
     world.from('config-source-1/watch', { type: 'source.changed', place: 'late.yaml' });
     await world.settle();
@@ -463,7 +463,7 @@ describe('the configuration', () => {
     });
   });
 
-  it('reports what is wrong and asks for nothing when nothing changed', async () => {
+  it('reports errors and requests no push when nothing changed', async () => {
     const world = await DiscoveryWorld.serving();
     await world.changeDirectory(readingOf([], [problem('unknown field')]));
     expect(world.events('configs.rejected')).toMatchObject([{ problems: [{ message: 'unknown field' }] }]);
@@ -473,7 +473,7 @@ describe('the configuration', () => {
     expect(world.state()).toBe(serving);
   });
 
-  it('stays in force when the directory is gone or cannot be read', async () => {
+  it('is kept when the directory is removed or unreadable', async () => {
     const world = await DiscoveryWorld.serving();
     await world.changeDirectory({ outcome: 'missing', problems: [problem('gone')] });
     await world.changeDirectory(new Error('input/output error'));
@@ -508,7 +508,7 @@ describe('the service registry', () => {
       { changedServices: [service], changedEndpoints: [endpoints] },
       { configs: [service, endpoints], reasons: { service: 1, endpoint: 1 } },
     ],
-  ] as const)('says so when %s changed', async (_, result, expected) => {
+  ] as const)('reports that %s changed', async (_, result, expected) => {
     const world = await DiscoveryWorld.serving();
     world.services = {
       ...counts,
@@ -519,7 +519,7 @@ describe('the service registry', () => {
     expect(world.events('push.request')).toEqual([{ type: 'push.request', forced: false, ...expected }]);
   });
 
-  it('says why as the registries count it', async () => {
+  it('reports the reasons as the registries count them', async () => {
     const world = await DiscoveryWorld.serving();
     const reasons = { headlessendpoint: 2, proxy: 1 };
     world.services = { ...counts, changedServices: [service], changedEndpoints: [], reasons };
@@ -529,7 +529,7 @@ describe('the service registry', () => {
     expect(world.events('push.request')).toMatchObject([{ reasons }, { forced: true, reasons: { networks: 1 } }]);
   });
 
-  it('asks for nothing when nobody could notice the change', async () => {
+  it('requests no push for a change that affects no client', async () => {
     const world = await DiscoveryWorld.serving();
     await world.changeDirectory(readingOf([serviceChange]));
     expect(world.events('push.request')).toEqual([]);
@@ -600,7 +600,7 @@ describe('the stop', () => {
   });
 });
 
-it('pushes everything to everyone when somebody asks for it', async () => {
+it('pushes everything to every client on a forced push request', async () => {
   const world = await DiscoveryWorld.serving();
   world.from('discovery/http', { type: 'full-push.requested' });
   await world.pass(100);
@@ -608,7 +608,7 @@ it('pushes everything to everyone when somebody asks for it', async () => {
   expect(world.events('clients.push')).toHaveLength(1);
 });
 
-/** design.md, rule 7: every state handles, or says that it ignores, every event that its peers may send it. */
+/** design.md, rule 7: every state handles, or explicitly ignores, every event that its peers may send it. */
 describe('every event', () => {
   const machines: [string, AnyStateMachine][] = [
     ['discovery', discoveryMachine],
@@ -636,7 +636,7 @@ describe('every event', () => {
     expect([...new Set(sent)].filter((type) => !spoken.has(type))).toEqual([]);
   });
 
-  /** Children live in the states that invoke them; only they can send then. */
+  /** Children run in the states that invoke them; only then can they send. */
   function livesIn(from: string, actor: string, node: AnyStateNode): boolean {
     const child = from.startsWith(`${actor}/`) ? from.slice(actor.length + 1) : from;
     if (from === actor) return false;

@@ -1,4 +1,4 @@
-/** When it is looked what has become of a cluster's objects in the proxies (machines/discovery/distribution/distribution.machine.ts). */
+/** When the distribution of a cluster's objects to the proxies is checked (machines/discovery/distribution/distribution.machine.ts). */
 import { expect, it } from 'vitest';
 import type { DistributionSummary } from '../../machines/discovery/distribution/distribution.machine.ts';
 import { DiscoveryWorld } from '../simulation/discovery-world.ts';
@@ -22,10 +22,10 @@ async function stirred(world: DiscoveryWorld): Promise<void> {
   await world.settle();
 }
 
-/** When it was looked, counted from the first time that something happened. */
+/** Times of checks, since the first event. */
 const looksSince = (world: DiscoveryWorld, from: number): number[] => world.looks.map((at) => at - from);
 
-it('what happens at the same time is looked at once, a moment later, and then no more', async () => {
+it('simultaneous changes are checked once, a moment later, and not again', async () => {
   const world = await given(finished);
   const from = world.clock.now();
   await stirred(world);
@@ -34,7 +34,7 @@ it('what happens at the same time is looked at once, a moment later, and then no
   expect(looksSince(world, from)).toEqual([100]);
 });
 
-it('while objects are not in all proxies it is looked again, more and more rarely', async () => {
+it('a check is repeated with growing pauses while objects are not in all proxies', async () => {
   const world = await given(unfinished);
   const from = world.clock.now();
   await stirred(world);
@@ -45,7 +45,7 @@ it('while objects are not in all proxies it is looked again, more and more rarel
   expect(world.looks).toHaveLength(9);
 });
 
-it('a rejection is looked at within a second, however rarely it was looked before, and however long that takes', async () => {
+it('a rejection is checked within 1 s, even during long pauses and long checks', async () => {
   const world = await given({ unfinished: 1, tookMs: 2_000 });
   await stirred(world);
   await world.pass(60_000);
@@ -56,7 +56,7 @@ it('a rejection is looked at within a second, however rarely it was looked befor
   expect(world.looks.slice(before).some((at) => at - from <= 1_000)).toBe(true);
 });
 
-it('what happens while it is looked is looked at next', async () => {
+it('a change during a check is checked next', async () => {
   const look = Promise.withResolvers<DistributionSummary>();
   const world = await given(look.promise);
   await stirred(world);
@@ -70,7 +70,7 @@ it('what happens while it is looked is looked at next', async () => {
   expect(world.looks).toHaveLength(2);
 });
 
-it('a look with a bug is tried again', async () => {
+it('a check with a bug is retried', async () => {
   const world = await given(new Error('bug'));
   await stirred(world);
   await world.pass(100);
@@ -79,7 +79,7 @@ it('a look with a bug is tried again', async () => {
   expect(world.looks).toHaveLength(2);
 });
 
-it('looking costs a twentieth of the time', async () => {
+it('checks use a twentieth of the time', async () => {
   const world = await given({ unfinished: 1, tookMs: 100 });
   const from = world.clock.now();
   await stirred(world);

@@ -1,6 +1,6 @@
 /**
- * design.md, rule 7 for machines: every state handles, or says that it ignores (`'event.type': {}`), every event that its
- * peers may send it. Else an event that comes at an unforeseen moment is lost without a word.
+ * design.md, rule 7 for machines: every state handles, or explicitly ignores (`'event.type': {}`), every event that its
+ * peers may send it. Otherwise an event at an unexpected moment is lost silently.
  */
 import { describe, expect, test } from 'vitest';
 import type { AnyStateMachine, AnyStateNode } from 'xstate';
@@ -13,7 +13,7 @@ import { statusMachine } from '../../machines/agent/status/status.machine.ts';
 import { xdsStreamMachine } from '../../machines/agent/xds/xds-stream.machine.ts';
 import { leaves, spokenOf } from './chart.ts';
 
-/** The answer to an order, which comes in the state that gave it. */
+/** Results of orders, which arrive in the state that gave the order. */
 const lateOnly: Readonly<Record<string, readonly string[]>> = { agent: ['status.listening'] };
 
 const machines: readonly AnyStateMachine[] = [

@@ -8,10 +8,10 @@ import { nobodyForgotten } from '../../src/simulation/agent/invariants/exits.ts'
 import { sized } from '../harness/size-of-run.ts';
 import { expectSameChoices } from './given-worlds.ts';
 
-/** In full, minutes of a processor that others may have, too. */
+/** The full run takes minutes of a shared CPU. */
 vi.setConfig({ testTimeout: 1_200_000 });
 
-/** XState's development build warns of every event that comes too late for an actor: here, of thousands. */
+/** XState's development build warns of every event that arrives after its actor stopped: here, of thousands. */
 beforeAll(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});
 });
@@ -80,7 +80,7 @@ const restartUntil = (end: string): string[] => [
   end,
 ];
 const restart = restartUntil('exit:0');
-/** What goes on while no agent lives. */
+/** What happens while no agent runs. */
 const ownDoings = /^(admin|live|exit|usr1|tick:envoy)/;
 const absences = restart.flatMap((_, from) =>
   Array.from({ length: restart.length - from + 1 }, (_, length) => ({ from, to: from + length })),
@@ -89,11 +89,11 @@ const absences = restart.flatMap((_, from) =>
 interface Absence {
   readonly from: number;
   readonly to: number;
-  /** How the parent ends: `usr1:0`, killed by SIGUSR1 while it shuts down. */
+  /** The exit of the parent: `usr1:0`, killed by SIGUSR1 while it shuts down. */
   readonly end?: string;
 }
 
-/** The agent is killed before the step `from`, and the next one comes before the step `to`. */
+/** The agent is killed before the step `from`, and the next one starts before the step `to`. */
 function restartWithout({ from, to, end = 'exit:0' }: Absence, options: Parameters<typeof exploreAgent>[1] = {}) {
   const restart = restartUntil(end);
   const agent = exploreAgent(bounds(1, 2, 0), {
@@ -135,7 +135,7 @@ test.each([...absences, ...absences.map((absence): Absence => ({ ...absence, end
   },
 );
 
-test('a parent whose child died has all of its time from the next one on, also where another agent has taken both over', () => {
+test('a parent whose child exited has its whole shutdown time again with the next child, also after an adoption of both by another agent', () => {
   const agent = exploreAgent(bounds(1, 2, 0), { ...killed, faults: ['kill', 'crash'], orders: ['hup'] });
   const world = agent.begin();
   const first = ['prepared:0', 'admin:0', 'live:0', 'seen:0', 'tick:start-limiter.refill'];
@@ -148,7 +148,7 @@ test('a parent whose child died has all of its time from the next one on, also w
   expect(world.violations).toEqual([]);
 });
 
-test('one that takes each parent that has left for one that died would be noticed', () => {
+test('the exploration finds an agent that treats each parent that left as crashed', () => {
   const distrustful = supervisorMachine.provide({
     guards: {
       isOrphanedCandidate: ({ context, event }) =>
@@ -160,7 +160,7 @@ test('one that takes each parent that has left for one that died would be notice
   expect(next).toMatchObject([{ name: 'prepared:0b' }]);
 });
 
-test('one that took over nothing would be noticed: an Envoy would have nobody who waits for its exit', () => {
+test('the exploration finds an agent that adopts nothing: no agent waits for the exit of an Envoy', () => {
   const forgetful = supervisorMachine.provide({ actions: { adoptEpochs: () => {} } });
   const machines = { supervisor: forgetful };
   const invariants = [nobodyForgotten];

@@ -9,7 +9,7 @@ import type { Invariant } from '../../src/simulation/agent/invariants/invariant.
 import { checkedAlone, failedIsNotRepeated, servedIsWanted } from '../../src/simulation/agent/invariants/replacing.ts';
 import { isQuick, sized } from '../harness/size-of-run.ts';
 
-/** XState's development build warns of every event that comes too late for an actor: here, of thousands. */
+/** XState's development build warns of every event that arrives after its actor stopped: here, of thousands. */
 beforeAll(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});
 });
@@ -23,7 +23,7 @@ describe('another Envoy at the path', () => {
     const some = { ...binaryReplaced, faults: ['crash', 'misfit', 'refuse'] };
     const runs = sized<(readonly [Bounds, object])[]>({
       quick: [[bounds(1, 0, 0), binaryAlone]],
-      // What else may be asked triples the states: a fault beside a new configuration or certificate is explored without another Envoy.
+      // Other orders triple the states: a fault beside a new configuration or certificate is explored without another Envoy.
       short: [[bounds(1, 1, 0), { ...binaryAlone, faults: some.faults }]],
       full: [
         [bounds(1, 1, 0), some],

@@ -1,7 +1,7 @@
 /**
- * Every state of the roots that the mesh configuration names by an address, within bounds that are stated in bundles-world.ts: an endpoint
- * that fails costs nobody what was fetched, nothing goes back, nobody is asked before it is time, and in the end what publishers have is
- * in force, and told. And the other way round: what is broken on purpose is caught.
+ * Every state of the roots that the mesh configuration lists by an address, within the bounds in bundles-world.ts: an endpoint that fails
+ * does not invalidate fetched bundles, no bundle is replaced by an older one, no endpoint is queried early, and in the end the bundles of
+ * the publishers are active and reported. Conversely, errors that are built in on purpose are found.
  */
 import { describe, expect, test } from 'vitest';
 import { assign } from 'xstate';

@@ -1,7 +1,7 @@
 /**
- * Every state of a kind that is followed on an API server, within bounds that are stated in cluster-exploration.ts: nothing is handed over
- * that is not whole, nothing is emptied or goes back, nothing is asked for in a loop, and in the end there is what the server has. And
- * the other way round: what is broken on purpose is caught.
+ * Every state of a kind that is followed on an API server, within the bounds in cluster-exploration.ts: no incomplete set is handed over,
+ * nothing is emptied or replaced by an older version, no request is sent in a loop, and in the end the objects are those of the server.
+ * Conversely, errors that are built in on purpose are found.
  */
 import { describe, expect, test } from 'vitest';
 import { apiServerMachine } from '../../machines/discovery/kubernetes/api-server.machine.ts';
@@ -31,14 +31,14 @@ describe('a kind on an API server', () => {
       ],
     }),
   )(
-    'is followed without a fault of ours within %o',
+    'is followed without an internal error within %o',
     (within) => {
       const result = explore(beginning(within));
       console.info(`${JSON.stringify(within)}: ${result.states} states, ${result.edges} edges, ${result.ms} ms`);
       expect(result.found).toBeUndefined();
       expect(result.outcome).toBe('complete');
       expect(result.states).toBeGreaterThan(100);
-      // A third more where it told states apart that something had failed before.
+      // A third more if states with and without an earlier failure were distinguished.
       if (within.changes === 0) expect(result.states).toBeLessThan(11_000);
     },
     3_600_000,

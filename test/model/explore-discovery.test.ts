@@ -1,6 +1,6 @@
 /**
- * Every state of the push path within bounds (docs/exploring-reference.md), and random schedules over the same world. And the other way
- * round: for each invariant something that is broken on purpose, which must be caught.
+ * Every state of the push path within bounds (docs/exploring-reference.md), and random schedules over the same world. Conversely,
+ * for each invariant an error that is built in on purpose is found.
  */
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { type AnyActorRef, assign, enqueueActions } from 'xstate';
@@ -40,7 +40,7 @@ import { searchPushes } from '../simulation/discovery-random.ts';
 import { chartWithout, type Without } from './chart.ts';
 import { lastsUntilTheEnd, ReplayedWorld } from './given-worlds.ts';
 
-/** XState's development build warns of every event that comes too late for an actor: here, of thousands. */
+/** XState's development build warns of every event that arrives after its actor stopped: here, of thousands. */
 beforeAll(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});
 });
@@ -62,10 +62,10 @@ function exploreAll(within: PushBounds, options: Parameters<typeof explorePush>[
 }
 
 describe('the push path', () => {
-  test('breaks no invariant and comes to rest, whatever happens to two proxies within two changes or a fault', () => {
+  test('breaks no invariant and becomes idle, whatever happens to two proxies within two changes or a fault', () => {
     const twoChanges = exploreAll(bounds(2, 0));
     expectComplete(twoChanges, 500);
-    // Half as many more where it told states apart that the client had been silent before it answered everything.
+    // 50 % more if states with and without an earlier pause of the client were distinguished.
     expect(twoChanges.states).toBeLessThan(5_500);
     expectComplete(exploreAll(bounds(1, 1)), 300);
     for (const client of sized({ short: [], full: ['sotw', 'delta'] } as const)) {
@@ -87,7 +87,7 @@ describe('the push path', () => {
     expectComplete(exploreAll(bounds(0, 1), { settled: false, window: 1 }), 300);
   });
 
-  test('nor when three proxies wait for their turns, or two have theirs at a time', () => {
+  test('nor when three proxies wait for their turns, or two are served at a time', () => {
     const three = { clients: ['sotw', 'delta', 'sotw'], events: ['cluster'] } as const;
     expectComplete(exploreAll(bounds(1, 0), { ...three, throttle: 1 }), 40);
     expectComplete(exploreAll(bounds(1, 0), { ...three, throttle: 2 }), 40);
@@ -99,26 +99,26 @@ describe('the push path', () => {
     expectComplete(exploreAll(bounds(1, 0), beginning), 500);
   });
 
-  test('nor when a registry changes by itself, and its services cannot be made at once', () => {
+  test('nor when a registry changes by itself, and its services cannot be computed at once', () => {
     const moving = { events: ['endpoint'], moves: ['cluster'], clients: ['sotw'] } as const;
     expectComplete(exploreAll(bounds(2, 0), moving), 200);
     for (const within of sized({ short: [], full: [bounds(2, 1)] })) expectComplete(exploreAll(within, moving), 1_000);
   });
 
-  test('nor when a registry is lost, changes meanwhile, and comes back', () => {
+  test('nor when a registry is lost, changes while it is lost, and comes back', () => {
     const lost = { registryFails: true, moves: ['cluster'], clients: ['sotw'] } as const;
     expectComplete(exploreAll(bounds(1, 1), { ...lost, events: [] }), 100);
     if (isQuick) return;
     expectComplete(exploreAll(bounds(1, 1), { ...lost, events: ['endpoint'], listsLate: true, settled: false }), 200);
   });
 
-  test('nor when the first list of a registry comes late, or never', () => {
+  test('nor when the first list of a registry arrives late or never', () => {
     const late = { listsLate: true, settled: false, clients: ['sotw'], moves: ['cluster'] } as const;
     expectComplete(exploreAll(bounds(0, 0), late), 20);
     expectComplete(exploreAll(bounds(1, 1), late), 100);
   });
 
-  test('nor when a client joins and asks later for what it wants', () => {
+  test('nor when a client connects and subscribes later', () => {
     expectComplete(exploreAll(bounds(2, 1), { asksLate: true, clients: ['delta'], events: ['cluster'] }), 300);
   });
 
@@ -152,7 +152,7 @@ interface Broken {
   finds: PushInvariant;
 }
 
-/** What the explorer finds by itself: that what is wanted is out of reach, though nothing goes wrong any more. */
+/** The explorer's own finding: the desired state is unreachable although no fault happens any more. */
 const wanted: PushInvariant = { name: whatIsWantedIsReached };
 
 const connection = (broken: Parameters<typeof adsConnectionMachine.provide>[0]) => ({
@@ -162,7 +162,7 @@ const queue = (broken: Parameters<typeof pushQueueMachine.provide>[0]) => ({
   queue: pushQueueMachine.provide(broken),
 });
 
-/** Orders for what has changed of all of these types, whatever is on its way. */
+/** Orders for what has changed of all of these types, whatever is pending. */
 function ordersAtOnce(watches: Watches, types: readonly string[]): ResponseOrder[] {
   return types.flatMap((typeUrl) => {
     const watch = watches[typeUrl];
@@ -171,7 +171,7 @@ function ordersAtOnce(watches: Watches, types: readonly string[]): ResponseOrder
   });
 }
 
-/** The rules, but for what a push leads to. */
+/** The rules, except the effects of a push. */
 const pushing = (orders: (watches: Watches, types: readonly string[]) => ResponseOrder[]): Partial<PushMachines> => ({
   exchange: (exchange, event, rules) =>
     event.type === 'connection.push'
@@ -203,7 +203,7 @@ const connectionWithout = (...what: Without): Partial<PushMachines> => ({
   connection: chartWithout(adsConnectionMachine, ...what),
 });
 
-/** One response is under way to it, and the next one waits. */
+/** One response is on its way to it, and the next one waits. */
 const unread = { faults: ['stall'], clients: ['sotw'] } as const;
 
 const broken: Record<string, Broken> = {
@@ -424,7 +424,7 @@ describe.skipIf(isQuick)('caught by a shortest run:', () => {
     else expect(lastsUntilTheEnd(() => world.begin(), found!.path)).toBe(true);
   });
 
-  test('a connection that answers every acknowledgement: for ever, with nothing to disturb it', () => {
+  test('a connection that responds to every acknowledgement, which continues forever without input', () => {
     const answer = (typeUrl: string): ResponseOrder => ({ typeUrl, names: '*', all: true, asked: [], changed: false });
     const restless: Partial<PushMachines> = {
       exchange: (exchange, event, rules) =>

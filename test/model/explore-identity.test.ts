@@ -1,7 +1,7 @@
 /**
- * Every state of a rotation of the root, with the secrets of two workloads, within bounds that are stated in identity-world.ts: nobody is
- * cut off, nobody has a certificate before its root is trusted, nobody asks again without a pause, and it comes to its end. And
- * the other way round: what is broken on purpose is caught.
+ * Every state of a rotation of the root, with the secrets of two workloads, within the bounds in identity-world.ts: no workload is
+ * disconnected or gets a certificate before its root is trusted, none sends requests without a pause, and the rotation completes.
+ * Conversely, errors that are built in on purpose are found.
  */
 import { describe, expect, test } from 'vitest';
 import { raise, sendTo } from 'xstate';
@@ -22,7 +22,7 @@ const beginning =
   () =>
     new IdentityWorld(within, machines);
 
-/** As it was once: whoever is handed a certificate may end before it has arrived. */
+/** The former behaviour: a workload that was issued a certificate may exit before the certificate arrives. */
 class CountsSigned extends WorkloadLedger {
   override apply(line: LedgerLine): void {
     super.apply(line);
@@ -40,7 +40,7 @@ describe('a rotation of the root', () => {
   test.each(
     sized<readonly IdentityBounds[]>({
       quick: [bounds(1, 0)],
-      // A fault beside a second workload takes twenty times as long as both alone; schedules at random have it beside three.
+      // A fault beside a second workload takes twenty times as long as both alone; random schedules have it beside three.
       short: [bounds(1, 0), bounds(1, 1, 1)],
       full: [bounds(1, 1), bounds(2, 0), bounds(1, 2), bounds(1, 0, 3)],
     }),

@@ -1,6 +1,6 @@
 /**
- * Every state of two replicas that stand for one duty while nothing fails, whatever the timing (leader-exploration.ts): never do two lead.
- * At length only: it takes a minute. What faults lead to is drawn at random (leader-random.test.ts). And what is broken on purpose is caught.
+ * Every state of two candidates for one duty without faults, in any timing (leader-exploration.ts): two never lead at a time.
+ * In the full run only: it takes a minute. Faults are drawn at random (leader-random.test.ts). Errors that are built in on purpose are found.
  */
 import { describe, expect, test } from 'vitest';
 import { findShortest } from '../../src/debugger/explore/explorer.ts';

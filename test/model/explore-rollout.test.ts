@@ -16,10 +16,10 @@ const protocols = [
 /** `only`: in one of the protocols. */
 type Bounds = Omit<RolloutWorldOptions, 'delta' | 'rules'> & { readonly only?: 'delta' };
 
-/** An update of a cluster in use fetches a secret that never comes. */
+/** An update of a cluster in use fetches a secret that never arrives. */
 const stuckUpdate = ['change:secret', 'read', 'stuck:c0'];
 
-/** Of the long form: those that take minutes. */
+/** In the full run only: those that take minutes. */
 const bounds = sized<Bounds[]>({
   short: [
     { changes: 1, faults: 0, kinds: ['replace'] },
@@ -65,7 +65,7 @@ describe.each(protocols)('%s', (_, delta) => {
   );
 });
 
-test('a state-of-the-world client that reconnects to a control plane that restarted loses clusters that were removed meanwhile', () => {
+test('a state-of-the-world client that reconnects to a restarted control plane loses clusters that were removed during the restart', () => {
   const within: RolloutWorldOptions = {
     delta: false,
     changes: 1,

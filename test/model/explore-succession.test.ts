@@ -1,7 +1,7 @@
 /**
- * An agent is replaced by a newer one: the two agents, the base ids, the record and the launcher, in every state within bounds that are
- * stated in succession-world.ts. Whoever is killed or hangs, and wherever: one agent decides, never two, and never for 2 s none. And the other
- * way round: what is broken on purpose is caught.
+ * An agent is replaced by a newer one: the two agents, the base IDs, the record and the launcher, in every state within the bounds in
+ * succession-world.ts. Whichever process is killed or hangs, and whenever: exactly one agent decides, never two, and the gap is at most 2 s.
+ * Conversely, errors that are built in on purpose are found.
  */
 import { describe, expect, test } from 'vitest';
 import { predecessorMachine } from '../../machines/agent/replacement/predecessor.machine.ts';

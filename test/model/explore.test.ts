@@ -1,6 +1,6 @@
 /**
- * Every state of the agent with simulated Envoys, within bounds (docs/exploring-reference.md). And the other way round: for each
- * invariant a machine that is broken on purpose, which must be caught.
+ * Every state of the agent with simulated Envoys, within bounds (docs/exploring-reference.md). Conversely, for each
+ * invariant a machine that is broken on purpose is found.
  */
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { assign, enqueueActions, sendParent, sendTo } from 'xstate';
@@ -55,8 +55,8 @@ import { isQuick, sized } from '../harness/size-of-run.ts';
 import { chartWith, chartWithout } from './chart.ts';
 import { lastsUntilTheEnd, ReplayedWorld } from './given-worlds.ts';
 
-// Seconds of a processor that others may have for most of a minute: nothing here is judged by a clock.
-/** XState's development build warns of every event that comes too late for an actor: here, of thousands. */
+// Seconds of a CPU that is shared for most of a minute: no check here depends on real time.
+/** XState's development build warns of every event that arrives after its actor stopped: here, of thousands. */
 beforeAll(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});
 });
@@ -66,11 +66,11 @@ const figures = ({ outcome, states, edges, depth, found }: Exploration) => ({ ou
 
 describe('the agent', () => {
   test.each([bounds(0, 2, 2), sized({ quick: bounds(1, 0, 0), short: bounds(1, 0, 1), full: bounds(1, 0, 2) })])(
-    'breaks no invariant, comes to rest and conforms to the sequence diagrams, whatever happens within $triggers triggers, $faults faults, $stops stops',
+    'breaks no invariant, becomes idle and conforms to the sequence diagrams, whatever happens within $triggers triggers, $faults faults, $stops stops',
     (within) => expectComplete(explore(() => exploreAgent(within).beginChecked())),
   );
 
-  // The graph of a trigger and any fault takes as long as all others together: random schedules have both every day.
+  // The graph of a trigger and any fault takes as long as all others together: random schedules contain both every day.
   test.each(
     sized<{ within: Bounds }[]>({
       short: [],
@@ -112,22 +112,22 @@ describe('the agent', () => {
       expectComplete(explore(() => exploreAgent(within, { orders: ['hup', 'reopen'], ...options }).begin()));
   });
 
-  test('breaks none either where people are told what an Envoy waits for', () => {
+  test('breaks none either where notices report what an Envoy waits for', () => {
     expectComplete(explore(() => exploreAgent(bounds(1, 0, 0), { notices: true }).beginChecked()));
   });
 
-  test('does so also when states are told apart by the times between deadlines', () => {
+  test('does so also when states are distinguished by the times between deadlines', () => {
     expectComplete(explore(() => exploreAgent(bounds(1, 0, 0), { exactTimes: true }).begin()));
   });
 
-  test('conforms in every run also where runs that lead to the same state are told apart', () => {
+  test('conforms in every run also where runs that lead to the same state are distinguished', () => {
     const within = sized({ short: bounds(1, 0, 0), full: bounds(1, 0, 1) });
     expectComplete(explore(() => exploreAgent(within).beginChecked({ everyRun: true })));
   });
 });
 
 test.skipIf(isQuick)(
-  'a preparation that is never answered and has no limit is noticed: what is wanted is out of reach',
+  'the exploration finds a preparation without a limit that gets no response: the desired state is unreachable',
   () => {
     const machines = { epoch: chartWithout(epochMachine, 'preparing', 'after', 'prepareLimit') };
     const agent = exploreAgent(bounds(0, 1, 0), { faults: ['unprepared'], machines, invariants: [] });
@@ -139,7 +139,7 @@ test.skipIf(isQuick)(
 describe('files that the first start needs', () => {
   const late = { filesLate: true } as const;
 
-  test('may come late or never: Envoy is started without them, and nothing else goes wrong', () => {
+  test('may appear late or never: Envoy is started without them, and nothing else fails', () => {
     // A trigger costs ten times as much as two faults and a stop.
     const runs = { short: [bounds(0, 1, 1)], full: [bounds(1, 0, 1), bounds(0, 2, 1)] };
     for (const within of sized(runs)) {
@@ -148,10 +148,10 @@ describe('files that the first start needs', () => {
   });
 
   test.skipIf(isQuick)(
-    'and would be waited for for ever by a watcher without a limit: what is wanted is out of reach',
+    'and would be awaited forever by a watcher without a limit: the desired state is unreachable',
     () => {
       const unlimited = chartWithout(certWatcherMachine, 'waiting for files', 'after', 'requiredFilesLimit');
-      // The pauses of what people are told double without an end, too: ten thousand states that differ in nothing else.
+      // The pauses of the notices double without a limit, too: ten thousand states that differ in nothing else.
       const certWatcher = chartWithout(unlimited, 'waiting for files.unchanged', 'after', 'notice');
       const agent = exploreAgent(bounds(0, 0, 0), { ...late, machines: { certWatcher }, invariants: [] });
       const { found } = findShortest(() => agent.begin());
@@ -160,7 +160,7 @@ describe('files that the first start needs', () => {
   );
 });
 
-test('a process that is reported late, and a stop before that: every run ends well', () => {
+test('every run with a late process report and a stop before it ends in order', () => {
   const runs = {
     quick: [bounds(0, 1, 1)],
     short: [bounds(0, 1, 1), bounds(1, 0, 0)],
@@ -169,16 +169,16 @@ test('a process that is reported late, and a stop before that: every run ends we
   for (const within of sized(runs)) {
     const result = explore(() => exploreAgent(within, { spawnsLate: true }).beginChecked());
     expectComplete(result);
-    // Five thousand where an order to look told states apart for ever that was followed when the process was there.
+    // Five thousand if a probe order that was followed when the process started distinguished states forever.
     if (within.triggers === 1 && within.faults + within.stops === 0) expect(result.states).toBeLessThan(3_500);
   }
 });
 
-describe('a reading of the certificate files', () => {
+describe('a read of the certificate files', () => {
   const readingHangs = { readingHangs: true } as const;
 
-  test('may never be answered: Envoy is started without them, they are read again, and nothing else goes wrong', () => {
-    // What goes wrong with files leads to half of the states: beside all other faults they take as long as a trigger and a fault.
+  test('may get no response: Envoy is started without them, they are read again, and nothing else fails', () => {
+    // Faults of files lead to half of the states: beside all other faults they take as long as a trigger and a fault.
     const ofFiles = { ...readingHangs, faults: ['unread', 'spoil'] };
     const runs = sized({
       quick: [[bounds(0, 1, 1), readingHangs]],
@@ -198,7 +198,7 @@ describe('a reading of the certificate files', () => {
   test.skipIf(isQuick).each([
     ['that is waited for without a limit', 'watching.reading', 'readingLimit', bounds(0, 1, 0), ['unread']],
     ['that is not asked for again', 'watching.read backoff', 'readRetry', bounds(1, 1, 0), ['cert', 'unread']],
-  ])('%s is noticed: what is wanted is out of reach', (_, state, delay, within, path) => {
+  ])('the exploration finds one %s: the desired state is unreachable', (_, state, delay, within, path) => {
     const machines = { certWatcher: chartWithout(certWatcherMachine, state, 'after', delay) };
     const agent = exploreAgent(within, { ...readingHangs, faults: ['unread'], machines, invariants: [] });
     const { found } = findShortest(() => agent.begin());
@@ -210,7 +210,7 @@ describe('a reading of the certificate files', () => {
 describe('a watched directory', () => {
   const watchFails = { watchFails: true } as const;
 
-  test('may fail to be watched, be replaced, go and come: every change is applied at last, and nothing else goes wrong', () => {
+  test('may fail to be watched, be replaced, removed and created: every change is applied at last, and nothing else fails', () => {
     const within = sized({ short: bounds(0, 1, 0), full: bounds(0, 1, 1) });
     expectComplete(explore(() => exploreAgent(within, watchFails).beginChecked()));
   });
@@ -292,7 +292,7 @@ test.each([
   expect(exploreAgent(bounds(3, 3, 2), { settings: twoTokens }).conformance(run.split(' ')).departures).toEqual([]);
 });
 
-test('a child that took over and was gone before a probe saw it is one failure, the loss of its parent the next: the budget of one is gone', () => {
+test('a child that took over and exited before a probe is one failure, and the loss of its parent the next, so a budget of one is exhausted', () => {
   const run =
     'prepared:0 hup admin:0 live:0 seen:0 tick:start-limiter.refill prepared:1 admin:1 live:1 crash:1 ' +
     'tick:start-limiter.refill crash:0';
@@ -333,7 +333,7 @@ describe.skipIf(isQuick)('the explorer', () => {
     expect(figures(inTwo)).toEqual(figures(alone));
   });
 
-  test('says when it could not see everything', () => {
+  test('reports when it reaches a limit', () => {
     const agent = exploreAgent(bounds(1, 1, 1));
     expect(explore(() => agent.begin(), { states: 50 }).outcome).toBe('limit');
     expect(exploreInTwo(agent.begin, agent.helper, { states: 50 }).outcome).toBe('limit');
@@ -393,7 +393,7 @@ const broken: Record<string, Broken> = {
   'an epoch that ends as soon as it is replaced': {
     finds: replacedHasItsTime,
     within: bounds(1, 1, 0),
-    // Of all faults only this one, and a quarter of the states.
+    // Only this one of all faults, and a quarter of the states.
     machines: { ...epoch({ delays: { linger: 0 } }), faults: ['undying'] },
   },
   'a supervisor that drains the serving epoch instead of replacing it': {
@@ -571,7 +571,7 @@ describe.skipIf(isQuick)('caught by a shortest run:', () => {
       bounds(1, 1, 0),
       'undying:',
     ],
-  ])('%s: what is wanted is out of reach', (_, machines, within, fault) => {
+  ])('%s: the desired state is unreachable', (_, machines, within, fault) => {
     const agent = exploreAgent(within, { ...machines, faults: [fault], invariants: [] });
     const { found } = explore(() => agent.begin());
     expect(found?.violations[0]?.invariant).toBe(whatIsWantedIsReached);
@@ -589,7 +589,7 @@ describe.skipIf(isQuick)('caught by a shortest run:', () => {
       });
     };
 
-    test('and is held back is taken as it is at last, if its chart has a limit for that', () => {
+    test('and is held back is accepted at last, if its chart has a limit for that', () => {
       const held = explore(() => exploreAgent(bounds(0, 1, 1), { faults: ['lack'] }).begin());
       expect(figures(held)).toMatchObject({ outcome: 'complete', found: undefined });
       const machines = {
@@ -603,16 +603,16 @@ describe.skipIf(isQuick)('caught by a shortest run:', () => {
       });
     });
 
-    test('gets out of it by a good certificate', () => {
+    test('is replaced after a valid certificate', () => {
       expectComplete(from(lives, 1));
     });
 
-    test('never, if that is no news to its supervisor', () => {
+    test('is never replaced if its supervisor ignores the certificate', () => {
       const { found } = from(lives, 1, { ...supervisor({ guards: { changesDesired: () => false } }), invariants: [] });
       expect(found?.violations[0]?.invariant).toBe(whatIsWantedIsReached);
     });
 
-    test('is held against its successor, if that does not begin anew', () => {
+    test('affects the readiness of its successor if that keeps the previous state', () => {
       const status = chartWithout(statusMachine, 'open.listeners', 'on', 'serving.began').provide({
         actions: { updateListeners: () => {} },
       });
@@ -622,7 +622,7 @@ describe.skipIf(isQuick)('caught by a shortest run:', () => {
     });
   });
 
-  test('a supervisor that never counts its tries: for ever, with nothing to disturb it', () => {
+  test('a supervisor that never counts its attempts, which continues forever without input', () => {
     const never = supervisor({
       guards: { isRetryBudgetExhausted: () => false },
       actions: { countFailure: () => {}, countAbort: () => {} },
@@ -632,7 +632,7 @@ describe.skipIf(isQuick)('caught by a shortest run:', () => {
     expect(found?.violations[0]?.invariant).toBe('no livelock');
   });
 
-  test('an epoch that tells its supervisor what nobody expects there', () => {
+  test('an epoch that sends its supervisor an unexpected event', () => {
     const early = epoch({
       actions: {
         reportHealthy: sendParent(({ context: { name, epoch } }) => ({
@@ -651,7 +651,7 @@ describe.skipIf(isQuick)('caught by a shortest run:', () => {
     });
   });
 
-  test('an epoch that does not report its start departs from the sequence diagrams', () => {
+  test('an epoch that does not report its start deviates from the sequence diagrams', () => {
     const agent = exploreAgent(bounds(0, 0, 0), epoch({ actions: { reportStarted: () => {} } }));
     const { runs } = explore(() => agent.begin());
     expect(runs().some((run) => agent.conformance(run).departures.length > 0)).toBe(true);

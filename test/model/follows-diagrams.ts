@@ -1,4 +1,4 @@
-/** Whatever the tests of a file do to the control plane's charts, they keep to the diagrams, and a replay ends where they did. */
+/** After all tests of a file, the runs of the control plane's charts conform to the diagrams, and a replay ends in the same state. */
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect } from 'vitest';
 import type { AnyStateMachine } from 'xstate';
@@ -11,23 +11,23 @@ import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { DiscoveryWorld } from '../simulation/discovery-world.ts';
 import { replayDifference } from '../simulation/replayed.ts';
 
-/** What a world leaves to be judged. */
+/** The part of a world that is checked. */
 interface JudgedWorld {
   readonly records: readonly TraceRecord[];
   readonly failed: unknown;
 }
 
 interface Worlds {
-  /** All that the file has made so far. */
+  /** All worlds of the file so far. */
   readonly made: JudgedWorld[];
   readonly machine: AnyStateMachine;
 }
 
 /**
- * Holds each world of the file against the diagrams, once all tests have ended.
+ * Checks each world of the file against the diagrams, after all tests.
  *
- * @param diagrams each of which has to begin in some world: the check is worth nothing if they were about nothing
- * @param broken actors in which some tests have an effect with a bug: no diagram speaks of bugs
+ * @param diagrams each of which must begin in some world: otherwise the check would be meaningless
+ * @param broken actors in which some tests have an effect with a bug: no diagram contains bugs
  */
 export function eachWorldFollowsTheDiagrams(
   diagrams: readonly string[],
@@ -35,7 +35,7 @@ export function eachWorldFollowsTheDiagrams(
   { made, machine }: Worlds = { made: DiscoveryWorld.made, machine: discoveryMachine },
 ): void {
   beforeAll(() => {
-    // Another file's worlds are not this one's to judge.
+    // Worlds of another file are checked there.
     made.splice(0);
   });
 
@@ -48,7 +48,7 @@ export function eachWorldFollowsTheDiagrams(
       const checker = new TraceChecker(all);
       for (const record of world.records) checker.feed(record);
       const report = checker.report();
-      // What a test sends to an actor by itself is not the behaviour of the program.
+      // An event that a test sends to an actor itself is not the behaviour of the program.
       const departures = report.departures.filter(({ message }) => message.from !== outside && !bugs.has(message.type));
       expect(departures).toEqual([]);
       for (const { file, started } of report.diagrams)

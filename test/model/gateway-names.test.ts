@@ -17,13 +17,13 @@ const failing: NameResolution = { outcome: 'failed', reason: 'SERVFAIL' };
 
 eachWorldFollowsTheDiagrams(['gateway-names', 'gateway-name'], ['resolving', 'wanted']);
 
-/** The seconds at which a name was asked for, counted from the first. */
+/** The seconds at which a name was resolved, counted from the first. */
 function askedAt(world: DiscoveryWorld, hostname: string): number[] {
   const times = world.askedForNames.flatMap((one) => (one.hostname === hostname ? [one.at] : []));
   return times.map((time) => (time - times[0]!) / secondMs);
 }
 
-/** What became of names, as the chart of all of them is told. */
+/** The results for names, as reported to the chart of all names. */
 function told(world: DiscoveryWorld): string[] {
   return world.records.flatMap((record) =>
     record.kind === 'event' && record.to === 'gateway-names' && record.event.type.startsWith('gateway-name.')
@@ -39,7 +39,7 @@ const given = async (script: Partial<DiscoveryWorld>): Promise<DiscoveryWorld> =
   return world;
 };
 
-it('a name is asked for again after its time to live, which is no shorter than half a minute', async () => {
+it('a name is resolved again after its time to live, which is at least 30 s', async () => {
   const world = await given({ dns: { gw: at(secondMs, '1.1.1.1') } });
   await world.pass(29 * secondMs);
   world.dns.gw = at(90 * secondMs, '1.1.1.1');
@@ -51,13 +51,13 @@ it('a name is asked for again after its time to live, which is no shorter than h
   expect(told(world)).toEqual(['gateway-name-1 gateway-name.resolved', 'gateway-name-1 gateway-name.resolved']);
 });
 
-it('a time to live of years, as a stranger may say it, is an hour', async () => {
+it('a time to live of years is limited to 1 h', async () => {
   const world = await given({ dns: { gw: at((2 ** 31 - 1) * secondMs, '1.1.1.1') } });
   await world.pass(61 * minuteMs);
   expect(askedAt(world, 'gw')).toEqual([0, 3_600]);
 });
 
-it('a name that does not resolve is asked for again, later each time, and each minute at last', async () => {
+it('a name that does not resolve is retried with growing delays, up to 1 min', async () => {
   const world = await given({ dns: { gw: failing } });
   await world.pass(5 * minuteMs);
   expect(askedAt(world, 'gw')).toEqual([0, 1, 3, 7, 15, 31, 63, 123, 183, 243]);
@@ -65,7 +65,7 @@ it('a name that does not resolve is asked for again, later each time, and each m
   expect(world.adoptedNames).toEqual([]);
 });
 
-it('one that does not resolve any more keeps its addresses, and has new ones when DNS is back', async () => {
+it('a name that does not resolve any more keeps its addresses, and gets new ones when DNS is back', async () => {
   const world = await given({ dns: { gw: at(0, '1.1.1.1') } });
   world.dns.gw = failing;
   await world.pass(10 * minuteMs);
@@ -77,11 +77,11 @@ it('one that does not resolve any more keeps its addresses, and has new ones whe
   const before = world.askedForNames.length;
   await world.pass(70 * secondMs);
   const times = askedAt(world, 'gw').slice(before);
-  // The back-off begins anew.
+  // The back-off restarts.
   expect(times.slice(1, 4).map((time, index) => time - times[index]!)).toEqual([1, 2, 4]);
 });
 
-it('DNS that never answers is given up after 15 s, and asked again', async () => {
+it('a DNS query without a response is given up after 15 s and retried', async () => {
   const world = await given({ dns: {} });
   await world.pass(34 * secondMs);
   expect(askedAt(world, 'gw')).toEqual([0, 16, 33]);
@@ -91,7 +91,7 @@ it('DNS that never answers is given up after 15 s, and asked again', async () =>
   expect(world.adoptedNames).toEqual(['gw 1.1.1.1']);
 });
 
-it('names that no gateway has any more are not asked for, and one that comes is at once', async () => {
+it('names that no gateway has any more are not resolved, and a new one is resolved at once', async () => {
   const world = await given({ gatewayNames: ['gw', 'gw'], dns: { gw: at(0, '1.1.1.1'), other: at(0, '3.3.3.3') } });
   await world.wantNames(['other']);
   await world.pass(10 * minuteMs);
@@ -100,14 +100,14 @@ it('names that no gateway has any more are not asked for, and one that comes is 
   expect(world.adoptedNames).toEqual(['gw 1.1.1.1', 'other 3.3.3.3']);
 });
 
-it('a bug in what resolves them is a failure as any other, and the control plane serves on', async () => {
+it('a bug in the resolver is handled like any failure, and the control plane keeps serving', async () => {
   const world = await given({ dns: { gw: new Error('a bug') } });
   await world.pass(4 * secondMs);
   expect(askedAt(world, 'gw')).toEqual([0, 1, 3]);
   expect(world.state()).toBe(serving);
 });
 
-it('and so is one in what says which names there are', async () => {
+it('a bug in the list of names is handled like any failure', async () => {
   const world = await given({ gatewayNames: new Error('a bug') });
   await world.pass(minuteMs);
   expect(world.state()).toBe(serving);

@@ -1,16 +1,16 @@
-/** What explorations of any world are held against. */
+/** Checks for explorations of any world. */
 import { expect } from 'vitest';
 import { explore, findShortest, whatIsWantedIsReached } from '../../src/debugger/explore/explorer.ts';
 import type { World } from '../../src/debugger/explore/world.ts';
 
-/** A world that was broken on purpose is found out, by this invariant, and not before the last choice of the path. */
+/** A world that was broken on purpose violates this invariant, and not before the last choice of the path. */
 export function expectCaught(begin: () => World, invariant: string): void {
   const { found } = invariant === whatIsWantedIsReached ? explore(begin) : findShortest(begin);
   expect(found?.violations.map((violation) => violation.invariant)).toContain(invariant);
   if (invariant !== whatIsWantedIsReached) expect(lastsUntilTheEnd(begin, found!.path)).toBe(true);
 }
 
-/** Nothing is wrong before the last choice. */
+/** There is no violation before the last choice. */
 export function lastsUntilTheEnd(begin: () => World, path: readonly string[]): boolean {
   const world = begin();
   for (const choice of path) {
@@ -20,7 +20,7 @@ export function lastsUntilTheEnd(begin: () => World, path: readonly string[]): b
   return world.violations.length > 0;
 }
 
-/** States that are taken for one offer the same: otherwise what follows from one of them is never seen. */
+/** States that count as equal have the same choices: otherwise the successors of one of them are never explored. */
 export function expectSameChoices(begin: () => World): void {
   const offered = new Map<string, string>();
   const differing: { first: string; again: string }[] = [];
@@ -41,10 +41,10 @@ export function expectSameChoices(begin: () => World): void {
   expect(differing).toEqual([]);
 }
 
-/** A world that can repeat what it did without judging it again. */
+/** A world that can repeat its choices without checks. */
 type Retraceable = World & { retrace?(choice: string): void };
 
-/** Brought back the slow and certain way: from its beginning. */
+/** Restored in the slow and reliable way: from its beginning. */
 export class ReplayedWorld implements World {
   readonly #begin: () => Retraceable;
   #world: Retraceable;

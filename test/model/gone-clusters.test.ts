@@ -1,4 +1,4 @@
-/** A cluster is sent, and removed by a later change before the client requests its endpoints: nothing is routed to it. */
+/** A cluster is sent, and removed by a later change before the client requests its endpoints: no route leads to it. */
 import { afterEach, describe, expect, test } from 'vitest';
 import { clusterType, endpointType, routeType } from '../../machines/discovery/xds/ads-types.ts';
 import { moveRoute, settled } from '../fixtures/rollout-client.ts';
@@ -28,7 +28,7 @@ describe.each([
     source.set(endpointType, 'c');
     source.setNaming(routeType, 'r', 'c');
     source.remove(clusterType, 'b');
-    // As the generators have it: of a name that means nothing there are no endpoints.
+    // As in the generators: an unknown name has no endpoints.
     source.set(endpointType, 'b');
     world.push(clusterType, endpointType, routeType);
     const sent: string[] = [];

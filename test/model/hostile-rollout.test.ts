@@ -27,7 +27,7 @@ const stepArbitrary = fc.record({
 });
 type Step = typeof stepArbitrary extends fc.Arbitrary<infer Value> ? Value : never;
 
-/** A client of which a test decides what it sends, and a control plane whose configuration changes. */
+/** A client whose requests a test decides, and a control plane whose configuration changes. */
 class HostileRun {
   readonly #delta: boolean;
   readonly #source = new ScriptedSource();
@@ -89,7 +89,7 @@ class HostileRun {
     const has = this.#has.get(typeUrl) ?? new Map<string, string>();
     const wanted = this.#source.contentsOf(typeUrl);
     const lacking = [...wanted].filter(([name, content]) => has.get(name)?.replace(limitedMark, '') !== content);
-    // A client that never acknowledges listeners or routes may still use what those before named: that is shown.
+    // A client that never acknowledges listeners or routes may still use what the previous ones named: that is shown.
     const { retained } = this.#world.rollout;
     const isKept = (name: string): boolean =>
       retained.some((kept) => kept.name === name && kept.unacknowledged.length > 0);
@@ -134,7 +134,7 @@ class HostileRun {
       resourceNamesUnsubscribe: (before ?? []).filter((name) => !names.includes(name)),
       initialResourceVersions,
     });
-    // What it unsubscribes from it forgets.
+    // It removes what it unsubscribes from.
     const isWildcard = typeUrl === clusterType || typeUrl === listenerType;
     if (!isWildcard) for (const name of has?.keys() ?? []) if (!names.includes(name)) has!.delete(name);
   }

@@ -1,6 +1,6 @@
 /**
- * Kinds of objects on an API server, as the statecharts follow them (machines/discovery/kubernetes), with their own effects and stores in
- * front of a simulated server. Whatever a test does, every store is held against what the server had at that version.
+ * Kinds of objects on an API server, as followed by the statecharts (machines/discovery/kubernetes), with their own effects and stores in
+ * front of a simulated server. After each step of a test, every store is compared with the server's state at that version.
  */
 import { afterEach, describe, expect, it } from 'vitest';
 import { apiServerMachine } from '../../machines/discovery/kubernetes/api-server.machine.ts';
@@ -26,7 +26,7 @@ afterEach(() => {
   world.end();
 });
 
-/** With two services, watched for longer than anything waits. */
+/** With two services, watched for longer than any timeout. */
 async function given(options: WorldOptions & { before?: (made: KubernetesWorld) => void } = {}): Promise<void> {
   world = new KubernetesWorld(options);
   options.before?.(world);
@@ -41,7 +41,7 @@ const forget = (): void => void world.server.asked.splice(0);
 const watching = 'active.streaming.watching.established';
 
 describe('a kind', () => {
-  it('is taken as a stream, handed over as a whole, and watched on over the same stream', async () => {
+  it('is received as a stream, handed over as a whole, and watched further over the same stream', async () => {
     await given();
     world.server.put(services, 'c');
     world.server.delete(services, 'a');
@@ -53,13 +53,13 @@ describe('a kind', () => {
     expect(world.synced).toBe(1);
   });
 
-  it('of which there is nothing is handed over as well', async () => {
+  it('without objects is handed over as well', async () => {
     await given();
     expect(world.stateOf(routes)).toBe(watching);
     expect(world.recordOf(routes).handed).toBe('objects');
   });
 
-  it('counts as synced when it was handled, and not when it was taken', async () => {
+  it('counts as synced when it was handled, and not when it was received', async () => {
     let handled = (): void => {};
     await given({
       before: (made) => {
@@ -77,7 +77,7 @@ describe('a kind', () => {
     expect(world.names(services)).toEqual(['a', 'b', 'c']);
   });
 
-  it('is handed over although one who reads it throws, and that is told', async () => {
+  it('is handed over although a handler throws, and the error is reported', async () => {
     world = new KubernetesWorld();
     world.effects.addReader(services, () => {
       throw new Error('a bug');
@@ -90,7 +90,7 @@ describe('a kind', () => {
     expect(world.names(services)).toEqual(['a', 'b']);
   });
 
-  it('that was made again under its name, unseen, is another one', async () => {
+  it('deletes and adds an object that was recreated under its name, unobserved', async () => {
     await given();
     world.server.kill();
     world.server.delete(services, 'a');
@@ -103,7 +103,7 @@ describe('a kind', () => {
 });
 
 describe('a server', () => {
-  it('that never ends a streamed list is asked for pages, for all kinds, and until it was down', async () => {
+  it('that never ends a streamed list gets requests for pages, for all kinds, until it was down', async () => {
     await given({ before: ({ server }) => (server.faults.endless = true) });
     await world.pass(1_000);
     expect(world.names(services)).toEqual(['a', 'b']);
@@ -121,7 +121,7 @@ describe('a server', () => {
     expect(asked('watch').some(({ initial }) => initial)).toBe(true);
   });
 
-  it('that knows no streamed lists is asked once, by one kind or another, and not again', async () => {
+  it('that does not support streamed lists is tried once, by one of the kinds, and not again', async () => {
     await given({ before: ({ server }) => (server.faults.withoutStreams = true) });
     expect(world.names(services)).toEqual(['a', 'b']);
     const refused = world.server.asked.filter(({ what, initial }) => what === 'watch' && initial);
@@ -134,7 +134,7 @@ describe('a server', () => {
     expect(world.server.asked.filter(({ what, initial }) => what === 'watch' && initial)).toEqual([]);
   });
 
-  it('that has forgotten what is watched from is asked for what is not older, and nothing is emptied meanwhile', async () => {
+  it('that does not know the resource version any more gets a request for a newer list, and the kind keeps its objects', async () => {
     await given();
     world.server.put(services, 'c');
     await world.pass(10);
@@ -152,7 +152,7 @@ describe('a server', () => {
     expect(world.changesOf(services).slice(-1)).toEqual(['add d']);
   });
 
-  it('that was restored to an earlier version is believed, and nothing waits for its old future', async () => {
+  it('that was restored to an earlier version is trusted, and newer resource versions are dropped', async () => {
     await given();
     world.server.backUp();
     for (const name of ['c', 'd', 'e']) world.server.put(services, name);
@@ -168,11 +168,11 @@ describe('a server', () => {
     expect(world.names(services)).toEqual(['a', 'b', 'x']);
   });
 
-  it('that lags behind what was seen is asked for what is true now, at once', async () => {
+  it('that lags behind the last seen version gets a request for the most recent list at once', async () => {
     await given();
     world.server.put(services, 'c');
     await world.pass(10);
-    // Its history says nothing, and a list that is not older cannot be had: as of a replica that was restored apart from the others.
+    // Its history is empty, and a list that is not older is unavailable: as of a replica that was restored separately.
     const actor = world.informer(services);
     forget();
     const failure = { kind: 'status', code: 504, message: 'too large', causes: ['ResourceVersionTooLarge'] };
@@ -183,7 +183,7 @@ describe('a server', () => {
     expect(world.names(services)).toEqual(['a', 'b', 'c']);
   });
 
-  it('that was away for long is asked for everything: it may have been restored, and have come as far as it was', async () => {
+  it('that was unreachable for long gets a request for everything, because a restored one may have reached the same version', async () => {
     await given();
     world.server.backUp();
     world.server.put(services, 'c');
@@ -198,7 +198,7 @@ describe('a server', () => {
     expect(world.names(services)).toEqual(['a', 'b', 'd', 'e']);
   });
 
-  it('that ends each watch at once is not asked in a tight loop', async () => {
+  it('that ends each watch at once gets no requests in a tight loop', async () => {
     await given({ before: ({ server }) => (server.faults.hasty = true) });
     forget();
     await world.pass(60_000);
@@ -218,7 +218,7 @@ describe('a server', () => {
     expect(asked('watch').length).toBeLessThan(13);
   });
 
-  it('that has too much to do is not asked sooner than it said', async () => {
+  it('that is overloaded gets no request before its Retry-After time', async () => {
     await given({ before: ({ server }) => (server.faults.throttled = true) });
     const times = asked('watch').map(({ at }) => at);
     expect(
@@ -228,14 +228,14 @@ describe('a server', () => {
         .every((pause) => pause >= 1_000),
     ).toBe(true);
     await world.pass(20_000);
-    // What there is no room for as a stream may be had as a list.
+    // Objects that are too many for a streamed list may fit a list in pages.
     expect(asked('list').length).toBeGreaterThan(0);
     world.server.faults.throttled = false;
     await world.pass(5_000);
     expect(world.names(services)).toEqual(['a', 'b']);
   });
 
-  it('that takes the credentials no more costs nothing that is there, and is watched on from where it was', async () => {
+  it('that rejects the credentials keeps all known objects, and is watched further from the last version', async () => {
     await given();
     world.server.faults.expiredToken = true;
     world.server.cut(0, 'ended');
@@ -250,8 +250,8 @@ describe('a server', () => {
   });
 });
 
-describe('a server that does not answer', () => {
-  it('at the start keeps everybody waiting, and nothing empty is handed over', async () => {
+describe('a server that does not respond', () => {
+  it('delays every kind at the start, and nothing empty is handed over', async () => {
     world = new KubernetesWorld();
     world.server.kill();
     await world.pass(60_000);
@@ -278,7 +278,7 @@ describe('a server that does not answer', () => {
     expect(world.lost).toEqual([]);
   });
 
-  it('is asked all the time, and not in step', async () => {
+  it('gets requests all the time, and not in step', async () => {
     await given();
     world.server.kill();
     await world.pass(10_000);
@@ -333,7 +333,7 @@ describe('a kind that the server does not know', () => {
     expect(world.names(routes)).toEqual(['r']);
   });
 
-  it('is found in the end, though nobody says that it was defined', async () => {
+  it('is found at last without an event about its definition', async () => {
     world = new KubernetesWorld({ resources: [services, routes] });
     world.server.undefine(routes, definitions);
     await world.pass(100_000);
@@ -343,7 +343,7 @@ describe('a kind that the server does not know', () => {
     expect(world.names(routes)).toEqual(['r']);
   });
 
-  it('any more is gone when its definition is, and not because a server said once that it does not know it', async () => {
+  it('any more is removed with its definition, and not after one response that does not know it', async () => {
     await given({ before: ({ server }) => server.put(routes, 'r') });
     world.server.forgetsKinds = true;
     world.server.cut(1, 'ended');

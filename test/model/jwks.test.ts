@@ -1,4 +1,4 @@
-/** Keys of issuers of tokens, as the statecharts have them fetched (machines/discovery/jwks/{jwks,key-set}.machine.ts). */
+/** Keys of token issuers, as fetched by the statecharts (machines/discovery/jwks/{jwks,key-set}.machine.ts). */
 import { describe, expect, it } from 'vitest';
 import type { KeySource } from '../../machines/discovery/jwks/jwks.machine.ts';
 import { maxStartsAtATime, selectStarts } from '../../machines/discovery/jwks/key-set-starts.ts';
@@ -16,7 +16,7 @@ const changed = (key: string) => readingOf([{ key, event: 'update' }]);
 
 eachWorldFollowsTheDiagrams(['jwks', 'key-set'], ['sources', 'jwks']);
 
-/** The times at which an issuer was asked, counted from the first. */
+/** The times at which an issuer was queried, counted from the first. */
 function askedAt(world: DiscoveryWorld, source: string): number[] {
   const times = world.asked.flatMap((one) => (one.source === source ? [one.at] : []));
   return times.map((time) => time - times[0]!);
@@ -25,18 +25,18 @@ function askedAt(world: DiscoveryWorld, source: string): number[] {
 const pushed = (world: DiscoveryWorld): unknown[] => world.events('push.request').map(({ configs }) => configs);
 
 describe('at the start', () => {
-  it('keys are there before anybody is served', async () => {
+  it('keys are fetched before any client is served', async () => {
     const world = new DiscoveryWorld({}, { keySources: [google, azure], buildsAtOnce: true });
     world.issuers = { [google.source]: 'g1', [azure.source]: 'a1' };
     await world.settle();
     expect(world.state()).toBe(serving);
     expect(world.events('jwks.synced')).toEqual([{ type: 'jwks.synced', sources: 2, unanswered: 0 }]);
-    // The first context has them: nobody need be told.
+    // The first context contains them, so no push is needed.
     await world.pass(1_000);
     expect(pushed(world)).toEqual([]);
   });
 
-  it('an issuer that keeps silent is waited for, and not for ever', async () => {
+  it('an issuer that does not respond is waited for, up to a limit', async () => {
     const world = new DiscoveryWorld({}, { keySources: [google, azure], issuers: { [azure.source]: 'a1' } });
     await world.pass(4_999);
     expect(world.state()).toBe('active.operating.fetching issuer keys');
@@ -45,7 +45,7 @@ describe('at the start', () => {
     expect(world.events('jwks.synced')).toMatchObject([{ sources: 2, unanswered: 1 }]);
   });
 
-  it('an issuer that fails is asked three times, a second apart, and then left alone for a minute', async () => {
+  it('an issuer that fails is queried three times, 1 s apart, and then not for 1 min', async () => {
     const world = new DiscoveryWorld({}, { keySources: [google], issuers: { [google.source]: new Error('no') } });
     await world.pass(2_000);
     expect(world.state()).toBe(serving);
@@ -56,12 +56,12 @@ describe('at the start', () => {
     expect(askedAt(world, google.source)).toEqual([0, 1_000, 2_000, 62_000]);
   });
 
-  it('is over at once where no object asks for keys', async () => {
+  it('the wait is over at once if no object needs keys', async () => {
     const world = await DiscoveryWorld.serving();
     expect(world.events('jwks.synced')).toMatchObject([{ sources: 0 }]);
   });
 
-  it('ends with a reason when the objects cannot be looked at for a fault of ours', async () => {
+  it('an internal error in the read of the objects ends the wait with a reason', async () => {
     const world = new DiscoveryWorld({}, { keySources: new Error('a bug') });
     await world.settle();
     expect(world.output()).toMatchObject({ exitCode: 1, trouble: ['keys of issuers: a bug'] });
@@ -76,7 +76,7 @@ describe('many issuers of one namespace', () => {
     (_, i): KeySource => ({ source: `https://mallory.test/${i}`, timeoutMs: 5_000, users: [mallory] }),
   );
 
-  it('of which none responds occupy two slots: the issuers of others are asked at once', async () => {
+  it('occupy two slots while none responds, and issuers of other namespaces are queried at once', async () => {
     const world = new DiscoveryWorld({}, { keySources: [...silent, google], issuers: { [google.source]: 'g1' } });
     await world.pass(0);
     expect(world.asked.map(({ source }) => source)).toEqual([silent[0]!.source, google.source, silent[1]!.source]);
@@ -86,7 +86,7 @@ describe('many issuers of one namespace', () => {
     expect(world.events('jwks.synced')).toMatchObject([{ sources: 61, unanswered: 60 }]);
   });
 
-  it('are all asked when they respond, and the slots of objects that are deleted are free again', async () => {
+  it('are all queried when they respond, and the slots of deleted objects are released', async () => {
     const world = new DiscoveryWorld({}, { keySources: silent });
     await world.pass(5_000);
     expect(world.asked).toHaveLength(2);
@@ -143,7 +143,7 @@ describe('while serving', () => {
     return world;
   };
 
-  it('keys are asked for every 20 minutes, and only others are told of', async () => {
+  it('keys are fetched every 20 min, and only changes are reported', async () => {
     const world = await withGoogle();
     await world.pass(refreshMs);
     expect(pushed(world)).toEqual([]);
@@ -154,12 +154,12 @@ describe('while serving', () => {
     expect(world.events('key-set.fetched').map(({ version }) => version)).toEqual(['g1', 'g2']);
   });
 
-  it('an issuer that fails is asked after one minute, two, four, up to an hour; it is good again when it answers', async () => {
+  it('an issuer that fails is queried after 1 min, 2, 4, up to 1 h, and recovers when it responds', async () => {
     const world = await withGoogle();
     world.issuers[google.source] = new Error('503');
     await world.pass(refreshMs + 5 * 60 * minuteMs);
     const times = askedAt(world, google.source).slice(1);
-    // The first of each three.
+    // The first attempt of each three.
     const rests = times.filter((_, index) => index % 3 === 0).map((at, index, all) => at - (all[index - 1] ?? 0));
     const seconds = [...rests.slice(1, 8)].map((ms) => Math.round((ms - 2_000) / 1_000));
     expect(seconds).toEqual([60, 120, 240, 480, 960, 1_920, 3_600]);
@@ -173,7 +173,7 @@ describe('while serving', () => {
     expect(world.asked.length - before).toBe(1);
   });
 
-  it('an object that names a new issuer goes to the proxies when its keys are there', async () => {
+  it('an object with a new issuer is sent to the proxies when its keys were fetched', async () => {
     const world = await withGoogle();
     world.keySources = [google, azure];
     world.issuers[azure.source] = new Error('not yet');
@@ -184,7 +184,7 @@ describe('while serving', () => {
     expect(pushed(world)).toEqual([[other, shop]]);
   });
 
-  it('an object whose issuer keeps silent goes to the proxies after five seconds', async () => {
+  it('an object whose issuer does not respond is sent to the proxies after 5 s', async () => {
     const world = await withGoogle();
     world.keySources = [google, azure];
     await world.changeDirectory(changed(other));
@@ -194,7 +194,7 @@ describe('while serving', () => {
     expect(pushed(world)).toEqual([[other]]);
   });
 
-  it('objects that ask for nothing new go to the proxies at once, and what nobody asks for is not asked for any more', async () => {
+  it('objects without new issuers are sent to the proxies at once, and issuers without objects are not queried any more', async () => {
     const world = await withGoogle();
     world.keySources = [];
     await world.changeDirectory(changed(shop));
@@ -217,7 +217,7 @@ describe('while serving', () => {
       ]),
     );
     expect(pushed(world)).toEqual([[shop]]);
-    // Nor one that changes meanwhile, and asks for nobody.
+    // Nor does one that changes during the wait and has no issuer.
     const third = 'RequestAuthentication/third/jwt';
     await world.changeDirectory(changed(third));
     expect(pushed(world)).toEqual([[shop], [third]]);
@@ -246,7 +246,7 @@ describe('while serving', () => {
     await world.pass(4_000);
     expect(pushed(world)).toEqual([]);
     await world.pass(1_000);
-    // Both ask the issuer that keeps silent.
+    // Both wait for the issuer that does not respond.
     expect(pushed(world)).toEqual([[other, shop]]);
   });
 
@@ -271,7 +271,7 @@ describe('while serving', () => {
     expect(pushed(world)).toEqual([[policy]]);
   });
 
-  it('the stop ends all of it', async () => {
+  it('the stop ends all fetches', async () => {
     const world = await withGoogle();
     world.signal();
     await world.settle();

@@ -1,4 +1,4 @@
-/** Replicas that stand for one duty under random faults (test/simulation/leader-random.ts), and that what is broken on purpose is caught. */
+/** Candidates for one duty under random faults (test/simulation/leader-random.ts); errors that are built in on purpose are found. */
 import { describe, expect, it } from 'vitest';
 import type { ApiRequest, KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
 import { isQuick, sized } from '../harness/size-of-run.ts';
@@ -23,13 +23,13 @@ type Port = NonNullable<ReplicaOptions['port']>;
 
 const specOf = (object: unknown) => (object as { spec?: Record<string, unknown> }).spec;
 
-/** Others are told that a Lease is held for five seconds. */
+/** Other candidates read a Lease duration of 5 s. */
 const shorter: Port = (ask) => async (request, signal) => {
   const answer = await ask(request, signal);
   return { ...answer, spec: { ...specOf(answer), leaseDurationSeconds: 5 } } as KubernetesObject;
 };
 
-/** What is written is over whatever is there. */
+/** Writes overwrite any version. */
 const unversioned = (): Port => {
   let last = '';
   return (ask) => async (request, signal) => {

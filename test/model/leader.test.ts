@@ -29,8 +29,8 @@ async function given(): Promise<[Replica, Replica]> {
 
 const specs = () => world.server.taken.map(({ object }) => object.spec as Record<string, unknown>);
 
-describe('one leads', () => {
-  it('whoever finds no Lease makes it, with times of six decimals, and renews it every two seconds', async () => {
+describe('a single leader', () => {
+  it('creates a missing Lease, with times of six decimals, and renews it every 2 s', async () => {
     world.start('one');
     await world.pass(8_100);
     expect(world.leaders).toEqual(['one']);
@@ -44,7 +44,7 @@ describe('one leads', () => {
     expect(new Set(specs().map(({ renewTime }) => renewTime)).size).toBe(5);
   });
 
-  it('of several that begin at the same moment', async () => {
+  it('emerges from several candidates that begin at the same moment', async () => {
     for (const name of ['one', 'two', 'three']) world.start(name);
     await world.pass(100);
     expect(world.leaders).toHaveLength(1);
@@ -53,7 +53,7 @@ describe('one leads', () => {
     expect(specs().at(-1)!.leaseTransitions).toBe(0);
   });
 
-  it('one that is killed is followed when its time is over since its last word was seen, and at once by one look', async () => {
+  it('that is killed is replaced when its Lease expires after its last seen renewal, and by one check at once', async () => {
     const [first, second] = await given();
     const lastWord = world.server.taken.at(-1)!.at;
     world.kill(first);
@@ -64,7 +64,7 @@ describe('one leads', () => {
     expect(specs().at(-1)).toMatchObject({ holderIdentity: 'two', leaseTransitions: 1 });
   });
 
-  it('one that resigns gives the Lease back, and the other has it at its next look', async () => {
+  it('that resigns releases the Lease, and the other candidate acquires it at its next check', async () => {
     const [first, second] = await given();
     first.order('elections.resign');
     await world.pass(100);
@@ -80,7 +80,7 @@ describe('one leads', () => {
     expect(told).toHaveLength(2);
   });
 
-  it('one that is told to resign while it claims gives back what it got', async () => {
+  it('that must resign while it claims the Lease releases it', async () => {
     const first = world.start('one');
     await world.pass(7);
     expect(first.state).toBe('claiming');
@@ -89,7 +89,7 @@ describe('one leads', () => {
     expect([first.state, world.server.holder]).toEqual(['resigned', '']);
   });
 
-  it('one whose Lease another one has taken ends at once', async () => {
+  it('whose Lease another candidate has taken ends at once', async () => {
     const [first] = await given();
     const { spec } = world.server.lease!;
     world.server.put(lease, { spec: { ...(spec as object), holderIdentity: 'stranger', renewTime: 'now' } });
@@ -100,7 +100,7 @@ describe('one leads', () => {
     expect(world.leaders).toHaveLength(1);
   });
 
-  it('who is asked to resign while the API server is silent ends in three seconds', async () => {
+  it('that must resign while the API server does not respond ends within 3 s', async () => {
     const [first] = await given();
     world.server.fate = () => ({ lost: 'request' });
     first.order('elections.resign');
@@ -112,7 +112,7 @@ describe('one leads', () => {
 });
 
 describe('a renewal', () => {
-  it('that is taken and not answered costs nothing: the Lease is read, and renewed', async () => {
+  it('that is accepted without a response is harmless: the Lease is read and renewed', async () => {
     const [first] = await given();
     let lost = 0;
     world.server.fate = ({ method }) => (method === 'PUT' && lost++ === 0 ? { lost: 'answer' } : {});
@@ -121,7 +121,7 @@ describe('a renewal', () => {
     expect(first.records.some((record) => record.kind === 'event' && record.event.type === 'leader.lost')).toBe(false);
   });
 
-  it('that is not taken for ten seconds since the last one was sent ends the term; who lost stands again', async () => {
+  it('that fails for 10 s since the last one was sent ends the term, and the loser becomes a candidate again', async () => {
     const [first] = await given();
     const sent = world.server.taken.at(-1)!.at - 2;
     world.server.isUp = false;
@@ -136,7 +136,7 @@ describe('a renewal', () => {
     expect(world.leaders).toHaveLength(1);
   });
 
-  it('whose answer is late counts from when it was sent', async () => {
+  it('with a late response counts from when it was sent', async () => {
     const [first] = await given();
     await world.pass(1_000);
     world.server.fate = () => ({ toldAfterMs: 3_000 });
@@ -258,7 +258,7 @@ describe('the writer of a term', () => {
     expect(one.duty.runs).toHaveLength(6);
   });
 
-  it('with a fault of ours goes through all once more', async () => {
+  it('retries everything after an internal error', async () => {
     const one = world.start('one');
     one.duty.failing = new Error('bug');
     await world.pass(500);

@@ -13,7 +13,7 @@ const diagrams = loadDiagrams(join(packageRoot(), 'machines/discovery/sequences'
   /\/(ads|make-before-break)\.mmd$/.test(file),
 );
 
-/** Whatever a test did: no chart failed, and the trace conforms to the diagrams. */
+/** After each test: no chart failed, and the trace conforms to the diagrams. */
 afterEach(() => {
   for (const world of AdsWorld.made.splice(0)) {
     expect(world.failed).toBeUndefined();
@@ -105,7 +105,7 @@ describe.each([
     moveRoute(client);
     expect(client.read()).toEqual([withA('b'), 'RouteConfiguration s']);
     client.askEndpoints('b');
-    // The route of before is acknowledged first: one response of a type is on its way.
+    // The previous route is acknowledged first: one response of a type is pending at a time.
     expect(client.read()).toEqual([]);
   });
 
@@ -174,7 +174,7 @@ describe.each([
     client.world.clock.advance(9_999);
     expect(client.read()).toEqual([]);
     client.world.clock.advance(1);
-    // Then nothing keeps its endpoints either.
+    // Then its endpoints are not kept either.
     expect(client.read().filter((text) => !text.startsWith('ClusterLoad'))).toEqual([removal]);
     expect(JSON.stringify(client.world.records)).toContain('"clusters.removed"');
   });
@@ -182,7 +182,7 @@ describe.each([
   test('endpoints of a cluster that is no longer configured stay as they are until it is removed', () => {
     const client = settled(delta);
     client.source.remove(clusterType, 'a');
-    // As the generators have it: of a name that means nothing there are no endpoints.
+    // As in the generators: an unknown name has no endpoints.
     client.source.set(endpointType, 'a');
     client.world.push(clusterType, endpointType);
     expect(client.read()).toEqual([]);
@@ -268,7 +268,7 @@ describe.each([
     expect(again.read()).toEqual(['RouteConfiguration r']);
   });
 
-  test('a client that asks for endpoints and for no clusters while a cluster warms is sent endpoints, and routes later', () => {
+  test('a client that subscribes to endpoints and not to clusters while a cluster warms is sent endpoints, and routes later', () => {
     const client = new Client(delta);
     client.source.set(clusterType, 'a');
     client.source.set(endpointType, 'a');
@@ -295,7 +295,7 @@ describe.each([
     expect(client.read()).toEqual(['Cluster a', 'RouteConfiguration r']);
   });
 
-  test('a client that asks for clusters by name is sent routes at once', () => {
+  test('a client that subscribes to clusters by name is sent routes at once', () => {
     const client = new Client(delta);
     client.source.set(clusterType, 'a');
     client.source.setNaming(routeType, 'r', 'a');
@@ -309,7 +309,7 @@ describe.each([
   });
 });
 
-// A state-of-the-world client that subscribes anew is sent the newest state, and no change is due after that.
+// A state-of-the-world client that subscribes again is sent the newest state, and no change is due after that.
 test('a held route that a newer one outdates is sent when it is ready, and the newer one follows in state of the world', () => {
   const client = settled(false);
   const { source, world } = client;
@@ -322,7 +322,7 @@ test('a held route that a newer one outdates is sent when it is ready, and the n
   source.setNaming(routeType, 'r', 'c');
   world.push(clusterType, endpointType, routeType);
   client.ask(routeType, ['r']);
-  // It is sent what it has.
+  // It is sent its current content.
   const again = world.read()!;
   expect(again.resources.get('r')).toBe(first);
   client.ack(again, ['r']);

@@ -1,4 +1,4 @@
-/** Secrets that do not exist: Envoy would use clusters and listeners without them if it were sent that they are removed. */
+/** Missing secrets: Envoy would use clusters and listeners without them if they were reported as removed. */
 import { afterEach, describe, expect, test } from 'vitest';
 import { secretType } from '../../machines/discovery/xds/ads-types.ts';
 import { brief, Client } from '../fixtures/rollout-client.ts';
@@ -18,7 +18,7 @@ describe.each([
     return client;
   }
 
-  test('are not answered before they exist, whatever other secrets there are', () => {
+  test('get no response before they exist, whatever other secrets there are', () => {
     const client = given();
     client.ask(secretType, ['missing']);
     expect(client.read()).toEqual([]);
@@ -31,7 +31,7 @@ describe.each([
     expect(client.read()).toEqual(['Secret missing']);
   });
 
-  test('are not answered beside one that exists', () => {
+  test('get no response beside one that exists', () => {
     const client = given();
     client.ask(secretType, ['one', 'missing']);
     expect(client.read()).toEqual(['Secret one']);

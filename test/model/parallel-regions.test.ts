@@ -1,4 +1,4 @@
-/** A transition of a parallel state into one of its regions enters all regions anew: what the others wait for is forgotten. */
+/** A transition of a parallel state into one of its regions re-enters all regions: the others lose what they wait for. */
 import { globSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';

@@ -1,4 +1,4 @@
-/** An actor that is spoken to by name takes what is declared for it; anything else does not compile. */
+/** An actor that is addressed by name accepts its declared events; anything else does not compile. */
 import { expect, test } from 'vitest';
 import { createActor, sendTo, setup } from 'xstate';
 import { peersOf } from '../../machines/peers.ts';
@@ -21,8 +21,8 @@ test('an event goes to the actor that has the name in the same system', () => {
   expect(seen).toEqual(['readiness.requested']);
 });
 
-test('neither another actor’s event nor a name that nobody has compiles', () => {
-  // @ts-expect-error `status` is not told of configuration
+test('neither another actor’s event nor an unknown name compiles', () => {
+  // @ts-expect-error `status` does not receive configuration events
   expect(sendTo(peer('status'), { type: 'config.changed', digest: '' })).toBeTypeOf('function');
   // @ts-expect-error there is no such actor
   expect(peer('statuss')).toBeTypeOf('function');

@@ -1,4 +1,4 @@
-/** The push queue: spec/discovery.md §6.4, with a scripted ADS server that takes over what it is told to when the test says so. */
+/** The push queue: spec/discovery.md §6.4, with a scripted ADS server that completes pushes when the test orders it. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Actor, createActor, fromCallback, setup } from 'xstate';
@@ -11,9 +11,9 @@ import { stateName } from '../../src/runtime/trace/statechart.ts';
 class QueueWorld {
   /** Orders that the server has not executed. */
   readonly orders: ProxiesServe[] = [];
-  /** What each proxy was brought up to date with, in the order of their turns. */
+  /** The pushes that each proxy was served, in order. */
   readonly turns: [connection: number, version: string, configs: string][] = [];
-  /** How often `push` was told that all have had their turn. */
+  /** Number of reports to `push` that every proxy was served. */
   allServed = 0;
   readonly #root: Actor<ReturnType<QueueWorld['plane']>>;
 
@@ -79,7 +79,7 @@ class QueueWorld {
 const upTo = (n: number): number[] => Array.from({ length: n }, (_, i) => i + 1);
 
 describe('the push queue', () => {
-  it('tells when all have had their turn with all that was pushed', () => {
+  it('reports when every proxy was served with all pushed changes', () => {
     const world = new QueueWorld(1, [1, 2]);
     world.push('v1');
     world.serve();
@@ -91,7 +91,7 @@ describe('the push queue', () => {
     expect([world.state, world.allServed]).toEqual(['accepting pushes.idle', 1]);
   });
 
-  it('tells so at once when nobody is connected, and when the last one leaves', () => {
+  it('reports that at once when no proxy is connected, and when the last one disconnects', () => {
     const world = new QueueWorld(1);
     world.push('v1');
     expect(world.allServed).toBe(1);
@@ -101,7 +101,7 @@ describe('the push queue', () => {
     expect([world.state, world.allServed]).toEqual(['accepting pushes.idle', 2]);
   });
 
-  it('gives every proxy its turn, in the order in which they came', () => {
+  it('serves every proxy in the order of arrival', () => {
     const world = new QueueWorld(10, [3, 1, 2]);
     world.push('v1');
     expect(world.orders).toMatchObject([{ connections: [3, 1, 2], version: 'v1', forced: false, configs: ['v1'] }]);
@@ -111,7 +111,7 @@ describe('the push queue', () => {
     expect(world.orders).toEqual([]);
   });
 
-  it('does nothing when nobody is connected, and has nothing for newcomers', () => {
+  it('does nothing when no proxy is connected, and has nothing for a new proxy', () => {
     const world = new QueueWorld(10);
     world.push('v1');
     world.joins(1);
@@ -119,7 +119,7 @@ describe('the push queue', () => {
     expect(world.state).toBe('accepting pushes.idle');
   });
 
-  it('serves no more proxies at a time than it may, and the next as soon as one is done', () => {
+  it('serves no more proxies at a time than its limit, and the next as soon as one is done', () => {
     const world = new QueueWorld(2, upTo(5));
     world.push('v1');
     expect(world.state).toBe('accepting pushes.throttled');
@@ -131,17 +131,17 @@ describe('the push queue', () => {
     expect(world.state).toBe('accepting pushes.serving');
   });
 
-  it('gives the turn of a proxy that leaves while it is served to the next one', () => {
+  it('gives the slot of a proxy that disconnects while it is served to the next one', () => {
     const world = new QueueWorld(2, upTo(3));
     world.push('v1');
     world.leaves(1);
     expect(world.beingServed).toEqual([1, 2, 3]);
-    // What is told of it later frees nobody else's turn.
+    // A later report about it releases no other slot.
     world.serveAll();
     expect(world.state).toBe('accepting pushes.idle');
   });
 
-  it('lets a proxy that waits have all that changed meanwhile in one turn, and one place in the line', () => {
+  it('merges all changes for a waiting proxy into one push and one queue entry', () => {
     const world = new QueueWorld(1, [1, 2]);
     world.push('v1', ['a'], { startedAt: 5 });
     world.push('v2', ['b'], { startedAt: 9 });
@@ -153,7 +153,7 @@ describe('the push queue', () => {
     ]);
   });
 
-  it('counts the wait of a turn from the earliest push, and forces all when one of them did', () => {
+  it('counts the wait of a push from the earliest change, and forces all when one of them is forced', () => {
     const world = new QueueWorld(1, [1, 2]);
     world.push('v1', ['a'], { startedAt: 5 });
     world.push('v2', ['b'], { startedAt: 9, forced: true });
@@ -161,7 +161,7 @@ describe('the push queue', () => {
     expect(world.orders).toMatchObject([{ connections: [2], startedAt: 5, forced: true, version: 'v2' }]);
   });
 
-  it('sends a proxy that is being served to the end of the line when something changes for it', () => {
+  it('moves a proxy that is being served to the end of the queue when something changes for it', () => {
     const world = new QueueWorld(2, [1, 2, 3]);
     world.push('v1');
     world.push('v2');
@@ -176,7 +176,7 @@ describe('the push queue', () => {
     ]);
   });
 
-  it('forgets a proxy that leaves the line', () => {
+  it('removes a proxy that disconnects from the queue', () => {
     const world = new QueueWorld(1, upTo(3));
     world.push('v1');
     world.leaves(2);
@@ -199,7 +199,7 @@ describe('the push queue', () => {
     expect(world.queue.getSnapshot().context.line.changes).toEqual([]);
   });
 
-  it('when it drains takes nobody and nothing new, and serves who waits', () => {
+  it('accepts no proxies and no changes while it drains, and serves the waiting ones', () => {
     const world = new QueueWorld(1, [1, 2]);
     world.push('v1');
     world.queue.send({ type: 'queue.drain' });
@@ -233,7 +233,7 @@ describe('the push queue', () => {
     expect(world.turns).toHaveLength(500);
   });
 
-  it('in any run serves each proxy with all that changed while it was there, never more at a time than allowed, nobody twice at once', () => {
+  it('in any run serves each proxy with all changes during its connection, within the limit, and no proxy twice at once', () => {
     const event = fc.oneof(
       { weight: 3, arbitrary: fc.constant('push' as const) },
       { weight: 4, arbitrary: fc.constant('serve' as const) },

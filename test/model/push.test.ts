@@ -6,7 +6,7 @@ import { DiscoveryWorld, scriptedSettings } from '../simulation/discovery-world.
 const config = 'VirtualService/shop/cart';
 const endpoints = 'Endpoints/shop/cart.shop.svc.cluster.local';
 
-/** A control plane that serves, with its first context behind it. */
+/** A control plane that serves, after its first context. */
 async function servingWorld(push: Partial<typeof scriptedSettings.push> = {}): Promise<DiscoveryWorld> {
   return DiscoveryWorld.serving({ push: { ...scriptedSettings.push, ...push } });
 }
@@ -32,7 +32,7 @@ describe('push', () => {
     expect(buildTimes(world, origin)).toEqual([100]);
   });
 
-  it('answers requests every 10 ms for 200 ms with one context, 100 ms after the last', async () => {
+  it('responds to requests every 10 ms for 200 ms with one context, 100 ms after the last', async () => {
     const world = await servingWorld();
     const origin = world.clock.now();
     for (let ms = 0; ms < 200; ms += 10) {
@@ -76,7 +76,7 @@ describe('push', () => {
     expect(world.builds[1]!.configs).toContain('VirtualService/bank/web');
   });
 
-  it('builds the next context at once when one ends, whatever another namespace requests meanwhile', async () => {
+  it('builds the next context at once when one ends, whatever another namespace requests during that build', async () => {
     const world = await servingWorld();
     world.buildsAtOnce = false;
     const origin = world.clock.now();
@@ -104,7 +104,7 @@ describe('push', () => {
     expect(buildTimes(world, origin)).toEqual([200]);
   });
 
-  it('answers a request that came during a 500 ms build right after that build', async () => {
+  it('responds to a request that came during a 500 ms build right after that build', async () => {
     const world = await servingWorld();
     world.buildsAtOnce = false;
     const origin = world.clock.now();

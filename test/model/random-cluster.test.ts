@@ -1,7 +1,7 @@
 /**
  * Random schedules of writes and faults of an API server against the charts that follow its kinds, with their effects and stores:
- * whatever happens, a store is what the server had, and five seconds after the last fault it is what the server has. And the other way
- * round: what is broken on purpose is caught.
+ * a store always has a state of the server, and five seconds after the last fault it has the current one. Conversely,
+ * errors that are built in on purpose are found.
  */
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
@@ -12,7 +12,7 @@ import { isQuick, sized } from '../harness/size-of-run.ts';
 import type { WorldOptions } from '../simulation/kubernetes-world.ts';
 import { play, schedules } from '../simulation/random-cluster.ts';
 
-/** XState's development build warns of every event that comes too late for an actor: here, of thousands. */
+/** XState's development build warns of every event that arrives after its actor stopped: here, of thousands. */
 beforeAll(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});
 });
@@ -42,7 +42,7 @@ const withPort = (change: (server: ApiServer) => Partial<ApiServer>): WorldOptio
     }),
 });
 
-/** As many as find each of these. */
+/** Enough to find each of these. */
 const enough = 600;
 
 describe.skipIf(isQuick)('it is caught that an informer', () => {

@@ -1,6 +1,6 @@
 /**
  * Random schedules of faults and triggers against the agent's real statecharts, under virtual time (docs/benchmarks.md has the
- * long run). And the other way round: machines that are broken on purpose, which must be caught by a short schedule.
+ * long run). Conversely, machines that are broken on purpose must be found by a short schedule.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -34,7 +34,7 @@ import { watchIsSpared } from '../simulation/random-world.ts';
 import { SearchThread } from '../soak/search-thread.ts';
 import { chartWithout } from './chart.ts';
 
-/** XState's development build warns of every event that comes too late for an actor: here, of thousands. */
+/** XState's development build warns of every event that arrives after its actor stopped: here, of thousands. */
 beforeAll(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});
 });
@@ -45,7 +45,7 @@ afterAll(() => {
   if (!keepsTraces) rmSync(folder, { recursive: true });
 });
 
-/** In words, with its trace written; for the message of a test that fails. */
+/** As text, with its trace written; for the message of a failed test. */
 function told(finding: Finding | undefined): string {
   if (finding === undefined) return '';
   keepsTraces = true;
@@ -55,7 +55,7 @@ function told(finding: Finding | undefined): string {
 }
 
 const seeds = sized({ short: [1], full: [1, 2, 3, 4] });
-/** As few as that find each of the machines that are broken below. */
+/** The minimum that finds each of the machines that are broken below. */
 const enough = 500;
 const schedulesEach = sized({ quick: 200, short: enough, full: 2_500 });
 
@@ -63,7 +63,7 @@ describe('thousands of schedules of faults and triggers', () => {
   const thread = new SearchThread();
   afterAll(() => thread.end());
 
-  test.each(seeds)('break no invariant, and the agent recovers or ends as told (seed %i)', async (seed) => {
+  test.each(seeds)('break no invariant, and the agent recovers or ends as configured (seed %i)', async (seed) => {
     const { figures, finding } = await thread.search({ seed, runs: schedulesEach });
     expect(told(finding)).toBe('');
     expect(figures.schedules).toBe(schedulesEach);
@@ -72,9 +72,9 @@ describe('thousands of schedules of faults and triggers', () => {
   });
 });
 
-test('a trace that fails at random changes nothing of what the agent does', () => {
+test('a trace that fails at random does not change the behaviour of the agent', () => {
   const agent = randomAgent();
-  // A sink may not throw; one that does all the same must not reach the charts that are being recorded.
+  // A sink must not throw; one that throws anyway must not affect the recorded charts.
   const failing = (fails: Iterator<boolean>): TraceSink => ({
     write: () => {
       if (fails.next().value) throw new Error('no room');
@@ -91,7 +91,7 @@ test('a trace that fails at random changes nothing of what the agent does', () =
   );
 });
 
-test('a trace that fails for a while is told with its reason, lacks what came then, and goes on', () => {
+test('a trace that fails for a while is reported with its reason, lacks the records of that time, and continues', () => {
   const agent = randomAgent();
   const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
   const stretch = fc.record({ first: fc.integer({ min: 1, max: 60 }), length: fc.integer({ min: 1, max: 200 }) });
@@ -123,9 +123,9 @@ test('a trace that fails for a while is told with its reason, lacks what came th
 interface Broken {
   machines: Partial<AgentMachines>;
   finds: Invariant;
-  /** The longest schedule that it may take. */
+  /** The longest schedule that may find it. */
   steps: number;
-  /** 1, unless that one finds a livelock first, or something that takes long to be made shorter. */
+  /** 1, unless that seed finds a livelock first, or a schedule that takes long to shrink. */
   seed?: number;
 }
 
@@ -210,7 +210,7 @@ const broken: Record<string, Broken> = {
         resetRetryBudget: assign(({ context, event }) => ({
           failures: 0,
           attempts: [],
-          // A minute of health, and it wants no more than what it has.
+          // After a minute of health, it keeps its current configuration.
           ...(event.type.startsWith('xstate.after') && { desired: servingOf(context.epochs) ?? context.desired }),
         })),
       },
@@ -276,13 +276,13 @@ describe.skipIf(isQuick)('a finding', () => {
     finding = search(options).finding!;
   });
 
-  test('comes again by its seed and path', () => {
+  test('is reproduced by its seed and path', () => {
     const again = search({ ...options, path: finding.path });
     expect(again.finding).toEqual(finding);
     expect(again.figures.schedules).toBe(0);
   });
 
-  test('is told with its seed, its path, its steps and its trace', () => {
+  test('is reported with its seed, its path, its steps and its trace', () => {
     const text = formatFinding(finding, 'run.trace');
     expect(text).toContain(`violated: ${noDrainCutByStart.name}`);
     expect(text).toContain('trace: run.trace');

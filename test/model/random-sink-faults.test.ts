@@ -1,7 +1,7 @@
 /**
- * Random schedules in which the agent's log and trace fail, too: a full disk, a reader that leaves or stops reading, a file
- * that is moved away. The agent must not feel it, and must say what was lost. And sinks that are broken on purpose, which must
- * be caught.
+ * Random schedules in which the agent's log and trace fail, too: a full disk, a reader that disconnects or stops reading, a file
+ * that is moved away. That must not affect the agent, and it must report lost records. Sinks that are broken on purpose must be
+ * found.
  */
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
@@ -13,16 +13,16 @@ import { type RandomRun, type RandomRunOptions, run } from '../simulation/random
 import { formatSchedule, type Schedule, schedules } from '../simulation/random-schedule.ts';
 import { type SinkParts, sinkRules } from '../simulation/random-sinks.ts';
 
-/** XState's development build warns of every event that comes too late for an actor. */
+/** XState's development build warns of every event that arrives after its actor stopped. */
 beforeAll(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});
 });
 
 const agent = randomAgent();
-/** As few as that find each of the sinks that are broken below. */
+/** The minimum that finds each of the sinks that are broken below. */
 const enough = 20;
 
-/** With all that the charts decided, when and why. */
+/** With all decisions of the charts, their times and reasons. */
 function decisionsOf(schedule: Schedule, options: Partial<RandomRunOptions>): { result: RandomRun; decisions: string } {
   const lines: string[] = [];
   const write: TraceSink['write'] = (line) => {
@@ -32,7 +32,7 @@ function decisionsOf(schedule: Schedule, options: Partial<RandomRunOptions>): { 
   return { result, decisions: lines.join('\n') };
 }
 
-test('whatever becomes of the log and the trace, the agent decides the same, and says what was lost', () => {
+test('failures of the log and the trace do not change the decisions of the agent, and lost records are reported', () => {
   const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
   const sums = { lines: 0, lost: 0, records: 0, recordsLost: 0 };
   const numRuns = sized({ short: 50, full: 3_000 });
@@ -49,7 +49,7 @@ test('whatever becomes of the log and the trace, the agent decides the same, and
     { numRuns, seed: 1 },
   );
   expect(warn).not.toHaveBeenCalled();
-  // The faults are felt: else nothing was shown.
+  // The faults have an effect: otherwise nothing is tested.
   expect(sums.lost).toBeGreaterThan(numRuns);
   expect(sums.recordsLost).toBeGreaterThan(numRuns);
 });
@@ -61,7 +61,7 @@ class ThrowingSink extends LineSink {
   }
 }
 
-/** Tries again until there is room. */
+/** Tries again until there is space. */
 class WaitingSink extends LineSink {
   constructor({ open, ...options }: LineSinkOptions) {
     super({
@@ -80,7 +80,7 @@ class WaitingSink extends LineSink {
   }
 }
 
-/** Lines that find no room are dropped, and nobody counts them. */
+/** Drops lines without space, and does not count them. */
 class ForgetfulSink extends LineSink {
   override write(lines: string | Buffer): void {
     if (this.waitingBytes < 1_000) super.write(lines);

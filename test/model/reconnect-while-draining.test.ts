@@ -15,7 +15,7 @@ describe.each([
   ['delta', true],
 ])('%s', (_, delta) => {
   const departed = new DepartedClusters(45_000);
-  /** What an Envoy has of each type, by name. */
+  /** Resources of an Envoy by type and name. */
   type Had = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
   /** The stream ends, and the client requests what it had, in Envoy's order. */
@@ -31,7 +31,7 @@ describe.each([
     return again;
   }
 
-  /** Reads and acknowledges what there is, briefly. @param had names that it subscribes to */
+  /** Reads and acknowledges all responses, as short texts. @param had names that it subscribes to */
   function take(world: AdsWorld, had: Had): string[] {
     const seen = world.read();
     if (seen === undefined) return [];
@@ -136,7 +136,7 @@ describe.each([
     expect(seen.at(-1)).toBe('RouteConfiguration r2');
     expect(seen.filter((text) => /^RouteConfiguration.* -?r\b/.test(text))).toEqual([]);
     expect(again.waits(routeType)).toMatchObject([{ kind: 'kept', name: 'r' }]);
-    // A listener that fetches it anew needs a response.
+    // A listener that fetches it again needs a response.
     const { nonceSent: responseNonce } = again.watch(routeType)!;
     if (delta) {
       again.delta({ typeUrl: routeType, resourceNamesUnsubscribe: ['r'] });

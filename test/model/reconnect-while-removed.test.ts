@@ -31,7 +31,7 @@ describe.each([
     source.set(endpointType, 'b');
     source.setNaming(routeType, 'r', 'b');
     source.remove(clusterType, 'a');
-    // As the generators have it: of a name that means nothing there are no endpoints.
+    // As in the generators: an unknown name has no endpoints.
     source.set(endpointType, 'a');
     source.emptyAssignments.add(source.contentsOf(endpointType).get('a')!);
     again.push(clusterType, endpointType, routeType);

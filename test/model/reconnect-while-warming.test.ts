@@ -38,7 +38,7 @@ describe.each([
   ['state of the world', false],
   ['delta', true],
 ])('%s', (_, delta) => {
-  /** The requests of an Envoy that has cluster a and route r from a control plane that is gone. */
+  /** The requests of an Envoy that has cluster a and route r from a control plane that was stopped. */
   function reconnect(source: ScriptedSource, options: AdsWorldOptions = {}): AdsWorld {
     const world = new AdsWorld({ delta, source, makesBeforeBreak: true, ...options });
     const request = (typeUrl: string, names: string[], has: string[]): void => {
@@ -61,7 +61,7 @@ describe.each([
     return source;
   }
 
-  /** What Envoy sends when nothing warms any more: in one request, that it has the clusters and that it acknowledges them. */
+  /** Envoy's request when nothing warms any more: it lists its clusters and acknowledges them. */
   function acknowledge(world: AdsWorld, { nonce, resources }: Seen): void {
     const versions = Object.fromEntries([...resources.values()].map((text) => text.split('=') as [string, string]));
     if (delta) world.delta({ typeUrl: clusterType, responseNonce: nonce, initialResourceVersions: versions });

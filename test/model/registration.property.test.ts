@@ -1,4 +1,4 @@
-/** Whatever a workload, two replicas and the API server do: in the end the entry is as the workload is, and nobody took it away before. */
+/** Whatever a workload, two replicas and the API server do: in the end the entry matches the workload, and it is not deleted too early. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { registrationMachine } from '../../machines/discovery/registration/registration.machine.ts';
@@ -38,10 +38,10 @@ const schedule: fc.Arbitrary<Schedule> = fc.record({
   isKilled: fc.boolean(),
 });
 
-/** More than all that may be under way: two lost requests, the longest rest, the grace period. */
+/** More than all pending work: two lost requests, the longest pause, the grace period. */
 const longMs = 120_000;
 
-/** @returns what is wrong */
+/** @returns violations */
 async function play({ deeds, fates, isKilled }: Schedule, machineOf = registrationsWithEffects): Promise<string[]> {
   const world = new RegistrationReplicas(machineOf);
   world.fates = [...fates];
@@ -60,7 +60,7 @@ async function play({ deeds, fates, isKilled }: Schedule, machineOf = registrati
 
 async function afterwards(world: RegistrationReplicas, isKilled: boolean): Promise<string[]> {
   if (isKilled && world.isHeldBy(0)) {
-    // Its workload goes to the other one, which has it from then on.
+    // Its workload connects to the other one, which has it from then on.
     world.kill(0);
     world.connect(1);
   }
@@ -71,7 +71,7 @@ async function afterwards(world: RegistrationReplicas, isKilled: boolean): Promi
     const said = world.entry?.metadata.annotations ?? {};
     if (world.entry === undefined) wrong.push('connected, and there is no entry');
     else if (said['istio.io/connectedAt'] === undefined) wrong.push('connected, and the entry says that it is not');
-    // Of one that had a connection to both, and was written by the one that was killed, the elected replica takes the entry away, and it is made anew.
+    // The workload had connections to both replicas and the killed one had written its entry: the elected replica deletes the entry, and it is created again.
     else if (!isKilled && !world.isHeldBy(world.holder === 'one' ? 0 : 1))
       wrong.push('the entry is held by who has no connection');
   }

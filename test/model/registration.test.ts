@@ -22,14 +22,14 @@ class RegistrationWorld {
   static readonly made: RegistrationWorld[] = [];
   readonly records: TraceRecord[] = [];
   readonly clock = new VirtualClock();
-  /** `4000 register`: what was ordered when. */
+  /** `4000 register`: orders with their times. */
   readonly orders: string[] = [];
-  /** What the next order is answered: `held` not before {@link answer}; an error: the effect has a bug. Absent: it is written. */
+  /** The results of the next orders: `held` not before {@link answer}; an error: the effect has a bug. Default: it is written. */
   readonly answers: (EntryResult | Error | 'held')[] = [];
   readonly turnedAway: string[] = [];
   readonly forgotten: string[] = [];
   failed: unknown;
-  /** Writes under way at the same time, the most. */
+  /** Maximum number of simultaneous writes. */
   mostAtATime = 0;
   readonly actor: Actor<typeof registrationsMachine>;
   #underWay = 0;
@@ -217,7 +217,7 @@ describe('a workload', () => {
     expect(world.mostAtATime).toBe(1);
   });
 
-  it('whose entry nobody knows to have been made is looked for when it has gone', async () => {
+  it('whose entry may have been created without a response is looked up after the disconnect', async () => {
     const world = new RegistrationWorld();
     world.answers.push({ outcome: 'failed', reason: 'no answer in 5 s' });
     await world.connect();
@@ -235,7 +235,7 @@ describe('a workload', () => {
     expect(world.forgotten).toEqual([entry]);
   });
 
-  it('that was taken over in its grace period is left to who has it', async () => {
+  it('that another replica took over in its grace period is left to that replica', async () => {
     const world = await connected();
     world.answers.push(written, { outcome: 'foreign' });
     await world.disconnect();
@@ -244,7 +244,7 @@ describe('a workload', () => {
     expect(world.forgotten).toEqual([entry]);
   });
 
-  it('whose entry somebody deletes gets another one, once a second at the most', async () => {
+  it('whose entry is deleted by another client gets a new one, at most once a second', async () => {
     const world = await connected();
     for (let i = 0; i < 100; i++) {
       await world.lose();
@@ -290,7 +290,7 @@ describe('a workload whose slot another namespace gets', () => {
     expect(world.mostAtATime).toBe(1);
   });
 
-  it('is registered anew when it gets a slot while its entry is being deleted', async () => {
+  it('is registered again when it gets a slot while its entry is being deleted', async () => {
     const world = await connected();
     world.answers.push(written, 'held');
     await world.displace();
@@ -305,7 +305,7 @@ describe('a workload whose slot another namespace gets', () => {
 });
 
 it.each(['register', 'report health'])(
-  'an entry that is taken away during the write to %s is made anew',
+  'an entry that is deleted during the write to %s is created again',
   async (deed) => {
     const world = new RegistrationWorld();
     world.answers.push(...(deed === 'register' ? ['held' as const] : [written, 'held' as const]));
@@ -320,8 +320,8 @@ it.each(['register', 'report health'])(
   },
 );
 
-describe('a write that is not taken', () => {
-  it('is tried again, more and more rarely', async () => {
+describe('a write that is rejected', () => {
+  it('is retried with growing delays', async () => {
     const world = new RegistrationWorld();
     world.answers.push(conflict, conflict, conflict, new Error('bug'), conflict, conflict, conflict);
     await world.connect();
@@ -377,7 +377,7 @@ describe('health', () => {
     expect(world.orders.at(-1)).toContain('healthy');
   });
 
-  it('that is said before the entry is there follows it', async () => {
+  it('that is reported before the entry exists is written after it', async () => {
     const world = new RegistrationWorld();
     world.answers.push('held');
     await world.connect();
@@ -386,7 +386,7 @@ describe('health', () => {
     expect(world.orders).toEqual(['0 register', '0 report health down']);
   });
 
-  it('that was not written is written when it can be, and once more into an entry that was made anew', async () => {
+  it('that was not written is written later, and again into a recreated entry', async () => {
     const world = await connected();
     world.answers.push(conflict);
     await world.health('down');
@@ -398,7 +398,7 @@ describe('health', () => {
     expect(world.orders.slice(3)).toEqual(['7000 register', '7000 report health down']);
   });
 
-  it('of a workload that is with another replica is not fought over', async () => {
+  it('of a workload that is connected to another replica is not overwritten', async () => {
     const world = await connected();
     world.answers.push({ outcome: 'foreign' });
     await world.health('down');
@@ -407,10 +407,10 @@ describe('health', () => {
   });
 });
 
-describe('who cannot be registered', () => {
+describe('a workload that is rejected by the API server', () => {
   const rejected: EntryResult = { outcome: 'rejected', reason: 'the entry is of another group' };
 
-  it('is turned away, and so is whoever comes as it is for a while, without a question', async () => {
+  it('is disconnected, and so are its next connections with the same data for a while, without a request', async () => {
     const world = new RegistrationWorld();
     world.answers.push(rejected);
     await world.connect();
@@ -426,7 +426,7 @@ describe('who cannot be registered', () => {
     expect(world.orders).toEqual(['0 register', '5000 register']);
   });
 
-  it('keeps its connections if it was registered before: it is tried again', async () => {
+  it('keeps its connections if it was registered before, and its registration is retried', async () => {
     const world = await connected();
     world.answers.push(rejected);
     await world.lose();

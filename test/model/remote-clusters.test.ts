@@ -1,4 +1,4 @@
-/** Which remote clusters are followed, and which kubeconfig of each counts (machines/discovery/remote/remote-clusters.machine.ts). */
+/** Which remote clusters are followed, and which kubeconfig of each is active (machines/discovery/remote/remote-clusters.machine.ts). */
 import { afterEach, expect, it } from 'vitest';
 import { type Actor, fromCallback, fromPromise } from 'xstate';
 import { apiServerMachine, type PingResult } from '../../machines/discovery/kubernetes/api-server.machine.ts';
@@ -15,7 +15,7 @@ import { sized } from '../harness/size-of-run.ts';
 import { VirtualClock } from '../simulation/virtual-clock.ts';
 import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 
-/** The chart with API servers that answer, and what it published last: `cluster revision`, of each cluster the one that counts. */
+/** The chart with API servers that respond, and what it published last: `cluster revision`, the active one of each cluster. */
 class RemoteWorld {
   static readonly made: RemoteWorld[] = [];
   readonly records: TraceRecord[] = [];
@@ -24,7 +24,7 @@ class RemoteWorld {
   readonly actor: Actor<typeof remoteClustersMachine>;
   #tell: (event: ClustersListed | ClusterSynced) => void = () => {};
 
-  /** @param silently nothing is recorded: for many worlds */
+  /** @param silently without a trace, for many worlds */
   constructor(silently = false) {
     if (!silently) RemoteWorld.made.push(this);
     const clock = new VirtualClock();
@@ -77,7 +77,7 @@ class RemoteWorld {
     return this.published.at(-1) ?? [];
   }
 
-  /** API servers' charts that run. */
+  /** Running charts of API servers. */
   get running(): string[] {
     const { children } = this.actor.getSnapshot() as { children: Record<string, unknown> };
     return Object.keys(children).filter((name) => name.startsWith('api-server-'));
@@ -92,7 +92,7 @@ eachWorldFollowsTheDiagrams(['remote-clusters', 'api-server'], [], {
 let world: RemoteWorld;
 afterEach(() => void world.actor.stop());
 
-it('each cluster of a Secret has an API server of its own, which ends with it', () => {
+it('each cluster of a Secret has its own API server actor, which ends with it', () => {
   world = new RemoteWorld();
   world.list('a 1', 'b 2');
   expect(world.running).toEqual(['api-server-1', 'api-server-2']);
@@ -105,7 +105,7 @@ it('each cluster of a Secret has an API server of its own, which ends with it', 
   expect([world.running, world.counts]).toEqual([[], []]);
 });
 
-it('another kubeconfig counts once all was read with it; until then the one before goes on', () => {
+it('another kubeconfig applies once everything was read with it, and the previous one is used until then', () => {
   world = new RemoteWorld();
   world.list('a 1');
   world.synced('a 1');
@@ -117,7 +117,7 @@ it('another kubeconfig counts once all was read with it; until then the one befo
   expect(world.counts).toEqual(['a 2']);
 });
 
-it('one that never served gives way at once, and one that is wanted again goes on', () => {
+it('a kubeconfig that never served is replaced at once, and one that is restored continues', () => {
   world = new RemoteWorld();
   world.list('a 1');
   world.list('a 2');
@@ -126,12 +126,12 @@ it('one that never served gives way at once, and one that is wanted again goes o
   world.list('a 3');
   world.list('a 2');
   expect([world.running, world.counts]).toEqual([['api-server-2'], ['a 2']]);
-  // A word of one that is gone is no news.
+  // A late report of a stopped API server is ignored.
   world.synced('a 3');
   expect(world.counts).toEqual(['a 2']);
 });
 
-it('two that took the place of one another before either was read leave the first in force, and the last to come', () => {
+it('two replacements before a complete read keep the first kubeconfig and the last one', () => {
   world = new RemoteWorld();
   world.list('a 1', 'b 9');
   world.synced('a 1');
@@ -143,7 +143,7 @@ it('two that took the place of one another before either was read leave the firs
   expect(world.counts.toSorted()).toEqual(['a 3', 'b 9']);
 });
 
-it('whatever Secrets say in whichever order, what was read is not given up for what was not', () => {
+it('a kubeconfig that was read is not dropped for one that was not, whatever Secrets contain in whichever order', () => {
   const lists = [[], ['a 1'], ['a 2'], ['a 1', 'b 1'], ['a 2', 'b 1']];
   const words = ['a 1', 'a 2', 'b 1'];
   const most = sized({ short: 3, full: 4 });
@@ -165,14 +165,14 @@ it('whatever Secrets say in whichever order, what was read is not given up for w
       if (list === undefined && before.includes(name.slice(7))) read.add(name.slice(7));
       if (list === undefined && world.counts.includes(name.slice(7))) read.add(name.slice(7));
       listed = list ?? listed;
-      // Of each that is listed one counts, and of no other.
+      // One kubeconfig of each listed cluster is active, and of no other cluster.
       expect(world.counts.map(clusterOf).sort(), told).toEqual(listed.map(clusterOf).sort());
       for (const one of before) {
         const after = world.counts.find((other) => clusterOf(other) === clusterOf(one));
         if (list !== undefined && read.has(one) && after !== undefined) expect(after, told).toBe(one);
       }
       for (const one of [...read]) if (!world.counts.includes(one)) read.delete(one);
-      // Each has one chart, and a second one while its kubeconfig is another.
+      // Each has one chart, and a second one while its kubeconfig is being replaced.
       expect(world.running.length, told).toBeLessThanOrEqual(2 * listed.length);
       expect(world.running.length, told).toBeGreaterThanOrEqual(listed.length);
       if (list === undefined) expect(world.running.length, told).toBeLessThanOrEqual(running);

@@ -1,5 +1,5 @@
 /**
- * Simulated runs of the agent are replayed: the same machines do the same, and machines that were changed do not. The worlds of
+ * Simulated runs of the agent are replayed: the same machines do the same, and changed machines do not. The worlds of
  * the other model tests are replayed where they are checked against the diagrams (scenes.ts and others).
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -20,7 +20,7 @@ import { type Schedule, schedules } from '../simulation/random-schedule.ts';
 import { writeRandomTrace } from '../simulation/random-search.ts';
 import { writeSkippedEpochTrace } from '../simulation/skipping-supervisor.ts';
 
-/** XState's development build warns of every event that comes too late for an actor. */
+/** XState's development build warns of every event that arrives after its actor stopped. */
 beforeAll(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});
 });

@@ -1,4 +1,4 @@
-/** A delta client reconnects with a cluster that was removed meanwhile, and the cluster is configured again while the client keeps it. */
+/** A delta client reconnects with a cluster that was removed while it was disconnected, and the cluster is configured again while the client keeps it. */
 import { afterEach, expect, test } from 'vitest';
 import { clusterType, endpointType, routeType } from '../../machines/discovery/xds/ads-types.ts';
 import type { EncodedResource } from '../../src/discovery/xds/resource-source.ts';
@@ -15,11 +15,11 @@ interface Reconnected {
   readonly source: ScriptedSource;
   /** The cluster as the client has it. */
   readonly known: EncodedResource;
-  /** Reads and acknowledges what there is. */
+  /** Reads and acknowledges all responses. */
   take(): string[];
 }
 
-/** The client has clusters a and b. Cluster b was removed while it was away; a route may name b. */
+/** The client has clusters a and b. Cluster b was removed while it was disconnected; a route may name b. */
 function reconnected(named: readonly string[]): Reconnected {
   const { source, world: before } = settled(true);
   source.set(clusterType, 'b');

@@ -1,6 +1,6 @@
 /**
- * A rotation of the root beside workloads that hear late, renew late, end, come again, and a control plane that is killed in
- * any step: at no time are there two workloads of which one does not trust what the other shows (spec/identity.md §8).
+ * A rotation of the root beside workloads that receive roots late, renew late, exit and restart, and a control plane that is killed in
+ * any step: every workload trusts the certificate that every other workload presents at that time (spec/identity.md §8).
  */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -29,7 +29,7 @@ interface SimulatedWorkload {
   signed: number;
 }
 
-/** What the property may break on purpose. */
+/** An error of the property that is built in on purpose. */
 type Mutant =
   | 'signs at once'
   | 'drops at once'
@@ -49,11 +49,11 @@ class World {
   journal: Journal | undefined;
   readonly lines: LedgerLine[] = [];
   #count = 0;
-  /** What the control plane gives out; undefined while it is down. */
+  /** What the control plane distributes; undefined while it is down. */
   inForce: { roots: readonly string[]; signer: string } | undefined;
-  /** What it says is to be renewed. */
+  /** The root whose certificates must be renewed. */
   tainted: string | null = null;
-  /** The control plane has gone on with its start: workloads find it. */
+  /** The control plane has continued its start: workloads reach it. */
   isServing = false;
   #diskIsFull = false;
   #ledger!: WorkloadLedger;
@@ -167,7 +167,7 @@ class World {
     await this.settle();
   }
 
-  /** It gets a certificate and, with it, the roots; or what was signed never arrives. It says that it has it, or is not heard. */
+  /** It gets a certificate and, with it, the roots, unless they are lost (`arrives`). It reports the arrival if `says`. */
   async renew(i: number, { arrives = true, says = true } = {}): Promise<void> {
     const workload = this.workloads[i]!;
     if (this.inForce === undefined) return;
@@ -182,7 +182,7 @@ class World {
     await this.settle();
   }
 
-  /** It is pushed the roots, and says so when its Envoy has taken them. */
+  /** The roots are pushed to it, and it reports them when its Envoy has accepted them. */
   async trust(i: number, says = true): Promise<void> {
     const workload = this.workloads[i]!;
     if (this.inForce === undefined || workload.leaf === undefined) return;
@@ -199,7 +199,7 @@ class World {
     await this.settle();
   }
 
-  /** Two of whom one does not trust what the other shows; the control plane shows what it signs with. */
+  /** Two workloads of which one does not trust the certificate of the other; the control plane presents one of its signer. */
   broken(): string | undefined {
     const living = this.workloads.filter(({ leaf }) => leaf !== undefined);
     const shown = living.map(({ node, leaf }) => ({ node, signer: leaf!.signer }));
@@ -266,7 +266,7 @@ async function run(steps: readonly Step[], mutant?: Mutant): Promise<World> {
 const steps = fc.array(step, { maxLength: 60 });
 
 describe('a rotation of the root', () => {
-  it('cuts nobody off, whatever happens when, and ends when everybody does their part', async () => {
+  it('disconnects no workload, whatever happens when, and ends when every participant does its part', async () => {
     await fc.assert(
       fc.asyncProperty(steps, async (all) => {
         const world = await run(all);
@@ -294,7 +294,7 @@ describe('a rotation of the root', () => {
     'drops at once',
     'forgets the ledger',
     'takes words for others',
-  ])('is seen to cut somebody off by one that %s', async (mutant) => {
+  ])('disconnects a workload in an implementation that %s', async (mutant) => {
     const { failed } = await fc.check(
       fc.asyncProperty(steps, async (all) => void (await run(all, mutant))),
       { numRuns: 3_000, seed: 1 },
@@ -317,7 +317,7 @@ describe('a rotation of the root', () => {
     },
   );
 
-  it('that is tainted is told to be renewed as soon as something better signs, also by one that was killed; nobody goes back to it', async () => {
+  it('reports a tainted root for renewal as soon as another one signs, also after a restart, and never returns to it', async () => {
     const world = await run([]);
     await world.order('rotation.taint');
     expect(world.journal).toEqual({ stage: 'trusting', signer: 'root-1', other: 'root-2', tainted: 'root-1' });
@@ -350,7 +350,7 @@ describe('a rotation of the root', () => {
     expect(world.tainted).toBe('root-1');
   });
 
-  it('that is given up before anything better signs leaves no taint behind', async () => {
+  it('that is reverted before another root signs leaves no taint behind', async () => {
     const world = await run([]);
     await world.order('rotation.taint');
     await world.order('rotation.revert');
@@ -359,7 +359,7 @@ describe('a rotation of the root', () => {
     expect(world.journal).toMatchObject({ stage: 'trusting', tainted: null });
   });
 
-  it('leaves behind whom it waits for, a stage at a time, when somebody says so', async () => {
+  it('skips the workloads that it waits for, one stage at a time, when an operator forces it', async () => {
     const world = await run([]);
     await world.order('rotation.force');
     expect(world.stages).toEqual(['steady']);
@@ -399,7 +399,7 @@ describe('a rotation of the root', () => {
     expect(world.broken()).toBeUndefined();
   });
 
-  it('goes through its stages in order, and is told to the end', async () => {
+  it('passes through its stages in order and is reported to the end', async () => {
     const world = await run([]);
     await world.order('rotation.start');
     for (let i = 0; i < workloadCount; i++) await world.trust(i);

@@ -1,4 +1,4 @@
-/** Which service accounts may have Secrets, as the statecharts ask about them (machines/discovery/kubernetes/{secret-access,access-review}.machine.ts). */
+/** Which service accounts may read Secrets, as queried by the statecharts (machines/discovery/kubernetes/{secret-access,access-review}.machine.ts). */
 import { expect, it } from 'vitest';
 import type { AccessResult } from '../../machines/discovery/secrets/access-review.machine.ts';
 import { DiscoveryWorld } from '../simulation/discovery-world.ts';
@@ -34,7 +34,7 @@ const forced = (world: DiscoveryWorld): number =>
     .events('push.request')
     .filter(({ reasons }) => (reasons as object | undefined) && 'secret' in (reasons as object)).length;
 
-it('an account is asked about when a proxy of it wants a Secret, and once a minute; all are told when the answer is another', async () => {
+it('queries an account when a proxy of it requests a Secret, and once a minute, and notifies all proxies of a changed result', async () => {
   const world = await given({ 'edge/front': yes, 'edge/other': no });
   await wanted(world, 'edge/front', 'edge/other');
   expect(world.adoptedAccess).toEqual(['edge/front true', 'edge/other false']);
@@ -49,7 +49,7 @@ it('an account is asked about when a proxy of it wants a Secret, and once a minu
   expect(forced(world)).toBe(3);
 });
 
-it('nobody is asked about whose proxies are gone; who comes back is asked about anew', async () => {
+it('does not query accounts without proxies, and queries again for a proxy that returns', async () => {
   const world = await given({ 'edge/front': yes });
   await wanted(world, 'edge/front');
   await wanted(world);
@@ -59,7 +59,7 @@ it('nobody is asked about whose proxies are gone; who comes back is asked about 
   expect(world.adoptedAccess).toEqual(['edge/front true', 'edge/front true']);
 });
 
-it('an API server that does not answer allows nobody, is asked more and more rarely, and takes back nothing', async () => {
+it('allows no access without a response of the API server, retries with growing delays, and revokes nothing', async () => {
   const world = await given({ 'edge/front': silent });
   await wanted(world, 'edge/front');
   await world.pass(40_000);
@@ -73,7 +73,7 @@ it('an API server that does not answer allows nobody, is asked more and more rar
   expect(world.adoptedAccess).toEqual(['edge/front true']);
 });
 
-it('an effect with a bug is an answer that did not come', async () => {
+it('treats an effect with a bug as a missing response', async () => {
   const world = await given({ 'edge/front': new Error('bug') });
   await wanted(world, 'edge/front');
   expect(world.events('access.unavailable')).toMatchObject([{ account: 'edge/front', reason: 'bug' }]);

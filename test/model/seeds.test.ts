@@ -1,6 +1,6 @@
 /**
- * The messages of the seeds' diagrams, as spec/agent.md §12.1 and spec/discovery.md §6.8, §13.1, §13.2 number them: each
- * one that is built has a row in a catalogue of events. That the row is in its diagram, test/event-catalogue.test.ts sees.
+ * The messages of the seeds' diagrams, as numbered by spec/agent.md §12.1 and spec/discovery.md §6.8, §13.1, §13.2: each
+ * one that is implemented has a row in a catalogue of events. test/event-catalogue.test.ts checks that the row is in its diagram.
  */
 import { describe, expect, test } from 'vitest';
 import { eventCatalogue as ofAgent } from '../../machines/agent/event-catalogue.ts';
@@ -19,7 +19,7 @@ describe('pilot-agent (seed 000)', () => {
 });
 
 describe('pilot-discovery (seed 004)', () => {
-  /** What the seeds draw and this program does not have, and why. */
+  /** Messages of the seeds that this program does not have, with the reason. */
   const absent: Record<string, string> = {
     '6.8 #4': 'no periodic refresh',
     '6.8 #15': 'no periodic refresh',

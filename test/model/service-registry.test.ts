@@ -1,4 +1,4 @@
-/** Services and endpoints: when they are made again, and what the start waits for (spec/discovery.md §5.1, §5.5). */
+/** Services and endpoints: when they are computed again, and what the start waits for (spec/discovery.md §5.1, §5.5). */
 import { describe, expect, it } from 'vitest';
 import type { ServicesReading } from '../../machines/discovery/registry/service-registry.setup.ts';
 import { DiscoveryWorld } from '../simulation/discovery-world.ts';
@@ -11,7 +11,7 @@ const changed: ServicesReading = { ...reading, changedServices: ['ServiceEntry/s
 const awaited = 'active.operating.syncing registries';
 const consul = 'Consul/dc1';
 
-/** A control plane whose registry of Consul has not handed over what it has. */
+/** A control plane whose Consul registry has not reported its services. */
 async function withSlowConsul(): Promise<DiscoveryWorld> {
   const world = new DiscoveryWorld({}, { registries: ['External/c1', consul], slow: [consul] });
   await world.settle();
@@ -22,7 +22,7 @@ const waitedFor = (world: DiscoveryWorld): unknown[] =>
   world.events('services.pending').map(({ registries }) => registries);
 
 describe('service-registry', () => {
-  it('makes services that could not be made again by itself, later each time', async () => {
+  it('retries a failed computation of services by itself, with growing delays', async () => {
     const world = await DiscoveryWorld.serving();
     world.services = new Error('a bug of a registry');
     world.fromRegistry('External/c1', 'changed');
@@ -45,7 +45,7 @@ describe('service-registry', () => {
     ],
     ['another registry comes', (world: DiscoveryWorld) => world.listRegistries('External/c1', consul)],
     ['a registry goes', (world: DiscoveryWorld) => world.listRegistries()],
-  ])('asks for a push when %s', async (_, happens) => {
+  ])('requests a push when %s', async (_, happens) => {
     const world = await DiscoveryWorld.serving();
     world.services = changed;
     happens(world);
@@ -53,7 +53,7 @@ describe('service-registry', () => {
     expect(world.events('clients.push')).toMatchObject([{ configs: ['ServiceEntry/shop/cart'] }]);
   });
 
-  it('begins with what came meanwhile in the step in which it asks for a push', async () => {
+  it('begins with pending changes in the step in which it requests a push', async () => {
     const world = await DiscoveryWorld.serving();
     world.services = changed;
     for (let time = 0; time < 3; time++) world.fromRegistry('External/c1', 'changed');
@@ -61,7 +61,7 @@ describe('service-registry', () => {
     expect(world.events('push.request')).toHaveLength(2);
   });
 
-  it('waits until every registry has handed over what it has, and says for which it waits', async () => {
+  it('waits until every registry has reported its services, and reports the pending ones', async () => {
     const world = await withSlowConsul();
     await world.pass(2_000);
     expect(world.state()).toBe(awaited);
@@ -74,7 +74,7 @@ describe('service-registry', () => {
     expect(world.state()).toBe('active.operating.serving');
   });
 
-  it('waits until it is known which registries there are', async () => {
+  it('waits until the list of registries is known', async () => {
     const world = new DiscoveryWorld({}, { listsLate: true });
     await world.pass(1_000);
     expect([world.state(), waitedFor(world)]).toEqual([awaited, [['the list of registries']]]);
@@ -83,11 +83,11 @@ describe('service-registry', () => {
     expect(world.state()).toBe('active.operating.serving');
   });
 
-  it('serves without a registry that does not hand over what it has in 30 s, and says so', async () => {
+  it('serves without a registry that does not report its services within 30 s, and reports that', async () => {
     const world = await withSlowConsul();
     for (let half = 0; half < 59; half++) {
       await world.pass(500);
-      // However often another one moves.
+      // However often another one changes.
       world.fromRegistry('External/c1', 'changed');
     }
     await world.settle();
@@ -101,7 +101,7 @@ describe('service-registry', () => {
     expect(world.events('clients.push')).toMatchObject([{ configs: ['ServiceEntry/shop/cart'] }]);
   });
 
-  it('is not kept from its start by a registry that is dead, however often it is tried', async () => {
+  it('is not delayed at the start by an unreachable registry, however often that is retried', async () => {
     const world = new DiscoveryWorld({}, { registries: ['External/c1', consul], unreachable: [consul] });
     await world.pass(29_999);
     expect([world.state(), waitedFor(world).at(-1)]).toEqual([awaited, [consul]]);
@@ -116,7 +116,7 @@ describe('service-registry', () => {
     expect(world.events('registry.synced').at(-1)).toMatchObject({ registry: consul });
   });
 
-  it('keeps what a registry handed over while it is out of reach', async () => {
+  it('keeps the services of a registry while it is unreachable', async () => {
     const world = await DiscoveryWorld.serving();
     world.fromRegistry('External/c1', 'failed');
     await world.pass(999);
@@ -127,7 +127,7 @@ describe('service-registry', () => {
     expect(world.madeOf.at(-1)).toEqual(['External/c1']);
   });
 
-  it('has an actor for each registry: for one that comes, and another for one that is replaced', async () => {
+  it('has an actor for each registry: for an added one, and another for a replaced one', async () => {
     const world = await DiscoveryWorld.serving();
     world.listRegistries('External/c1', 'Kubernetes/east');
     await world.settle();

@@ -30,14 +30,14 @@ const steady = (signer: string, more: Partial<SharedStage> = {}): SharedStage =>
   ...more,
 });
 
-/** As much of the control plane's own chart as the authority needs. */
+/** The part of the control plane's own chart that the authority needs. */
 const discovery = setup({ actors: { sharedAuthority: sharedAuthorityMachine } }).createMachine({
   id: 'discovery',
   invoke: { id: 'shared-authority', src: 'sharedAuthority', input: { checkMs: hourMs } },
   entry: sendTo('shared-authority', { type: 'authority.load' }),
 });
 
-/** The chart of one replica; a test says what the Secret has. */
+/** The chart of one replica; a test sets the content of the Secret. */
 class Replica {
   static readonly made: Replica[] = [];
   readonly records: TraceRecord[] = [];
@@ -106,7 +106,7 @@ let replica: Replica;
 afterEach(() => void replica?.actor.stop());
 
 describe('one replica', () => {
-  it('makes the Secret where there is none, and signs by what is read, whoever made it', async () => {
+  it('creates a missing Secret and signs by the Secret that it reads, whichever replica created it', async () => {
     replica = new Replica();
     expect(replica.creations).toEqual([]);
     replica.absent();
@@ -119,7 +119,7 @@ describe('one replica', () => {
     expect(replica.looks).toBe(1);
   });
 
-  it('tries again, later each time, while the API server does not take it, and looks again for what does not come', async () => {
+  it('retries with growing delays while the API server rejects the Secret, and reads again when it does not appear', async () => {
     replica = new Replica();
     replica.absent();
     for (const waits of [1_000, 2_000, 4_000]) {
@@ -139,7 +139,7 @@ describe('one replica', () => {
     expect(replica.adopted).toEqual([1]);
   });
 
-  it('makes none beside one that is broken, and waits for who mends it', async () => {
+  it('creates none beside a broken one, and waits until it is repaired', async () => {
     replica = new Replica();
     replica.refused();
     replica.clock.advance(hourMs);
@@ -151,7 +151,7 @@ describe('one replica', () => {
     expect(replica.adopted).toEqual([1, 2]);
   });
 
-  it('puts back what is gone, and never a new root', async () => {
+  it('restores a deleted Secret without a new root', async () => {
     replica = new Replica();
     replica.read(steady('a'));
     replica.absent();
@@ -190,7 +190,7 @@ describe('one replica', () => {
     expect(replica.adopted).toEqual(isFollowed ? [1, 2] : [1]);
   });
 
-  it('looks each hour, and a minute after each reading, whether something is due', async () => {
+  it('checks each hour, and 1 min after each read, whether a stage is due', async () => {
     replica = new Replica();
     replica.read(steady('a'));
     replica.clock.advance(minStageMs);
@@ -255,15 +255,15 @@ describe('the stages', () => {
     else expect(step!.journal).toMatchObject(expected);
   });
 
-  it('another root in the place of ours is the next one of a rotation', () => {
+  it('an unknown root in the Secret becomes the next one of a rotation', () => {
     expect(rotationTo('x', journalOf(), 7)).toMatchObject({ stage: 'trusting', signer: 'a', other: 'x', since: 7 });
-    // Nobody has a certificate of the one that it takes the place of.
+    // No workload has a certificate of the root that it replaces.
     for (const before of [trusting, dropping]) {
       expect(rotationTo('x', before, 7)).toMatchObject({ stage: 'trusting', signer: before.signer, other: 'x' });
     }
   });
 
-  it('it is put back what is in force while workloads have certificates of two roots: a third one would cut them off', () => {
+  it('the active roots are restored while workloads have certificates of two roots, because a third one would disconnect them', () => {
     expect(rotationTo('x', signing, 7)).toBe(signing);
   });
 });
@@ -278,12 +278,12 @@ interface Workload {
   leaf: { signer: string; endsAt: number };
 }
 
-/** What the property may break on purpose. */
+/** An error of the property that is built in on purpose. */
 type Mutant = 'signs at once' | 'drops at once' | undefined;
 
 /**
- * Replicas read what is written up to half a day late; workloads get what theirs gives out when they renew, at half of a certificate's life, and
- * keep to the roots that they got then. @returns what went wrong first
+ * Replicas read writes up to half a day late; workloads get the roots of their replica when they renew, at half of a certificate's life, and
+ * keep them until then. @returns the first violation
  */
 function run(delaysInHours: readonly number[], ordersAt: readonly number[], mutant?: Mutant): string | undefined {
   let written = journalOf();

@@ -1,4 +1,4 @@
-/** One certificate that the signer of a cluster is asked for (machines/discovery/ca/signing-request.machine.ts): whatever becomes of it, it ends. */
+/** One request to the signer of a cluster (machines/discovery/ca/signing-request.machine.ts): it ends, whatever its result. */
 import { expect, it } from 'vitest';
 import { fromPromise } from 'xstate';
 import {
@@ -75,7 +75,7 @@ class Request {
     });
   }
 
-  /** @param ms in steps, between which answers come */
+  /** @param ms in steps, between which results arrive */
   async pass(ms: number): Promise<void> {
     for (let passed = 0; passed <= ms; passed += 100) {
       for (let turn = 0; turn < 10; turn++) await Promise.resolve();
@@ -89,7 +89,7 @@ eachWorldFollowsTheDiagrams(['signing-request'], ['creation', 'approval', 'readi
   machine: signingRequestMachine,
 });
 
-it('is made, approved, read until it is signed, told, and removed', async () => {
+it('creates, approves, reads until it is signed, reports, and removes a request', async () => {
   const request = new Request([pending, pending, { outcome: 'issued' }]);
   await request.pass(1_000);
   expect(request.asked).toEqual(['make', 'approve', 'read', 'read', 'read', 'remove']);
@@ -97,7 +97,7 @@ it('is made, approved, read until it is signed, told, and removed', async () => 
   expect(request.ended).toEqual({ outcome: 'issued' });
 });
 
-it('that others approve is not approved here', async () => {
+it('does not approve a request that others approve', async () => {
   const request = new Request([{ outcome: 'issued' }], { approves: false });
   await request.pass(0);
   expect(request.asked).toEqual(['make', 'read', 'remove']);
@@ -110,7 +110,7 @@ it.each<[string, readonly Answer<RequestReading>[], object, SigningRequestOutput
   ['is made by an effect with a bug', [pending], { creation: new Error('bug') }, { outcome: 'failed', reason: 'bug' }],
   ['is approved by one', [pending], { approval: new Error('bug') }, { outcome: 'failed', reason: 'bug' }],
   ['is read by one', [new Error('bug')], {}, { outcome: 'failed', reason: 'bug' }],
-])('that %s is told so at once, and removed', async (_, readings, options, result) => {
+])('a request that %s is reported at once and removed', async (_, readings, options, result) => {
   const request = new Request(readings, options);
   await request.pass(0);
   expect(request.told).toEqual(result);

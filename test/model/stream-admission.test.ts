@@ -92,7 +92,7 @@ it('admits more clients at a time while the server has time and all slots are ta
   expect(world.applied).toEqual(world.applied.toSorted((a, b) => a - b));
 });
 
-it('adds no slots that nobody needs', () => {
+it('adds no unneeded slots', () => {
   const world = new World();
   world.queued();
   world.measure({ isFull: false }, 100);
@@ -130,7 +130,7 @@ it('reaches the rate at which the server is neither idle nor overloaded, whateve
   for (const costMs of [0.05, 0.2, 1, 3]) {
     const world = new World();
     world.queued();
-    // A turn does a step for half of the clients in progress.
+    // A turn runs a step for half of the clients in progress.
     for (let i = 0; i < 200; i++) world.measure({ turnMs: (world.slots * costMs) / 2 });
     const turnMs = (world.slots * costMs) / 2;
     if (world.slots > minSlots) expect(turnMs, `${costMs}`).toBeLessThan(14);

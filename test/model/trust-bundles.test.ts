@@ -1,4 +1,4 @@
-/** Roots that the mesh configuration names by an address, as the statecharts have them fetched (machines/discovery/bundles/trust-bundle{,s}.machine.ts). */
+/** Roots that the mesh configuration lists by an address, as fetched by the statecharts (machines/discovery/bundles/trust-bundle{,s}.machine.ts). */
 import { describe, expect, it } from 'vitest';
 import type { BundleResponse, TrustBundleInput } from '../../machines/discovery/bundles/trust-bundle.machine.ts';
 import { DiscoveryWorld } from '../simulation/discovery-world.ts';
@@ -20,7 +20,7 @@ const failing = (reason = 'no'): BundleResponse => ({ outcome: 'failed', reason 
 
 eachWorldFollowsTheDiagrams(['trust-bundles', 'trust-bundle'], ['endpoints', 'fetching', 'recalling']);
 
-/** The times at which an endpoint was asked, counted from the first. */
+/** The times at which an endpoint was queried, counted from the first. */
 function askedAt(world: DiscoveryWorld, { endpoint }: TrustBundleInput): number[] {
   const times = world.askedForBundles.flatMap((one) => (one.endpoint === endpoint ? [one.at] : []));
   return times.map((time) => time - times[0]!);
@@ -36,22 +36,22 @@ const given = async (script: Partial<DiscoveryWorld>): Promise<DiscoveryWorld> =
 const inForce = (world: DiscoveryWorld): string[] => world.adoptedBundles.map(({ version }) => version);
 
 describe('at the start', () => {
-  it('nobody waits for an endpoint, and one that keeps silent is asked once', async () => {
+  it('nothing waits for an endpoint, and an endpoint that does not respond is queried once', async () => {
     const world = await given({});
     await world.pass(60 * minuteMs);
-    // The effect has the limit: it answers that there was no answer.
+    // The limit is in the effect: it reports a missing response.
     expect(askedAt(world, spire)).toEqual([0]);
     expect(inForce(world)).toEqual([]);
   });
 
-  it('what was fetched before the restart counts before the endpoint has answered', async () => {
+  it('a bundle from before the restart applies before the endpoint has responded', async () => {
     const world = await given({ keptBundles: { [spire.endpoint]: bundle('kept', 7) } });
     expect(inForce(world)).toEqual(['kept']);
     expect(world.published).toBe(1);
     expect(askedAt(world, spire)).toEqual([0]);
   });
 
-  it('what was kept and is of no use any more counts for nothing, and the endpoint is asked', async () => {
+  it('a stored bundle that is not valid any more is ignored, and the endpoint is queried', async () => {
     const world = await given({
       keptBundles: { [spire.endpoint]: failing('has ended') },
       bundles: { [spire.endpoint]: bundle('one') },
@@ -59,7 +59,7 @@ describe('at the start', () => {
     expect(inForce(world)).toEqual(['one']);
   });
 
-  it('what was kept is no excuse for an older one: its number counts on', async () => {
+  it('a stored bundle still rules out older ones by its sequence number', async () => {
     const world = await given({
       keptBundles: { [spire.endpoint]: bundle('kept', 7) },
       bundles: { [spire.endpoint]: bundle('replayed', 6) },
@@ -71,8 +71,8 @@ describe('at the start', () => {
   });
 });
 
-describe('an endpoint that answers', () => {
-  it('is asked every five minutes, and agents are told of other roots only', async () => {
+describe('an endpoint that responds', () => {
+  it('is queried every 5 min, and agents are notified of changed roots only', async () => {
     const world = await given({ bundles: { [spire.endpoint]: bundle('one') } });
     await world.pass(5 * minuteMs);
     expect(world.published).toBe(1);
@@ -89,7 +89,7 @@ describe('an endpoint that answers', () => {
     [1, 30 * secondMs],
     [86_400 * secondMs, 60 * minuteMs],
     [Number.MAX_SAFE_INTEGER, 60 * minuteMs],
-  ])('that would be asked each %i ms is asked each %i ms', async (hint, interval) => {
+  ])('with a refresh hint of %i ms is queried each %i ms', async (hint, interval) => {
     const world = await given({ bundles: { [spire.endpoint]: bundle('one', null, hint) } });
     await world.pass(interval - 1);
     expect(askedAt(world, spire)).toEqual([0]);
@@ -97,7 +97,7 @@ describe('an endpoint that answers', () => {
     expect(askedAt(world, spire)).toEqual([0, interval]);
   });
 
-  it('with an older bundle is passed over, with the same number or none it is heard', async () => {
+  it('with an older bundle is ignored, and with the same number or none it is accepted', async () => {
     const world = await given({ bundles: { [spire.endpoint]: bundle('five', 5) } });
     for (const next of [
       bundle('four', 4),
@@ -109,13 +109,13 @@ describe('an endpoint that answers', () => {
       world.bundles[spire.endpoint] = next;
       await world.pass(5 * minuteMs);
     }
-    // A publisher that stopped counting begins anew.
+    // A publisher that stopped counting restarts its sequence.
     expect(inForce(world)).toEqual(['five', 'also five', 'uncounted', 'one']);
   });
 });
 
 describe('an endpoint that fails', () => {
-  it('is asked after 5 s, 10, 20, up to five minutes while there is no bundle', async () => {
+  it('is queried after 5 s, 10 s, 20 s, up to 5 min while there is no bundle', async () => {
     const world = await given({ bundles: { [spire.endpoint]: failing() } });
     await world.pass(20 * minuteMs);
     const times = askedAt(world, spire);
@@ -124,7 +124,7 @@ describe('an endpoint that fails', () => {
     expect(inForce(world)).toEqual([]);
   });
 
-  it('costs nobody the last good bundle, and is asked no more often than it would have been', async () => {
+  it('keeps the last valid bundle, and is queried no more often than after a response', async () => {
     const world = await given({ bundles: { [spire.endpoint]: bundle('one', 3, minuteMs) } });
     world.bundles[spire.endpoint] = failing('huge');
     await world.pass(10 * minuteMs);
@@ -142,7 +142,7 @@ describe('an endpoint that fails', () => {
     expect(inForce(world)).toEqual(['one', 'two']);
   });
 
-  it('for a fault of ours is asked again as well', async () => {
+  it('with an internal error is queried again as well', async () => {
     const world = await given({ bundles: { [spire.endpoint]: new Error('a bug') } });
     world.bundles[spire.endpoint] = bundle('one');
     await world.pass(5 * secondMs);
@@ -151,7 +151,7 @@ describe('an endpoint that fails', () => {
 });
 
 describe('the mesh configuration', () => {
-  it('may name other endpoints: these are asked, those that went are not any more', async () => {
+  it('may list other endpoints, which are queried instead of the removed ones', async () => {
     const world = await given({ bundles: { [spire.endpoint]: bundle('one'), [other.endpoint]: bundle('o') } });
     world.endpoints = [other];
     await world.changeSources(['fs://config']);
@@ -161,14 +161,14 @@ describe('the mesh configuration', () => {
     expect(askedAt(world, other)).toHaveLength(13);
   });
 
-  it('may say that an endpoint counts for others: it is asked anew', async () => {
+  it('may change the trust domains of an endpoint, which is then queried again', async () => {
     const world = await given({ bundles: { [spire.endpoint]: bundle('one') } });
     world.endpoints = [{ ...spire, trustDomains: ['old.test'] }];
     await world.changeSources(['fs://config']);
     expect(world.askedForBundles.map(({ trustDomains }) => trustDomains)).toEqual([['shop.test'], ['old.test']]);
   });
 
-  it('that cannot be looked at, for a fault of ours, costs nothing that is there', async () => {
+  it('that cannot be read because of an internal error changes nothing', async () => {
     const world = await given({ bundles: { [spire.endpoint]: bundle('one') } });
     world.endpoints = new Error('a bug');
     await world.changeSources(['fs://config']);
@@ -178,7 +178,7 @@ describe('the mesh configuration', () => {
   });
 });
 
-it('the stop ends all of it', async () => {
+it('the stop ends all queries', async () => {
   const world = await given({ bundles: { [spire.endpoint]: bundle('one') } });
   world.signal();
   await world.settle();

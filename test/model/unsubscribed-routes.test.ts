@@ -12,7 +12,7 @@ describe.each([
   ['state of the world', false],
   ['delta', true],
 ])('%s', (_, delta) => {
-  /** As Envoy does when no listener takes the routes any more. */
+  /** As Envoy does when no listener uses the routes any more. */
   function unsubscribe({ world }: Client): void {
     if (delta) world.delta({ typeUrl: routeType, resourceNamesUnsubscribe: ['r'] });
     else world.sotw({ typeUrl: routeType, responseNonce: world.watch(routeType)!.nonceSent, resourceNames: [] });

@@ -1,4 +1,4 @@
-/** What is said of an agent's life, in the words of the rules: each case is a run of the real machines in virtual time. */
+/** Findings about an agent's life, in the words of the rules: each case is a run of the real machines in virtual time. */
 import fc from 'fast-check';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { RecordedRun } from '../../src/debugger/trace/record-list.ts';
@@ -17,7 +17,7 @@ const begins = 'fine: epoch 0 is live 666 ms after the start';
 const ends = 'fine: exited 5.1 s after SIGTERM';
 
 const at = (ms: number, what: Happening): Step => ({ gap: { ms }, happens: what });
-/** Long enough for all that follows. */
+/** Long enough for all later events. */
 const later = at(500_000, { what: 'ready?' });
 
 describe('the sentences of', () => {
@@ -90,7 +90,7 @@ describe('the sentences of', () => {
     expect(said(recordedLife(steps))).toEqual(says);
   });
 
-  test('a trace that breaks off', () => {
+  test('a trace that is cut off', () => {
     const { header, records } = recordedLife([later]);
     const live = records.findIndex((record) => record.kind === 'event' && record.event.type === 'serving.began');
     expect(live).toBeGreaterThan(0);
@@ -101,7 +101,7 @@ describe('the sentences of', () => {
   });
 });
 
-test('where the time went is told: all of it, the longest first', () => {
+test('the durations of a finding are complete and sorted by length', () => {
   const { header, records } = recordedLife([at(20_000, { what: 'certificate' }), later]);
   const { verdicts } = judged({ header, records });
   const { spent, range } = verdicts.find(({ sentence }) => sentence.includes('replaced'))!;
@@ -114,13 +114,13 @@ test('where the time went is told: all of it, the longest first', () => {
   expect(all).toBeCloseTo(records[range[1]]!.t - records[range[0]]!.t, 0);
 });
 
-test('its root is where a person would look: the change of the file', () => {
+test('the root of a finding is the change of the file', () => {
   const { header, records } = recordedLife([at(20_000, { what: 'certificate' }), later]);
   const { root } = judged({ header, records }).verdicts.find(({ sentence }) => sentence.includes('replaced'))!;
   expect(records[root!]).toMatchObject({ event: { type: 'files.changed' } });
 });
 
-test('a trace that grows is said the same of as one that is whole', () => {
+test('a growing trace has the same findings as a complete one', () => {
   const { header, records } = recordedLife([at(20_000, { what: 'certificate' }), later]);
   const growing: TraceRecord[] = [];
   const verdicts = new Verdicts(runOf({ header, records: growing }));
@@ -131,7 +131,7 @@ test('a trace that grows is said the same of as one that is whole', () => {
   expect(verdicts.found).toEqual(judged({ header, records }).verdicts);
 });
 
-test('a rule that throws is told once, and costs the others nothing', () => {
+test('a rule that throws is reported once, and does not affect the others', () => {
   const { header, records } = recordedLife([at(20_000, { what: 'certificate' }), later]);
   let asked = 0;
   const broken: VerdictRule = {
@@ -171,7 +171,7 @@ test('no trace, whatever is in its events, breaks a rule', () => {
           fc.constantFrom('name', 'reason', 'during', 'problems', 'path', 'typeUrl', 'verdict', 'signal', 'configs'),
           fc.jsonValue(),
         ),
-        // What programs say: else no rule would have much to tell.
+        // Events of the programs: others match few rules.
         fc.record({
           name: fc.constantFrom('epoch-0', 'epoch-1'),
           during: fc.constantFrom('serving', 'draining', 'starting'),
@@ -216,7 +216,7 @@ function judged(trace: RecordedLife) {
   return { verdicts: verdicts.found, broken: verdicts.broken, atEnd: verdicts.atEnd() };
 }
 
-/** By the rules when each is shown every record, whatever it says that it reads. */
+/** Findings when each rule receives every record, whatever it declares to read. */
 function saidOfAll(trace: RecordedLife): Verdict[] {
   const run = runOf(trace);
   const runs = rules.map((rule) => rule.begin());

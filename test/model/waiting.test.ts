@@ -1,5 +1,5 @@
 /**
- * design.md, rule 10 for machines: no state waits without a limit (`after`), or without a reason that a person can see
+ * design.md, rule 10 for machines: no state waits without a limit (`after`), or without a reason for users
  * (`meta: { waitsFor }`, shown with the state's description).
  */
 import { describe, expect, test } from 'vitest';
@@ -11,12 +11,12 @@ const hasLimit = (node: AnyStateNode): boolean => Object.keys(node.config.after 
 const leavesAtOnce = (node: AnyStateNode): boolean => (node.always ?? []).some(({ guard }) => guard === undefined);
 const reasonOf = (node: AnyStateNode): unknown => (node.meta as { waitsFor?: unknown } | undefined)?.waitsFor;
 
-/** The state and those around it. */
+/** The state and its ancestors. */
 function lineage(node: AnyStateNode): AnyStateNode[] {
   return [node, ...(node.parent === undefined ? [] : lineage(node.parent))];
 }
 
-/** States that nothing ends for certain, and that do not say what they wait for. */
+/** States without a certain end and without a description of what they wait for. */
 function waitingWithoutReason(root: AnyStateNode): string[] {
   return leaves(root)
     .filter((node) => !leavesAtOnce(node))
@@ -24,7 +24,7 @@ function waitingWithoutReason(root: AnyStateNode): string[] {
     .map(({ path }) => path.join('.'));
 }
 
-describe('a state that may last says what it waits for:', () => {
+describe('a state without a deadline has a description of what it waits for:', () => {
   test.each(namedMachines.map((machine) => [machine.name, machine] as const))('%s', async (_, machine) => {
     const { root } = await machine.load();
     expect(waitingWithoutReason(root)).toEqual([]);

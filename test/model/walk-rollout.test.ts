@@ -107,7 +107,7 @@ test.each([false, true])(
       expect(world.violations).toEqual([]);
       return world.sentTimes('c0');
     };
-    // Its secret never comes.
+    // Its secret never arrives.
     for (const name of ['change:secret', 'read', 'stuck:c0']) world.apply(name);
     const before = settle();
     world.apply('reset');

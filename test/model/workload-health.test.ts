@@ -1,4 +1,4 @@
-/** Whether the workload can serve, as its chart asks (machines/agent/xds/workload-health.machine.ts), and whom that is told, under virtual time. */
+/** Whether the workload can serve, as probed by its chart (machines/agent/xds/workload-health.machine.ts), and which connections are notified, under virtual time. */
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ProbeTimes } from '../../machines/agent/xds/workload-health.machine.ts';
@@ -33,7 +33,7 @@ function given(probe: Partial<ProbeTimes> = {}, workload: XdsWorld['workload'] =
   return world;
 }
 
-/** A second at a time, with answers in between. */
+/** In steps of 1 s, with responses in between. */
 async function pass(world: XdsWorld, seconds: number): Promise<void> {
   for (let i = 0; i < seconds; i++) {
     world.pass(1_000);
@@ -49,21 +49,21 @@ const told = (world: XdsWorld): string[] =>
   );
 
 describe('the workload', () => {
-  it('is asked right after its delay, and then each period', async () => {
+  it('is probed right after its delay, and then each period', async () => {
     const world = given();
     const begin = world.clock.now();
     await pass(world, 30);
     expect(world.probes.map((at) => at - begin)).toEqual([3_000, 13_000, 23_000]);
   });
 
-  it('is not asked where no probe is configured', async () => {
+  it('is not probed where no probe is configured', async () => {
     const world = new XdsWorld();
     world.start();
     await pass(world, 30);
     expect(world.probes).toEqual([]);
   });
 
-  it('that does not answer is not waited for', async () => {
+  it('that does not respond is not waited for', async () => {
     const world = given({}, () => new Promise<string>(() => {}));
     await pass(world, 60);
     expect(told(world)).toEqual(['no response in time']);
@@ -71,15 +71,15 @@ describe('the workload', () => {
   });
 });
 
-describe('of its health', () => {
-  it('changes are told, and nothing else', async () => {
+describe('the health', () => {
+  it('is reported only when it changes', async () => {
     const answers = ['', '', 'refused', 'reset', 'refused', '', ''];
     const world = given({ periodMs: 1_000 }, () => answers.shift() ?? '');
     await pass(world, 20);
     expect(told(world)).toEqual(['healthy', 'refused', 'healthy']);
   });
 
-  it('as many answers in a row count as are to', async () => {
+  it('changes after the configured number of equal results in a row', async () => {
     const answers = ['', 'one', '', 'one', 'two', '', 'one', '', ''];
     const world = given({ periodMs: 1_000, successThreshold: 2, failureThreshold: 2 }, () => answers.shift() ?? '');
     await pass(world, 6);
@@ -92,7 +92,7 @@ describe('of its health', () => {
 });
 
 describe('the control plane', () => {
-  it('is told by each stream that there is, and by each that comes', async () => {
+  it('is notified over each existing stream and each new one', async () => {
     let reason = '';
     const world = given({ periodMs: 1_000 }, () => reason);
     const early = world.opens('0@7');
@@ -106,7 +106,7 @@ describe('the control plane', () => {
     expect(world.of(late).healths).toEqual([true, false]);
   });
 
-  it('that was away is told by the next connection what it is now', async () => {
+  it('that was disconnected is notified of the current state over the next connection', async () => {
     let reason = '';
     const world = given({ periodMs: 1_000 }, () => reason);
     const stream = world.opens();

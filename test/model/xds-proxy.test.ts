@@ -1,4 +1,4 @@
-/** The agent's xDS proxy as its charts have it (machines/agent/xds/xds-{proxy,stream}.machine.ts), under virtual time. */
+/** The agent's xDS proxy with its charts (machines/agent/xds/xds-{proxy,stream}.machine.ts), under virtual time. */
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -40,18 +40,18 @@ const lost = (code: string, retryAfterMs = 0): StreamReport => ({
 });
 
 describe('the socket', () => {
-  test('is open before the agent is told', () => {
+  test('is open before the agent is notified', () => {
     const world = started();
     expect(world.told).toMatchObject([{ type: 'xds.listening', socket: '/run/XDS' }]);
   });
 
-  test('that cannot be had is told with why', () => {
+  test('that is unavailable is reported with the reason', () => {
     const world = new XdsWorld();
     world.refuseSocket('EADDRINUSE');
     expect(world.told).toMatchObject([{ type: 'xds.failed', reason: 'EADDRINUSE' }]);
   });
 
-  test('is not opened where none is wanted', () => {
+  test('is not opened where it is disabled', () => {
     const world = new XdsWorld({ socket: '', hasSecrets: false, probe: null, proxyless: false });
     world.order({ type: 'xds.start' });
     expect(world.told).toMatchObject([{ type: 'xds.listening', socket: '' }]);
@@ -74,7 +74,7 @@ describe('a stream', () => {
     expect(world.state(stream)).toMatchObject({ active: { relaying: { responses: 'verifying' } } });
   });
 
-  test('is ended when its control plane goes, and the next one is held; what failed is forgotten when it serves', () => {
+  test('is ended when its control plane disconnects, and the next one is held and resets the failures when it serves', () => {
     const world = started();
     const one = world.opens();
     world.answers(one);
@@ -92,7 +92,7 @@ describe('a stream', () => {
     expect(world.state(three)).toEqual({ active: 'connecting' });
   });
 
-  test('of a control plane that refuses is held for longer, and as long as it asks for', () => {
+  test('of a control plane that rejects it is held for longer, and as long as the server requests', () => {
     const world = started();
     const one = world.opens();
     world.upstream(one, { type: 'upstream.opened', shown: '' });
@@ -154,7 +154,7 @@ describe('a stream', () => {
     expect(world.of(stream).ends[0]?.code).toBe(code);
   });
 
-  test('of a control plane that takes everything and says nothing is ended after a minute', () => {
+  test('of a control plane that accepts everything and never responds is ended after 1 min', () => {
     const world = started();
     const stream = world.opens();
     world.upstream(stream, { type: 'upstream.opened', shown: '' });
@@ -166,7 +166,7 @@ describe('a stream', () => {
 });
 
 describe('the certificate that Envoy has', () => {
-  test('is told over each connection that there is, and over each that comes', () => {
+  test('is reported over each existing connection, and over each new one', () => {
     const world = started();
     const first = world.opens();
     world.order({ type: 'certificate.served', serialNumber: '4A' });
@@ -177,7 +177,7 @@ describe('the certificate that Envoy has', () => {
     expect(world.of(second).certificates).toEqual(['4B']);
   });
 
-  test('that is told while there is no connection is told by the next one', () => {
+  test('that arrives while there is no connection is reported over the next one', () => {
     const world = started();
     const stream = world.opens();
     world.upstream(stream, { type: 'upstream.unreachable', reason: 'nobody is there', chance: 0 });
@@ -215,14 +215,14 @@ describe('roots to trust', () => {
     expect(world.of(stream).bundleAnswers).toEqual([{ hash: 'a', refusal: '' }]);
   });
 
-  test('that nobody says anything about are refused in the end, with why', () => {
+  test('that Envoy does not acknowledge are rejected in the end, with the reason', () => {
     const { world, stream } = joined();
     world.pass(30_000);
     const refusal = expect.stringMatching(/Envoy did not acknowledge the trust bundle within 30000 ms/);
     expect(world.of(stream).bundleAnswers).toEqual([{ hash: 'a', refusal }]);
   });
 
-  test('that newer ones follow are not answered any more', () => {
+  test('that newer ones replace get no response any more', () => {
     const { world, stream } = joined();
     world.pass(20_000);
     world.upstream(stream, arrived('b'));
@@ -233,7 +233,7 @@ describe('roots to trust', () => {
     expect(world.of(stream).bundleAnswers).toEqual([{ hash: 'b', refusal: '' }]);
   });
 
-  test('are refused at once where this agent serves no secrets', () => {
+  test('are rejected at once where this agent serves no secrets', () => {
     const world = new XdsWorld({ socket: '/run/XDS', hasSecrets: false, probe: null, proxyless: false });
     world.start();
     const stream = world.opens();
@@ -260,7 +260,7 @@ describe('what the control plane is shown', () => {
     const world = started();
     refusedOnce(world);
     const second = world.opens();
-    // Soon: a token that has ended keeps nobody waiting.
+    // Soon: an expired token delays no stream.
     world.pass(200);
     world.answers(second);
     world.pass(20_000);
@@ -290,7 +290,7 @@ describe('what the control plane is shown', () => {
   });
 });
 
-test('pauses: half of each is by chance, none is longer than its bound, and none is shorter than what was asked for', () => {
+test('half of each pause is random, and none is longer than its bound or shorter than the server requested', () => {
   for (let count = 0; count <= maxFailures; count++) {
     for (const chance of [0, 0.5, 1]) {
       const plain = pauseAfter({ ...noFailures, count }, chance);
@@ -303,7 +303,7 @@ test('pauses: half of each is by chance, none is longer than its bound, and none
   expect(pauseAfter({ ...noFailures, count: 4 }, 0)).toBe(750);
 });
 
-/** What may happen, in any order. */
+/** Possible events, in any order. */
 const happenings = [
   'open 0',
   'open 1',
@@ -325,7 +325,7 @@ const happenings = [
   'envoys hang',
 ] as const;
 
-/** Plays a schedule, and says what was seen that must not be. */
+/** Plays a schedule. @returns violations */
 function play(schedule: readonly (readonly [(typeof happenings)[number], number])[], machines?: XdsMachines): string[] {
   const world = started(machines);
   const wrong: string[] = [];
@@ -346,7 +346,7 @@ function play(schedule: readonly (readonly [(typeof happenings)[number], number]
       else if (world.of(stream).upstream) {
         const isDialing = JSON.stringify(world.state(stream)) === '{"active":"connecting"}';
         if (isDialing !== (what === 'opened' || what === 'unreachable')) continue;
-        // The first answer comes once.
+        // The first response arrives once.
         if (what === 'answered' && !JSON.stringify(world.state(stream)).includes('pending')) continue;
         const events: Partial<Record<typeof what, StreamReport>> = {
           opened: { type: 'upstream.opened', shown: '' },
@@ -365,7 +365,7 @@ function play(schedule: readonly (readonly [(typeof happenings)[number], number]
     wrong.push(...wrongIn(world, served));
     if (wrong.length > 0) return wrong;
   }
-  // Envoys that are gone leave nothing behind.
+  // Envoys that exited leave no state behind.
   for (const stream of world.alive()) world.closes(stream);
   world.pass(10_000);
   if (world.alive().length > 0) wrong.push('a stream outlives its Envoy');
@@ -387,7 +387,7 @@ function wrongIn(world: XdsWorld, served: ReadonlySet<string>): string[] {
     if (bundleAnswers.some(({ hash, refusal }) => refusal === '' && !served.has(hash)))
       wrong.push('acknowledged too early');
   }
-  // However it fails, whoever comes: the control plane is not dialed without pause.
+  // The control plane is never dialed without a pause, whatever fails and connects.
   const now = world.clock.now();
   const lately = world.dials.filter((at) => at > now - 5_000).length;
   if (lately > 16 + 8 * 25) wrong.push(`${lately} dials in 5 s`);

@@ -185,7 +185,7 @@ it('retries later each time, and from the beginning only after a response', asyn
   expect(source.streams).toHaveLength(9);
 });
 
-it('does not call a server before the time that it asks for', async () => {
+it('does not call a server before the time that the server requests', async () => {
   const source = new Source({ protocol: 'sotw' });
   await source.pass();
   source.end('UNAVAILABLE', 120_000);

@@ -1,4 +1,4 @@
-/** A real Envoy that takes everything from one ADS server, for as long as a test asks it things. */
+/** A real Envoy that accepts everything from one ADS server, for the time of a test. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,7 +10,7 @@ import { endWithRunner } from '../harness/runner-watch.ts';
 
 export interface RealEnvoy {
   readonly pid: number;
-  /** The answer of the admin interface. */
+  /** The response of the admin interface. */
   admin(path: string): Promise<string>;
   /** What it wrote to its log. */
   log(): string;
@@ -19,20 +19,20 @@ export interface RealEnvoy {
 
 const startLimitMs = 90_000;
 
-/** What an Envoy says of itself. */
+/** The node of an Envoy. */
 type EnvoyNode = Pick<Proxy, 'id' | 'cluster'> & { readonly metadata?: object };
 
 export interface RealEnvoyOptions {
-  /** It speaks the incremental protocol. */
+  /** It uses the incremental protocol. */
   readonly delta?: boolean;
-  /** Path of another Envoy than the usual one. */
+  /** Path of another Envoy than the default one. */
   readonly binary?: string;
   /** More arguments of Envoy. */
   readonly flags?: readonly string[];
 }
 
 /**
- * Returns when the admin interface answers; what the ADS server sends may not have arrived yet.
+ * Returns when the admin interface responds; resources of the ADS server may not have arrived yet.
  *
  * @param ads its port on loopback, or the path of its socket
  */
@@ -44,7 +44,7 @@ export function startRealEnvoy(
   return startEnvoyWith(bootstrap(ads, node, options), options.binary, options.flags);
 }
 
-/** @param bootstrap without an admin interface, which gets a port of its own */
+/** @param bootstrap without an admin interface, which gets its own port */
 export async function startEnvoyWith(
   bootstrap: object,
   binary = envoyBinary(),
@@ -111,7 +111,7 @@ function bootstrap(
       lds_config: source,
     },
     static_resources: {
-      // The second stands for the agent, which serves the workload's certificates.
+      // The second replaces the agent, which serves the workload's certificates.
       clusters: ['ads', 'sds-grpc'].map((name) => grpcCluster(name, ads)),
     },
   };

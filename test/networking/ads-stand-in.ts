@@ -1,6 +1,6 @@
 /**
- * A control plane that hands one proxy ready resources over ADS (state of the world) and keeps what the proxy refuses.
- * It knows nothing of ours but messages: what Envoy thinks of generated resources is asked without our ADS server.
+ * A control plane that sends ready resources to one proxy over ADS (state of the world) and records its rejections.
+ * It uses only the messages of this project: Envoy checks generated resources without this project's ADS server.
  */
 import { create, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
 import { anyPack } from '@bufbuild/protobuf/wkt';
@@ -15,7 +15,7 @@ import type { EnvoyResource } from '../../src/networking/index.ts';
 
 export interface AdsStandIn {
   readonly port: number;
-  /** Messages of the proxy's refusals. */
+  /** Messages of the proxy's rejections. */
   readonly refusals: readonly string[];
   /** Type URLs that the proxy has accepted a response of. */
   readonly accepted: ReadonlySet<string>;
@@ -29,7 +29,7 @@ const aggregatedPath = '/envoy.service.discovery.v3.AggregatedDiscoveryService/S
 const secretsPath = '/envoy.service.secret.v3.SecretDiscoveryService/StreamSecrets';
 const typePrefix = 'type.googleapis.com/';
 
-/** @param resources of all types; asked for by name, or all of a type when no names are asked for. */
+/** @param resources of all types; sent by name, or all of a type when a request has no names. */
 export async function startAdsStandIn(resources: readonly EnvoyResource[]): Promise<AdsStandIn> {
   const refusals: string[] = [];
   const accepted = new Set<string>();

@@ -17,7 +17,7 @@ const jwks = JSON.stringify({
   ],
 });
 
-/** Requests with a token that is not valid are refused. */
+/** Requests with an invalid token are rejected. */
 export const tokenCheck = `
 apiVersion: security.istio.io/v1
 kind: RequestAuthentication
@@ -99,14 +99,14 @@ metadata: { name: web-0, namespace: bank }
 spec: { address: ${bankAddress}, labels: { app: web }, serviceAccount: sa-web }
 ---`;
 
-/** How bank's workload is known; its proxy serves HTTP on port 8080 either way. */
+/** How bank's workload is registered; its proxy serves HTTP on port 8080 either way. */
 export const victims = {
   'a pod that its Service selects': podService + pod,
   'a pod that is not known yet, by the labels of its proxy': podService,
   'a virtual machine': virtualMachine,
 } as const;
 
-/** What mallory creates. Nothing of it is exported, so that bank may see none of it. */
+/** The objects that mallory creates. None of them is exported, so bank must not be affected. */
 export const attacks = {
   'a ServiceEntry with the address as endpoint': serviceEntry(
     `endpoints: [{ address: ${bankAddress} }, { address: ${gatewayAddress} }]`,

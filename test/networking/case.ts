@@ -1,4 +1,4 @@
-/** One golden case: a proxy and a mesh in YAML, and what the generators make of them. */
+/** One golden case: a proxy and a mesh in YAML, and its generated resources. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type JsonValue, toJson } from '@bufbuild/protobuf';
@@ -27,7 +27,7 @@ export interface GoldenCase {
   readonly proxy: Proxy;
   readonly shape: ProxyShape;
   readonly push: PushContext;
-  /** What the golden file shows; the rest is generated all the same. */
+  /** Sections in the golden file; the others are generated as well. */
   readonly show: readonly Section[];
 }
 
@@ -46,7 +46,7 @@ export function caseNames(): readonly string[] {
     .sort();
 }
 
-/** @param certificateDirectory takes the place of `/etc/certs` in the case, for an Envoy that really reads it. */
+/** @param certificateDirectory replaces `/etc/certs` in the case, for an Envoy that reads it */
 export function readCase(name: string, certificateDirectory = '/etc/certs'): GoldenCase {
   const text = readFileSync(join(caseDirectory, `${name}.in.yaml`), 'utf8').replaceAll(
     '/etc/certs',
@@ -60,7 +60,7 @@ export function readCase(name: string, certificateDirectory = '/etc/certs'): Gol
   return { name, show: header.show, push, proxy, shape: shapeOf(proxy, push) };
 }
 
-/** Everything that the proxy of a case is given, with what it would ask for by name. */
+/** All resources of the proxy of a case, including those that it subscribes to by name. */
 export function generate({ shape, push }: Pick<GoldenCase, 'shape' | 'push'>): Record<Section, EnvoyResource[]> {
   const clusters = buildClusters(shape, push);
   const listeners = buildListeners(shape, push);
@@ -86,7 +86,7 @@ export function goldenText(golden: GoldenCase): string {
   return `${JSON.stringify(shown, null, 1)}\n`;
 }
 
-/** Names of the filters whose configuration is asked for. */
+/** Names of the filters whose configuration is requested. */
 function discoveredNames(json: JsonValue): string[] {
   if (typeof json !== 'object' || json === null) return [];
   const own = !Array.isArray(json) && 'configDiscovery' in json ? [String(json.name)] : [];

@@ -1,4 +1,4 @@
-/** What a real Envoy makes of everything that the generators give the proxy of a golden case. */
+/** Checks with a real Envoy all generated resources of the proxy of a golden case. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ const settleLimitMs = 90_000;
 
 export interface Acceptance {
   readonly refusals: readonly string[];
-  /** Listeners and clusters that are active; how many there should be. */
+  /** Number of active listeners and clusters, and the expected numbers. */
   readonly listeners: number;
   readonly clusters: number;
   readonly expected: { readonly listeners: number; readonly clusters: number };
@@ -43,7 +43,7 @@ export class CaseCertificates {
   }
 }
 
-/** @param binary of another Envoy than the usual one */
+/** @param binary of another Envoy than the default one */
 export async function acceptanceOf(
   name: string,
   { directory, issued, authority }: CaseCertificates,
@@ -65,7 +65,7 @@ export async function acceptanceOf(
   }
 }
 
-/** Ports of the operating system's choice, so that cases need no free ports of their own. */
+/** Ports are assigned by the operating system, so that cases need no free ports. */
 function onFreePorts(made: Record<Section, EnvoyResource[]>): Record<Section, EnvoyResource[]> {
   for (const { message } of made.listeners) {
     const listener = message as Listener;
@@ -109,7 +109,7 @@ interface EnvoyState {
   readonly rejected: readonly string[];
 }
 
-/** Waits until nothing warms any more: every route and endpoint that was referred to has arrived. */
+/** Waits until nothing warms any more: every referenced route and endpoint has arrived. */
 export async function settled(envoy: RealEnvoy, ads: AdsStandIn): Promise<EnvoyState> {
   const deadline = performance.now() + settleLimitMs;
   for (;;) {
@@ -137,16 +137,16 @@ export async function settled(envoy: RealEnvoy, ads: AdsStandIn): Promise<EnvoyS
 }
 
 /**
- * Fields whose successors do not do the same: that of the first would end streams where it limits what clients may ask
- * for (spec §8.6, timeout); that of the others is another kind of cluster. The
- * successor of the last is newer than the API that our messages are generated from.
+ * Fields whose replacements behave differently: that of the first would end streams where it limits what clients may request
+ * (spec §8.6, timeout); that of the others is another kind of cluster. The
+ * replacement of the last is newer than the API from which the messages here are generated.
  */
 const knownDeprecations = [
   ...['RouteAction.max_grpc_timeout', 'Cluster.dns_refresh_rate', 'Cluster.respect_dns_ttl'],
   'OpenTelemetryAccessLogConfig.common_config',
 ];
 
-/** Deprecated fields, unknown names and other things that Envoy takes but warns of. */
+/** Deprecated fields, unknown names and other things that Envoy accepts with a warning. */
 function complaints(log: string): string[] {
   return log
     .split('\n')

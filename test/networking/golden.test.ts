@@ -14,7 +14,7 @@ describe('what the generators make of a mesh is what was reviewed', () => {
     expect(actual).toBe(readFileSync(file, 'utf8'));
   });
 
-  it('keeps no output whose input is gone', () => {
+  it('keeps no output without an input', () => {
     const wanted = new Set(caseNames().map((name) => `${name}.out.json`));
     const stale = readdirSync(caseDirectory).filter((file) => file.endsWith('.out.json') && !wanted.has(file));
     if (update) for (const file of stale) rmSync(join(caseDirectory, file));

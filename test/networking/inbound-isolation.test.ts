@@ -7,7 +7,7 @@ import { asJson, generate } from './case.ts';
 
 const pod = victims['a pod that its Service selects'];
 
-/** All that a proxy is sent, as text. */
+/** All resources of a proxy, as text. */
 function sentTo(proxy: Proxy, victim: string, attack: string): string {
   const { context: push } = tenantsMesh(victim, attack);
   const sections = Object.entries(generate({ shape: shapeOf(proxy, push), push }));

@@ -14,7 +14,7 @@ import { type RealEnvoy, startRealEnvoy } from './ads-envoy.ts';
 import { type AdsStandIn, startAdsStandIn } from './ads-stand-in.ts';
 import { type GoldenCase, generate, readCase } from './case.ts';
 
-/** Keeps what it is told, and says the same to whoever told it. */
+/** Records the received data and sends it back. */
 export class Application {
   readonly heard: Buffer[] = [];
   readonly #server: Server;
@@ -42,15 +42,15 @@ export class Application {
   }
 }
 
-/** Which of the listener's chains connections are for. */
+/** Selects the listener's chain of connections. */
 export interface InboundPlace {
   /** A proxy and its mesh, or the name of a golden case. */
   readonly of: string | Pick<GoldenCase, 'proxy' | 'shape' | 'push'>;
-  /** The chains of this port are asked, whatever port the listener has; absent: those for ports without their own. */
+  /** Selects the chains of this port instead of the listener's; default: the chains for ports without their own. */
   readonly port?: number;
-  /** The cluster behind them. */
+  /** The cluster that connections are sent to. */
   readonly cluster: string;
-  /** What the proxy's agent would serve. */
+  /** Secrets of the proxy's agent. */
   readonly secrets?: readonly EnvoyResource[];
 }
 
@@ -84,11 +84,11 @@ export async function startInboundListener(place: InboundPlace): Promise<Inbound
   return { port, application, stop };
 }
 
-/** Connections come to the listener's own port, which counts as theirs. */
+/** Connections arrive at the listener's own port, which counts as the port of the chains. */
 function at(resource: EnvoyResource, port: number, chainPort: number | undefined): EnvoyResource {
   const listener = resource.message as Listener;
   listener.address = socketAddress('127.0.0.1', port);
-  // The packets' source is taken over by those who may only.
+  // Preserving the source address of packets needs privileges.
   listener.transparent = false as never;
   listener.listenerFilters = listener.listenerFilters.filter(({ name }) => !name.endsWith('original_src'));
   for (const { filterChainMatch } of listener.filterChains) {
@@ -111,7 +111,7 @@ function moveRule(rule: Rule | undefined, from: number, to: number): void {
   if (rule?.case === 'orMatch') for (const one of rule.value.rules) moveRule(one.rule, from, to);
 }
 
-/** The cluster, wherever it led, to the application. */
+/** Redirects the cluster to the application. */
 function toApplication(name: string, port: number): EnvoyResource {
   const address = socketAddress('127.0.0.1', port);
   const cluster = create(ClusterSchema, {
@@ -152,7 +152,7 @@ export async function until(holds: () => boolean | Promise<boolean>): Promise<vo
   }
 }
 
-/** What comes back first; rejects when nothing does. */
+/** The first data that is received; rejects without data. */
 export async function exchange(socket: Socket, text: string): Promise<string> {
   socket.write(text);
   try {

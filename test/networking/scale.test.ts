@@ -8,7 +8,7 @@ import { cpuMs } from '../harness/cpu-time.ts';
 
 const serviceCount = 1000;
 const endpointsEach = 10;
-/** What one generation may take of one core, with room for a slow machine: it takes a tenth of that. */
+/** Limit of one generation on one core, with a margin for a slow machine: it takes a tenth of that. */
 const limitMs = 1_000;
 
 describe(`for one sidecar of a mesh of ${serviceCount} services with ${endpointsEach} endpoints each`, () => {
@@ -20,7 +20,7 @@ describe(`for one sidecar of a mesh of ${serviceCount} services with ${endpoints
     ['endpoints', ({ shape, push }: Mesh) => buildEndpoints(shape, push, clusterNames(push)), serviceCount],
     ['listeners', ({ shape, push }: Mesh) => buildListeners(shape, push), serviceCount],
     ['routes', ({ shape, push }: Mesh) => buildRoutes(shape, push, ['80']), 1],
-  ] as const)('%s are made in under a second', (type, build, atLeast) => {
+  ] as const)('%s are built in under 1 s', (type, build, atLeast) => {
     build(warmUp);
     let resources: ReturnType<typeof build> = [];
     const tookMs = cpuMs(() => {

@@ -1,4 +1,4 @@
-/** Requests through a real Envoy that has what the generators make, to backends that say what they saw. */
+/** Requests through a real Envoy with generated resources, to backends that report what they received. */
 import { createServer, request as httpRequest, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -14,7 +14,7 @@ export interface Answer {
   readonly body: string;
 }
 
-/** What the backend saw of a request, and which backend it was. */
+/** What the backend received of a request, and which backend it was. */
 export interface Seen {
   readonly backend: string;
   readonly url: string;
@@ -41,7 +41,7 @@ export async function seen(port: number, path: string, headers: Record<string, s
   return JSON.parse(answer.body) as Seen;
 }
 
-/** Says what it saw. */
+/** Reports what it received. */
 export async function startBackend(name: string): Promise<{ port: number; close: () => void }> {
   const server = createServer((request, response) =>
     response.end(JSON.stringify({ backend: name, url: request.url, headers: request.headers })),
@@ -50,7 +50,7 @@ export async function startBackend(name: string): Promise<{ port: number; close:
   return { port: (server.address() as AddressInfo).port, close: () => server.close() };
 }
 
-/** An Envoy with what the generators make for a node of a mesh. */
+/** An Envoy with the generated resources for a node of a mesh. */
 export async function startProxy(
   yaml: string,
   node: GivenNode,

@@ -1,4 +1,4 @@
-/** What restricts and is refused at the first reading closes what it is for; nothing else, and not longer than it is refused. */
+/** A restriction that is rejected at its first read closes the workloads that it selects; no others, and only while it is rejected. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -49,7 +49,7 @@ function policiesOf(context: PushContext, workload: Workload) {
   return context.policiesFor({ type: 'sidecar', ...workloads[workload] } as never);
 }
 
-/** Workloads that take no request. */
+/** Workloads that accept no request. */
 const closed = (context: PushContext): Workload[] =>
   all.filter((workload) =>
     policiesOf(context, workload).authorizationPolicies.some(
@@ -60,11 +60,11 @@ const closed = (context: PushContext): Workload[] =>
     ),
   );
 
-/** Workloads that take no plaintext. */
+/** Workloads that accept no plaintext. */
 const strict = (context: PushContext): Workload[] =>
   all.filter((workload) => peerModes(policiesOf(context, workload).peerAuthentications).mode === 'STRICT');
 
-/** Workloads that take no token. */
+/** Workloads that accept no token. */
 const tokenless = (context: PushContext): Workload[] =>
   all.filter((workload) =>
     policiesOf(context, workload).requestAuthentications.some(({ spec }) =>
@@ -83,7 +83,7 @@ const cart = { selector: { matchLabels: { app: 'cart' } } };
 const cartOf = { workloadSelector: { labels: { app: 'cart' } } };
 const wrong = { rules: [{ from: [{ source: { principals: [''] } }] }] };
 
-describe('an AuthorizationPolicy that is refused at the first reading', () => {
+describe('an AuthorizationPolicy that is rejected at the first read', () => {
   const policy = (spec: unknown, metadata?: object): string => object('AuthorizationPolicy', spec, metadata);
   it.each<[string, string, Workload[]]>([
     ['its selector can be read', policy({ ...cart, ...wrong }), ['shop/cart']],
@@ -187,12 +187,12 @@ describe('an AuthorizationPolicy that is refused at the first reading', () => {
       [],
     ],
     ['it is of an old Istio', policy(wrong).replace('security.istio.io', 'rbac.istio.io'), []],
-  ])('closes whom it is for: %s', async (_, text, expected) => {
+  ])('closes the workloads that it selects: %s', async (_, text, expected) => {
     expect(closed(await read({ 'a.yaml': text }))).toEqual(expected);
   });
 });
 
-describe('a PeerAuthentication that is refused at the first reading', () => {
+describe('a PeerAuthentication that is rejected at the first read', () => {
   const peers = (spec: unknown, metadata?: object): string => object('PeerAuthentication', spec, metadata);
   const lenient = (name: string, spec: object = {}): string =>
     peers({ mtls: { mode: 'PERMISSIVE' }, ...spec }, { name });
@@ -223,7 +223,7 @@ describe('a PeerAuthentication that is refused at the first reading', () => {
     expect(strict(await read({ 'a.yaml': text }))).toEqual(expected);
   });
 
-  it('keeps the modes that can be read', async () => {
+  it('keeps the modes that are readable', async () => {
     const portLevelMtls = { '80': { mode: 'DISABLE' }, '81': { mode: 'strict' }, '82': null };
     const context = await read({ 'a.yaml': peers({ ...cart, mtls: { mode: 'PERMISSIVE' }, portLevelMtls }) });
     expect(peerModes(policiesOf(context, 'shop/cart').peerAuthentications)).toEqual({
@@ -237,7 +237,7 @@ describe('a PeerAuthentication that is refused at the first reading', () => {
   });
 });
 
-describe('a RequestAuthentication that is refused at the first reading', () => {
+describe('a RequestAuthentication that is rejected at the first read', () => {
   const tokens = (spec: unknown, metadata?: object): string => object('RequestAuthentication', spec, metadata);
   const rule = { issuer: 'https://id.test', jwks: 'no keys' };
   const rulesOf = async (spec: unknown): Promise<unknown> =>
@@ -253,7 +253,7 @@ describe('a RequestAuthentication that is refused at the first reading', () => {
     expect(tokenless(await read({ 'a.yaml': text }))).toEqual(expected);
   });
 
-  it('looks for tokens where they were to be, and where they usually are when that cannot be read', async () => {
+  it('looks for tokens at the configured locations, and at the default ones if those are unreadable', async () => {
     const usual = [{ name: 'Authorization', prefix: 'Bearer ' }];
     expect(await rulesOf({ jwtRules: [{ ...rule, fromHeaders: [{ name: 'x-token' }] }] })).toMatchObject([
       { issuer: 'https://id.test', fromHeaders: [{ name: 'x-token' }], fromParams: [], fromCookies: [] },
@@ -269,8 +269,8 @@ describe('a RequestAuthentication that is refused at the first reading', () => {
   });
 });
 
-describe('what says TLS, and is refused at the first reading', () => {
-  it('a Sidecar whose ingress asks for it closes its workloads; one that does not closes nothing', async () => {
+describe('an object with TLS settings that is rejected at the first read', () => {
+  it('a Sidecar with TLS in its ingress closes its workloads, and one without it closes nothing', async () => {
     const sidecar = (tls: object): string =>
       object(
         'Sidecar',
@@ -286,7 +286,7 @@ describe('what says TLS, and is refused at the first reading', () => {
     expect(closed(await read({ 'a.yaml': sidecar({}) }))).toEqual([]);
   });
 
-  it('a Sidecar of the root namespace closes whom it would hold for: nobody who has a Sidecar of his own', async () => {
+  it('a Sidecar of the root namespace closes the workloads that it applies to, which excludes those with their own Sidecar', async () => {
     const tls = { ingress: [{ port: { number: 0 }, tls: { mode: 'MUTUAL' } }] };
     const sidecar = (metadata: object, spec: object = { egress: [{ hosts: ['./*'] }] }): string =>
       object('Sidecar', spec, metadata, 'networking');
@@ -296,9 +296,9 @@ describe('what says TLS, and is refused at the first reading', () => {
     expect(closed(await read({ 'b.yaml': sidecar({}, selecting) }))).toEqual(['shop/cart', 'bank/cart']);
     expect(closed(await read({ 'b.yaml': sidecar({}) }))).toEqual(['bank/cart']);
     expect(closed(await read({ 'b.yaml': undefined }))).toEqual(all);
-    // One that selects holds in its own namespace alone.
+    // One with a selector applies in its own namespace only.
     expect(closed(await read({ 'a.yaml': sidecar({ namespace: 'istio-system' }, { ...cartOf, ...tls }) }))).toEqual([]);
-    // A narrower one of the same namespace replaces it, too, unless nobody can tell whom it is for.
+    // A narrower one of the same namespace replaces it, too, unless its target is unreadable.
     expect(closed(await read({ 'a.yaml': sidecar({}, tls), 'b.yaml': sidecar({ name: 'web' }, selecting) }))).toEqual([
       'shop/cart',
     ]);
@@ -329,13 +329,13 @@ describe('what says TLS, and is refused at the first reading', () => {
     });
   });
 
-  it('and is told so, with the kind that it is meant to be', () => {
+  it('and is reported with its intended kind', () => {
     const text = rule({}).replace('DestinationRule', 'DestinationRul');
     const [problem] = readConfigFile('a.yaml', text, { creationTimestamp: 0 }).problems;
     expect(problem).toMatchObject({
       ...{ severity: 'error', code: 'KIND_UNKNOWN', near: 'networking.istio.io/v1 DestinationRule' },
     });
-    // Another project's are its own.
+    // Kinds of another project are ignored.
     const others = text.replace('networking.istio.io', 'networking.example.com');
     expect(readConfigFile('a.yaml', others, { creationTimestamp: 0 }).problems[0]?.severity).toBe('warning');
   });
@@ -431,7 +431,7 @@ describe('what says TLS, and is refused at the first reading', () => {
   });
 });
 
-it('a DestinationRule of no namespace that can be read secures connections from everywhere', async () => {
+it('a DestinationRule without a readable namespace secures connections from everywhere', async () => {
   const host = 'db.test';
   const entry = {
     ...{ hosts: [host], location: 'MESH_EXTERNAL', resolution: 'DNS' },
@@ -456,14 +456,14 @@ it('a DestinationRule of no namespace that can be read secures connections from 
   expect(await modes(rule({ namespace: 'Shop' }))).toEqual(['SIMPLE', 'SIMPLE', 'SIMPLE']);
 });
 
-describe('a BackendTLSPolicy that is refused at the first reading', () => {
+describe('a BackendTLSPolicy that is rejected at the first read', () => {
   const service = { group: '', kind: 'Service', name: 'web' };
   const validation = { hostname: 'web.test', wellKnownCACertificates: 'System' };
   const policy = (spec: unknown, metadata: object = {}): string =>
     object('BackendTLSPolicy', spec, metadata).replace('security.istio.io', 'gateway.networking.k8s.io');
   const good = { targetRefs: [service], validation };
   const origins = ['shop/web:http', 'shop/web:admin', 'shop/api:http', 'bank/web:http'];
-  /** Ports to which gateways cannot connect; none is in plaintext that any policy may be for. */
+  /** Ports to which gateways cannot connect; policies apply to none in plaintext. */
   const refusedPorts = (context: PushContext): string[] =>
     origins.filter((origin) => {
       const [namespace, name, port] = origin.split(/[/:]/) as [string, string, string];
@@ -538,14 +538,14 @@ describe('a BackendTLSPolicy that is refused at the first reading', () => {
   });
 });
 
-describe('what is closed', () => {
+describe('a closed workload', () => {
   const good = object('AuthorizationPolicy', { ...cart, rules: [{}] });
   const bad = object('AuthorizationPolicy', { ...cart, ...wrong });
   const broken = `${good}  a: b: c\n`;
   const nameless = object('AuthorizationPolicy', { rules: [{}] }, { name: undefined });
   const elsewhere = object('AuthorizationPolicy', { rules: [{}] }, { namespace: 'bank', name: 'fine' });
 
-  it('is open again when the object is mended, and when it is deleted', async () => {
+  it('is opened again when the object is repaired, and when it is deleted', async () => {
     expect(closed(await read({ 'a.yaml': bad }))).toEqual(['shop/cart']);
     expect(closed(await read({ 'a.yaml': good }))).toEqual([]);
     expect(closed(await read({ 'b.yaml': bad.replace('odd', 'other') }))).toEqual(['shop/cart']);
@@ -565,35 +565,35 @@ describe('what is closed', () => {
     ['of a misspelt group', good.replace('istio', 'istoi')],
     ['of a kind in the wrong case', good.replace('nPolicy', 'npolicy')],
     ['of metadata that are a list', good.replace(/metadata:\n.*\n.*\n/, 'metadata: [name, odd]\n')],
-  ])('is nothing where an earlier version is in force: %s', async (_, text) => {
+  ])('does not exist while an earlier version applies: %s', async (_, text) => {
     await read({ 'a.yaml': good });
     const context = await read({ 'a.yaml': text });
     expect(closed(context)).toEqual([]);
     expect(policiesOf(context, 'shop/cart').authorizationPolicies).toHaveLength(1);
   });
 
-  it('stays closed when nobody can tell any more what it is', async () => {
+  it('stays closed when the object is not recognizable any more', async () => {
     await read({ 'a.yaml': bad });
     expect(closed(await read({ 'a.yaml': '{{ .Values.policy }' }))).toEqual(['shop/cart']);
     expect(closed(await read({ 'a.yaml': good }))).toEqual([]);
   });
 
   it.each([
-    ['nothing where the object is in order in an earlier file', { 'a.yaml': good, 'b.yaml': bad }, []],
-    ['in force where it is in order in a later one', { 'a.yaml': bad, 'b.yaml': good }, ['shop/cart']],
-    ['in force where it is in order below', { 'a.yaml': `${bad}---\n${good}` }, ['shop/cart']],
-    ['nothing where it is in order above', { 'a.yaml': `${good}---\n${bad}` }, []],
-  ] as const)('is %s: the first counts, as of two that are in order', async (_, files, expected) => {
+    ['open if the object is valid in an earlier file', { 'a.yaml': good, 'b.yaml': bad }, []],
+    ['closed if it is valid in a later one', { 'a.yaml': bad, 'b.yaml': good }, ['shop/cart']],
+    ['closed if it is valid below', { 'a.yaml': `${bad}---\n${good}` }, ['shop/cart']],
+    ['open if it is valid above', { 'a.yaml': `${good}---\n${bad}` }, []],
+  ] as const)('is %s, because the first version counts, as for two valid ones', async (_, files, expected) => {
     expect(closed(await read(files))).toEqual(expected);
   });
 
-  it('stays closed when the later file changes, and opens when the refused one goes', async () => {
+  it('stays closed when the later file changes, and opens when the rejected one is removed', async () => {
     expect(closed(await read({ 'a.yaml': bad, 'b.yaml': good }))).toEqual(['shop/cart']);
     expect(closed(await read({ 'b.yaml': good.replace('app: cart', 'app: web') }))).toEqual(['shop/cart']);
     expect(closed(await read({ 'a.yaml': undefined }))).toEqual([]);
   });
 
-  it('keeps the earlier version of the first, not what a later file says', async () => {
+  it('depends on the earlier version of the first file, not on a later file', async () => {
     const first = object('AuthorizationPolicy', { ...cart, action: 'DENY', rules: [{}] });
     expect(closed(await read({ 'a.yaml': first, 'b.yaml': good }))).toEqual(['shop/cart']);
     const context = await read({ 'a.yaml': bad });
@@ -602,14 +602,14 @@ describe('what is closed', () => {
     expect(closed(await read({ 'a.yaml': good }))).toEqual([]);
   });
 
-  it('is closed when the first comes to be refused that was not there before', async () => {
+  it('is closed when an earlier file with a rejected version is added', async () => {
     expect(closed(await read({ 'b.yaml': good }))).toEqual([]);
     expect(closed(await read({ 'a.yaml': bad }))).toEqual(['shop/cart']);
   });
 
   it.each([
-    ['closed where a later one has it in order', [bad, good], ['shop/cart']],
-    ['open where an earlier one has', [good, bad], []],
+    ['closed if a later one has a valid version', [bad, good], ['shop/cart']],
+    ['open if an earlier one has', [good, bad], []],
   ] as const)('counts as an object of its source: %s', async (_, texts, expected) => {
     const [first, second] = [join(root, 'first'), join(root, 'second')];
     for (const [index, path] of [first, second].entries()) {
@@ -619,7 +619,7 @@ describe('what is closed', () => {
     await directory.read([first, second]);
     state.computeServices();
     expect(closed(state.publishContext({ forced: true, changed: [] }))).toEqual(expected);
-    // One that was in order in the first source stays.
+    // An object that was valid in the first source stays.
     writeFileSync(join(first, 'a.yaml'), good);
     await directory.read([first, second]);
     writeFileSync(join(first, 'a.yaml'), bad);
@@ -627,21 +627,21 @@ describe('what is closed', () => {
     expect(directory.snapshot.placeholders).toEqual([]);
   });
 
-  it('is told to be of the whole mesh in the root namespace', () => {
+  it('is reported as the whole mesh for an object in the root namespace', () => {
     const text = object('AuthorizationPolicy', wrong, { namespace: 'istio-system' });
     const [standIn] = readConfigFile('a.yaml', text, { creationTimestamp: 0 }).standIns;
     expect(effectIn(standIn!, 'istio-system')).toBe('every request to the workloads of the whole mesh is denied');
     expect(effectIn(standIn!, 'mesh-root')).toBe('every request to the workloads of namespace istio-system is denied');
   });
 
-  it('follows the root namespace of the mesh configuration where it is told', async () => {
+  it('follows the root namespace of the mesh configuration', async () => {
     const configs = new MeshConfigs({ mesh: () => ({ ...defaultMeshConfig, rootNamespace: 'shop' }), domain: 'x' });
     writeFileSync(join(root, 'a.yaml'), object('AuthorizationPolicy', wrong));
     const reading = await configs.read([root]);
     expect(reading.problems[0]?.closed).toBe('every request to the workloads of the whole mesh is denied');
   });
 
-  it('does not reach out of its namespace, whatever is in the object', async () => {
+  it('is always in the namespace of the object, whatever the object contains', async () => {
     const hostile = [
       { ...wrong, selector: { matchLabels: {} }, namespace: 'bank' },
       { ...wrong, targetRefs: [{ group: 'gateway.networking.k8s.io', kind: 'Gateway', name: 'g', namespace: 'bank' }] },
@@ -660,13 +660,13 @@ describe('what is closed', () => {
     expect(tokenless(context)).toEqual(ofShop);
   });
 
-  it('changes nothing for good objects of other namespaces', async () => {
+  it('is not in another namespace with valid objects', async () => {
     const before = await read({ 'b.yaml': elsewhere });
     const policies = policiesOf(before, 'bank/cart');
     expect(policiesOf(await read({ 'a.yaml': bad }), 'bank/cart')).toBe(policies);
   });
 
-  it('says with the problem what is closed, and with the last good one that it is in force', async () => {
+  it('is reported with the error, except while the last valid version applies', async () => {
     writeFileSync(join(root, 'a.yaml'), bad);
     const closedFor = async (): Promise<unknown> => {
       const reading = await directory.read([root]);

@@ -1,4 +1,4 @@
-/** Each odd way to write a restriction is refused, or taken with what the table says of it; by the real Envoy: test/e2e/features/restrictions.test.ts. */
+/** Each invalid or unusual way to write a restriction is rejected, or accepted with the effect in the table; by the real Envoy: test/e2e/features/restrictions.test.ts. */
 import { expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { readConfigFile } from '../../src/model/config/config-file.ts';

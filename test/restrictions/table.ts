@@ -1,6 +1,6 @@
 /**
- * What restricts access, field by field, and what becomes of each odd way to write it. Nothing odd may let in more than what
- * was meant: it is refused (and `validate` says so), or it matches nobody, or everybody on purpose.
+ * What restricts access, field by field, and the effect of each unusual way to write it. None may allow more than was
+ * intended: it is rejected (and `validate` reports it), or it matches no client, or every client on purpose.
  */
 
 /** A request to the gateway or the sidecar that the object is for. */
@@ -9,14 +9,14 @@ export interface Asked {
   readonly method?: string;
   readonly host?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Of the issuer in the table's rules; with these claims. */
+  /** A token of the issuer in the table's rules; with these claims. */
   readonly token?: Readonly<Record<string, unknown>>;
 }
 
 export type Outcome =
   /** Part of the errors as `codedField`. */
   | { readonly refused: string }
-  /** Who is answered, and who is not. */
+  /** Which requests are allowed, and which are not. */
   | { readonly lets: readonly Asked[]; readonly keepsOut: readonly Asked[]; readonly warned?: string };
 
 export interface Row {
@@ -28,7 +28,7 @@ export interface Row {
   readonly outcome: Outcome;
 }
 
-/** Stands in a row of RequestAuthentication for the keys of the issuer. */
+/** Placeholder in a row of RequestAuthentication for the keys of the issuer. */
 export const issuersKeys = 'KEYS';
 export const issuer = 'https://id.test';
 
@@ -47,7 +47,7 @@ type Written = readonly [written: string, spec: Readonly<Record<string, unknown>
 const ofPolicy = (field: string, ...rows: readonly Written[]): Row[] =>
   rows.map(([written, spec, outcome]) => ({ kind: 'AuthorizationPolicy', field, written, spec, outcome }));
 
-/** Lists of texts: each is odd in the same ways. Another field beside it is good, so that an object would be left of it. */
+/** Lists of texts: each is unusual in the same ways. Another field beside it is valid, so that the object would not be empty. */
 const lists: readonly { field: string; place: (value: object) => object; beside: object; good: string }[] = [
   ...['principals', 'notPrincipals', 'requestPrincipals', 'notRequestPrincipals', 'namespaces', 'notNamespaces'].map(
     (field) => ({ field, place: from, beside: { ipBlocks: ['127.0.0.1'] }, good: 'a' }),
@@ -263,10 +263,10 @@ const policyRows: readonly Row[] = [
   ),
   ...ofPolicy(
     'principals',
-    // Nobody has shown a certificate: any is not none.
+    // No client presents a certificate: `*` requires one.
     ['any, in plaintext', rule(from({ principals: ['*'] })), nobody()],
     ['none of any, in plaintext', rule(from({ notPrincipals: ['*'] })), everybody],
-    // Silence would be taken for a match: a rule that denies keeps nobody out by it.
+    // Without a warning it would look correct, although the rule denies no request.
     [
       'denied, with its scheme',
       { action: 'DENY', ...rule(from({ principals: ['spiffe://cluster.local/ns/shop/sa/web'] })) },
@@ -380,7 +380,7 @@ const ofPeers = (field: string, ...rows: readonly Written[]): Row[] =>
 
 const selector = { matchLabels: { app: 'cart' } };
 
-/** Of a sidecar that is asked in plaintext. */
+/** For a sidecar that receives plaintext requests. */
 const peerRows: readonly Row[] = [
   ...ofPeers(
     'mtls',
@@ -426,11 +426,11 @@ const peerRows: readonly Row[] = [
 
 export const table: readonly Row[] = [...listRows, ...policyRows, ...tokenRows, ...peerRows];
 
-/** A field of another kind that is `null`, where nothing said would take, let in or trust more. All are refused. */
+/** A field of another kind that is `null`, where an empty value would accept, allow or trust more. All are rejected. */
 export interface NullRow {
   readonly kind: string;
   readonly apiVersion: string;
-  /** Its path in the spec, as people are told. */
+  /** Its path in the spec, as in error messages. */
   readonly field: string;
   readonly spec: Readonly<Record<string, unknown>>;
 }

@@ -1,10 +1,10 @@
 /**
- * Admission by load for the explorer: the chart `stream-admission` as it is, with a queue of clients. What is not determined is a choice: a
+ * Admission by load for the explorer: the real chart `stream-admission`, with a queue of clients. The choices of the explorer: a
  * client arrives (`arrive`), receives its first response (`respond`), never completes (`stall`), so that the limit releases its slot
- * (`expire`), or closes its connection while it waits (`vanish`); and what a measurement finds (`measure:slack`, `measure:near`,
+ * (`expire`), or closes its connection while it waits (`vanish`); and the result of a measurement (`measure:slack`, `measure:near`,
  * `measure:overloaded`).
  *
- * Bounds: so many clients, and so many faults (`stall`, `vanish`, and measurements without slack).
+ * Bounds: numbers of clients and of faults (`stall`, `vanish`, and measurements without slack).
  */
 import type { AnyActorRef } from 'xstate';
 import {
@@ -148,7 +148,7 @@ export class AdmissionExploration implements World {
     report(this.#state.load!, { type: 'load.measured', ...load, isFull: inProgress >= slots });
   }
 
-  // ---- what must never be
+  // ---- violations
 
   #judge(): void {
     const { waiting, slots, load } = this.#state;

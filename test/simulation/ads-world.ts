@@ -1,6 +1,6 @@
 /**
  * One xDS stream without a network: the real connection chart, the real stream effect and a scripted source, under a
- * virtual clock. A test plays the client: it says when a response is read, and what is sent.
+ * virtual clock. A test plays the client: it orders when a response is read, and what is sent.
  */
 import { EventEmitter } from 'node:events';
 import { create, fromBinary, type JsonObject, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
@@ -54,11 +54,11 @@ export interface Seen {
   readonly removed: readonly string[];
 }
 
-/** grpc-js' end of a stream, in as far as the effect uses it. */
+/** The part of grpc-js' stream that the effect uses. */
 class ScriptedCall extends EventEmitter {
   cancelled = false;
   writableFinished = false;
-  /** What was written, and what to call once it has left. */
+  /** What was written, and the callback for when it was sent. */
   readonly written: { bytes: Buffer; flushed: () => void }[] = [];
   status: { code: number; details: string } | undefined;
 
@@ -73,7 +73,7 @@ class ScriptedCall extends EventEmitter {
   readonly #unread: Buffer[] = [];
   #isAsked = true;
 
-  /** The server wants the next message. */
+  /** The server requests the next message. */
   _read(): void {
     this.#isAsked = true;
     this.#deliver();
@@ -84,12 +84,12 @@ class ScriptedCall extends EventEmitter {
     this.#deliver();
   }
 
-  /** Messages that lie in the network, on their way to the server. */
+  /** Messages on their way to the server. */
   get unread(): number {
     return this.#unread.length;
   }
 
-  /** As a stream that flows: what it has taken it has told of, and asks for the next. */
+  /** As a flowing stream: it reports each message that it has read, and requests the next. */
   #deliver(): void {
     while (this.#isAsked && this.#unread.length > 0) {
       this.#isAsked = false;
@@ -121,9 +121,9 @@ export interface AdsWorldOptions {
   resendsEndpoints?: boolean;
   acceptsLateNames?: boolean;
   node?: string;
-  /** The client is an Envoy; true unless said. */
+  /** The client is an Envoy (default: true). */
   isEnvoy?: boolean;
-  /** The client is sent secrets though it has shown no identity. */
+  /** The client is sent secrets although it is not authenticated. */
   servesSecrets?: boolean;
   /** Of the node. */
   metadata?: JsonObject;
@@ -135,17 +135,17 @@ export interface AdsWorldOptions {
   clock?: VirtualClock;
   /** Lists of names that several worlds share, as the streams of a server do. */
   lists?: RequestNameLists;
-  /** Listeners and routes wait for the clusters that they name; false unless said. */
+  /** Listeners and routes wait for the clusters that they name (default: false). */
   makesBeforeBreak?: boolean;
-  /** As at the trace level full; true unless said. */
+  /** As at the trace level full (default: true). */
   tellsRoutine?: boolean;
   logger?: Logger;
-  /** A trace is recorded; true unless said. Explorations make thousands of worlds, and read none. */
+  /** A trace is recorded (default: true). Explorations build thousands of worlds and read no trace. */
   isRecorded?: boolean;
 }
 
 export class AdsWorld {
-  /** Every world of this process, for checks that hold whatever a test did. */
+  /** Every world of this process, for checks after any test. */
   static readonly made: AdsWorld[] = [];
   readonly source: ScriptedSource;
   readonly clock: VirtualClock;
@@ -158,7 +158,7 @@ export class AdsWorld {
   readonly call = new ScriptedCall();
   readonly actor: Actor<typeof adsConnectionMachine>;
   readonly judged: string[] = [];
-  /** What XState has told of the chart: its events, its steps, its actions. */
+  /** XState's inspection events of the chart: its events, its steps, its actions. */
   inspections = 0;
   failed: unknown;
   readonly #stream: AdsStream;
@@ -227,7 +227,7 @@ export class AdsWorld {
       ...(options.isRecorded !== false && {
         recorder: {
           ...recorder,
-          // As the ADS server does: what comes from no actor comes from it.
+          // As for the ADS server: its events come from no actor.
           inspect: (event) => {
             this.inspections++;
             recorder.inspect(
@@ -243,7 +243,7 @@ export class AdsWorld {
     });
   }
 
-  /** The state of the stream; while it is served, of delivery. */
+  /** The state of the stream; while it is served, the state of delivery. */
   state(): string {
     return stateName(this.actor.getSnapshot().value).split(' | ')[0]!;
   }
@@ -258,7 +258,7 @@ export class AdsWorld {
     return this.#stream.responder.gate?.evicted ?? 0;
   }
 
-  /** What is delayed of a type, and why. */
+  /** The delayed resources of a type, with the reason. */
   waits(typeUrl: string): readonly RolloutWait[] {
     return this.#stream.responder.gate?.waits(typeUrl) ?? [];
   }
@@ -294,7 +294,7 @@ export class AdsWorld {
     return bytes && (this.#delta ? seenDelta(bytes) : seenSotw(bytes));
   }
 
-  /** Types and nonces of responses that lie in the network. */
+  /** Types and nonces of responses on their way to the client. */
   get network(): string[] {
     const seen = this.#delta ? seenDelta : seenSotw;
     return this.call.written.map(({ bytes }) => JSON.stringify([seen(bytes).typeUrl, seen(bytes).nonce]));
@@ -324,7 +324,7 @@ export class AdsWorld {
     this.call.receive(Buffer.from(bytes));
   }
 
-  /** What the ADS server does with a change. */
+  /** The reaction of the ADS server to a change. */
   push(...typeUrls: string[]): void {
     this.#stream.push(this.source.change(...typeUrls));
   }
@@ -333,12 +333,12 @@ export class AdsWorld {
     this.actor.send({ type: 'connection.drain', withinMs });
   }
 
-  /** Responses that lie in the network. */
+  /** Responses on their way to the client. */
   get waiting(): number {
     return this.call.written.length;
   }
 
-  /** The client reads the next response; undefined when there is none. */
+  /** The client reads the next response; undefined when there is no response. */
   read(): Seen | undefined {
     const next = this.call.written.shift();
     if (next === undefined) return undefined;

@@ -1,6 +1,6 @@
 /**
- * The agent's real statecharts with scripted effects, under a virtual clock. A test plays the operating system: it says
- * when a file changes, when an Envoy is live, and how it ends.
+ * The agent's real statecharts with scripted effects, under a virtual clock. A test plays the operating system: it orders
+ * when a file changes, when an Envoy is live, and how it exits.
  */
 
 import { type Actor, type AnyEventObject, type AnyStateMachine, fromCallback, fromPromise } from 'xstate';
@@ -51,17 +51,17 @@ import { VirtualClock } from './virtual-clock.ts';
 
 /** One scripted Envoy process: alive from its start until `exit` is called. */
 export interface ScriptedProcess {
-  /** Of its epoch's actor. */
+  /** Sends to its epoch's actor. */
   name: string;
   epoch: number;
   baseId: number;
   configFile: string;
   signals: string[];
-  /** The admin interface answers 200 for this epoch. */
+  /** The admin interface responds with 200 for this epoch. */
   live(): void;
-  /** Why it is not live yet, for whoever asks. */
+  /** Why it is not live yet, as reported to a probe. */
   waits(reason: string): void;
-  /** The admin interface answers 200, and a listener is not there. */
+  /** The admin interface responds with 200, and a listener is missing. */
   lacks(reason: string): void;
   exit(end?: Partial<ProcessEnd>): void;
 }
@@ -78,7 +78,7 @@ interface ProcessEnd {
 /** One certificate directory, as most proxies have. */
 export const oneDirectory = { ...defaultSettings.watch, directories: ['/certs'] };
 
-/** Base ids of a scripted agent: the first one, and the one to fall back to. */
+/** Base IDs of a scripted agent: the first and the spare one. */
 export const scriptedBaseIds = [7, 8];
 
 interface EpochRun {
@@ -89,105 +89,105 @@ interface EpochRun {
 type Send = (event: AnyEventObject) => void;
 
 export class AgentWorld {
-  /** Every world of this process, for checks that hold whatever a test did. */
+  /** Every world of this process, for checks after any test. */
   static readonly made: AgentWorld[] = [];
   readonly clock = new VirtualClock();
   readonly records: TraceRecord[] = [];
   /** Every process ever started, in order. */
   readonly started: ScriptedProcess[] = [];
-  /** What is alive, whatever the supervisor believes. */
+  /** Running processes, whatever the supervisor believes. */
   readonly alive = new Set<ScriptedProcess>();
-  /** Calls of `prepare`, with what the next ones answer: undefined for success, a text for a rejected bootstrap. */
+  /** Calls of `prepare`, with the results of the next ones: undefined for success, a text for a rejected bootstrap. */
   readonly prepared: { epoch: number; baseId: number; validate: boolean }[] = [];
-  /** Which Envoy each of them was for. */
+  /** The binary of each call. */
   readonly binaries: string[] = [];
-  /** What lies at the path of the binary; `undefined`: a check of it is never answered. */
+  /** The file at the path of the binary; `undefined`: a check of it never responds. */
   binary: BinaryCheckResult | undefined = { binary: 'first', description: '' };
-  /** What was asked about the binary. */
+  /** Paths that were checked. */
   readonly binaryChecks: string[] = [];
   /** Calls of `drainListeners`. */
   readonly drained: { epoch: number; baseId: number; replaced: boolean }[] = [];
-  /** And at which admin port. */
+  /** Their admin ports. */
   readonly drainedAt: number[] = [];
-  /** For the admin interface of the next Envoy that has none named for it. */
+  /** For the admin interface of the next Envoy without a configured port. */
   nextFreePort = 16_000;
-  /** The next process effect fails as none may: a bug. */
+  /** The next process effect throws an unexpected error: a bug. */
   breakNextProcess = false;
-  /** A child is not started with other files than those that it was ordered for. */
+  /** A child is started only with the files that it was ordered for. */
   looksAtCertificates = false;
-  /** What a watch of the directory says at its start; undefined: nothing. */
   /** How opening the DNS port ends; undefined: it does not. */
   dnsAnswer: 'listening' | 'failed' | undefined = 'listening';
-  /** How often the DNS port was opened, or was to be. */
+  /** Number of orders to open the DNS port. */
   dnsOpened = 0;
-  /** What the DNS server tells. */
+  /** Sends an event of the DNS server. */
   tellDns: Send = () => {};
-  /** Why the bootstrap file of gRPC cannot be written, or that no result comes; `undefined`: it is written. */
+  /** Why the bootstrap file of gRPC cannot be written, or `hangs`; `undefined`: it is written. */
   grpcBootstrapAnswer: string | 'hangs' | undefined;
   grpcBootstrapWrites = 0;
-  /** What is found at the socket for secrets. */
+  /** The result of a probe of the socket for secrets. */
   secretServer: ServerFound = 'nobody';
-  /** Reports what became of the files of OUTPUT_CERTS. */
+  /** Reports the result of writing the files of OUTPUT_CERTS. */
   reportOutput: Send = () => {};
+  /** The first event of a watch of the directory; undefined: no event. */
   watchAnswer: 'watch.began' | 'watch.failed' | 'directory.missing' | undefined = 'watch.began';
-  /** Each watch of the directory, with what it was told. */
+  /** Each watch of the directory, with its input. */
   readonly watches: { directory: string; seen: string | null }[] = [];
-  /** No preparation of an epoch is ever answered. */
+  /** Preparations of epochs never respond. */
   preparationHangs = false;
-  /** What the control plane says of the bootstrap; undefined: nothing. */
+  /** The control plane's result for the bootstrap; undefined: no response. */
   patchesAnswer: PatchesResult | undefined = { is: 'unpatched' };
-  /** Whether it has taken the question. */
+  /** Whether the control plane accepts the query. */
   takesQuestion = true;
-  /** What it was shown at each question. */
+  /** The credential of each query. */
   readonly patchesAsked: UpstreamCredential[] = [];
-  /** After how long of silence. */
+  /** Times without a response before a query was cancelled. */
   readonly questionsWithdrawn: number[] = [];
   /** What an Envoy that is not live waits for. */
   waitsFor = '503 INITIALIZING';
-  /** The file system answers no reading of the certificates. */
+  /** Reads of the certificates never respond. */
   readingHangs = false;
-  /** Files that the first start needs never come. */
+  /** Files that the first start needs never appear. */
   filesMissing = false;
-  /** Whose bootstrap files were removed, in order. */
+  /** Epochs whose bootstrap files were removed, in order. */
   readonly cleanedUp: string[] = [];
   onCleanup = (): void => {};
-  // What effects answer: undefined for success, a text for a failure.
+  // Results of effects: undefined for success, a text for a failure.
   claimAnswer: string | undefined;
   releaseAnswer: string | undefined;
   httpAnswer: string | undefined;
   digestAnswer: string | undefined;
   spawnAnswer: string | undefined;
   rejectBootstrap: string | undefined;
-  /** Why nobody accepts connections at the control plane's address. */
+  /** Why the control plane's address accepts no connections. */
   unreachable: string | undefined;
-  /** What is wrong with the certificates that lie there now. */
+  /** Problems of the current certificates. */
   outdated: string | undefined;
   /** Why the bootstrap cannot be written. */
   unwritable: string | undefined;
   drainAnswer: string | undefined;
-  /** What a probe finds that is told to look. */
+  /** The result of a probe order. */
   onLook: 'live' | 'not live' | 'no answer' = 'not live';
-  /** Since when nobody has asked one that is seen to be live. */
+  /** For how long an epoch that was seen live was not probed. */
   unseenMs = 0;
-  /** Who was looked at once more: `0@7`. */
+  /** Epochs with a last probe: `0@7`. */
   readonly looks: string[] = [];
-  /** The repair never comes to an end. */
+  /** The repair never ends. */
   repairHangs = false;
-  /** The release never comes to an end. */
+  /** The release never ends. */
   releaseHangs = false;
   /** Why shared memory cannot be repaired; undefined when it can. */
   repairAnswer: string | undefined;
   /** Base ids whose shared memory was repaired. */
   readonly repaired: number[] = [];
-  /** What Envoy says of its requests in flight; undefined when it does not answer. */
+  /** Requests in flight, as reported by Envoy; undefined when it does not respond. */
   requestsInFlight: number | undefined = 0;
   /** Admin ports of the Envoys whose requests in flight were counted. */
   readonly counted: number[] = [];
-  /** Base ids that were given back. */
+  /** Base IDs that were released. */
   released: number[] | undefined;
-  /** Whose admin interface the status server uses. */
+  /** The epoch whose admin interface the status server uses. */
   adminOf: number | undefined;
-  /** How many Envoys have begun to serve: a question to an earlier one is answered no more. */
+  /** Number of Envoys that have begun to serve: probes of earlier ones get no response. */
   #servings = 0;
   /** Called while the files are read. */
   onReading = (): void => {};
@@ -195,21 +195,21 @@ export class AgentWorld {
   files = ['tls.crt'];
   /** Why Envoy could not use the files. */
   fileProblems: string[] = [];
-  /** Why Envoy could not be asked about them; undefined when it was. */
+  /** Why Envoy could not check them; undefined when it did. */
   notJudged: string | undefined;
-  /** For each reading, whether Envoy was to be asked. */
+  /** For each read, whether Envoy had to check. */
   readonly judgements: boolean[] = [];
   readonly readiness: { ready: boolean; reason: string }[] = [];
   envoyLive = true;
-  /** Listeners that the Envoy that serves refused at its start. */
+  /** Listeners that the serving Envoy rejected at its start. */
   refused: readonly RefusedListener[] = [];
-  /** Why Envoy's admin interface says that none of the application's ports is served. */
+  /** Why Envoy's admin interface reports that none of the application's ports is served. */
   unserved = '';
-  /** The admin port is nobody's. */
+  /** The admin port belongs to no process. */
   adminGone = false;
-  /** A port of the Envoy that serves answers. */
+  /** A port of the serving Envoy responds. */
   portAnswers = true;
-  /** Envoy's admin interface answers when the test says so. */
+  /** Envoy's admin interface responds when the test orders it. */
   answersLate = false;
   answer = (): void => {};
   failed: unknown;
@@ -250,12 +250,12 @@ export class AgentWorld {
     return world;
   }
 
-  /** Lets promises of effects resolve; no time passes. */
+  /** Lets promises of effects resolve, without advancing time. */
   async settle(): Promise<void> {
     for (let turn = 0; turn < 20; turn++) await Promise.resolve();
   }
 
-  /** Lets time pass in small steps, with effects answering in between. */
+  /** Advances time in small steps, and effects respond in between. */
   async pass(ms: number): Promise<void> {
     const until = this.clock.now() + ms;
     await this.settle();
@@ -268,7 +268,7 @@ export class AgentWorld {
     await this.settle();
   }
 
-  /** Lets time pass until another Envoy is started. */
+  /** Advances time until another Envoy is started. */
   async nextStart(): Promise<void> {
     const before = this.started.length;
     await this.settle();
@@ -284,24 +284,24 @@ export class AgentWorld {
     return newest;
   }
 
-  /** The process of that name that was started last. */
+  /** The last started process of that name. */
   process(name: string): ScriptedProcess {
     const found = this.started.findLast((process) => process.name === name);
     if (found === undefined) throw new Error(`no ${name} was started`);
     return found;
   }
 
-  /** Somebody orders POST /drain. */
+  /** As after POST /drain. */
   orderDrain(): void {
     this.#sendHttp({ type: 'drain.requested' });
   }
 
-  /** Somebody orders the end by POST /quitquitquit. */
+  /** As after POST /quitquitquit. */
   quit(): void {
     this.#sendHttp({ type: 'quit.requested' });
   }
 
-  /** The status port's server breaks. */
+  /** The status port's server fails. */
   breakStatus(reason: string): void {
     this.#sendHttp({ type: 'http.failed', reason });
   }
@@ -322,7 +322,7 @@ export class AgentWorld {
     await this.pass(10_000);
   }
 
-  /** Another file is at the path of the binary, and has rested. */
+  /** Another file is at the path of the binary, and has not changed for a while. */
   async replaceBinary(found: AgentWorld['binary']): Promise<void> {
     this.binary = found;
     this.touchBinary();
@@ -340,12 +340,12 @@ export class AgentWorld {
     await this.settle();
   }
 
-  /** What is seen of the files that the first start needs. */
+  /** The state of the files that the first start needs. */
   filesAre(missing: string[], unreachable: string[] = []): void {
     this.#sendAwaited({ type: 'files.pending', missing, unreachable });
   }
 
-  /** The watch of the directory says so. */
+  /** Sends an event of the watch of the directory. */
   watch(event: WatchBegan | WatchFailed | DirectoryMissing | DirectoryFound): void {
     this.#sendFiles(event);
   }
@@ -356,13 +356,13 @@ export class AgentWorld {
     return this.readiness.at(-1)!;
   }
 
-  /** The file system answers what it was asked while it hung. */
+  /** The file system responds to the reads during which it hung. */
   async answerHungReadings(): Promise<void> {
     for (const answer of this.#hungReadings.splice(0)) answer();
     await this.settle();
   }
 
-  /** What the supervisor is at, by the tags of its states; `gone` when it has ended. */
+  /** The supervisor's state, by the tags of its states; `gone` when it has ended. */
   supervisorIs(): string[] {
     const supervisor = this.#snapshot('supervisor');
     if (supervisor === undefined) return ['gone'];
@@ -371,7 +371,7 @@ export class AgentWorld {
     return charts.flatMap(({ tags }) => [...tags] as string[]).sort();
   }
 
-  /** Names of the epochs that are actors: also of those that are over, until they are forgotten. */
+  /** Names of the epochs that are actors, including ended ones until they are removed. */
   epochActors(): string[] {
     return Object.keys(this.#snapshot('supervisor')?.children ?? {}).filter((name) => name.startsWith('epoch-'));
   }
@@ -385,12 +385,12 @@ export class AgentWorld {
     return this.records.flatMap((r) => (r.kind === 'event' ? [`${r.from} → ${r.to}: ${r.event.type}`] : []));
   }
 
-  /** The events of one type, whoever they were for. */
+  /** The events of one type, to any actor. */
   events(type: string): AnyEventObject[] {
     return this.records.flatMap((r) => (r.kind === 'event' && r.event.type === type ? [r.event] : []));
   }
 
-  /** What the Envoy that serves says when it is asked. */
+  /** The response of the serving Envoy to a probe. */
   #word(at: EnvoyProbe['at']): Pick<EnvoyResponded, 'by' | 'live' | 'detail' | 'unserved'> {
     if (at === 'port' || (at === 'admin or port' && this.adminGone)) {
       return {
@@ -444,7 +444,7 @@ export class AgentWorld {
       this.#probes.set(keyOf(input), sendBack);
       receive(async (order) => {
         if (order.type === 'probe.run') this.looks.push(`${keyOf(input)}${order.asItIs ? ' as it is' : ''}`);
-        // No probe answers in the turn in which it is asked.
+        // No probe responds in the turn of its request.
         await Promise.resolve();
         if (order.type === 'probe.explain') {
           sendBack({ type: 'probe.waiting', reason: this.waitsFor });
@@ -574,7 +574,7 @@ export class AgentWorld {
             }),
           },
         }),
-        // Certificates are never obtained: a test reports the files by itself.
+        // Certificates are never requested: a test reports the files by itself.
         secrets: secretsMachine.provide({
           actors: {
             lookForServer: fromPromise(async () => this.secretServer),
@@ -615,7 +615,7 @@ export class AgentWorld {
           },
         }),
         claimBaseIds: fromPromise(async () => {
-          // A test says what is answered when its world is made.
+          // A test sets the result when its world is built.
           await Promise.resolve();
           if (this.claimAnswer !== undefined) throw new Error(this.claimAnswer);
           return { baseIds: this.#baseIds, sweptFiles: [] as string[] };

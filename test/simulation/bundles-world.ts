@@ -1,12 +1,12 @@
 /**
- * Roots that the mesh configuration names by an address, for the explorer: the charts `trust-bundles` and `trust-bundle` as they are, with
- * the record of what is in force that the program has, scripted effects, and publishers of which only versions are known. What is not
- * determined is a choice: a publisher's next root (`publish:0`), the mesh configuration (`name:0`, `unname:0`; `domains:0`: its roots are
- * to count for others), a look at it (`look`), what the disk has (`recall:0`, `lost:0`; `full`: from now on it keeps nothing), what an
- * endpoint answers (`answer:0`, `fail:0`, `throw:0`; `stale:0` is the answer before the last), the control plane killed and started again
- * (`kill`, `start`), and which deadline is next (`tick:trust-bundle-1.rest`).
+ * Roots that the mesh configuration lists by an address, for the explorer: the real charts `trust-bundles` and `trust-bundle`, with the
+ * program's record of active bundles, scripted effects, and publishers with nothing but versions. The choices of the explorer:
+ * a publisher's next root (`publish:0`), the mesh configuration (`name:0`, `unname:0`; `domains:0`: its roots
+ * apply to other trust domains), a read of it (`look`), the content of the disk (`recall:0`, `lost:0`; `full`: it stores nothing any more), a
+ * response of an endpoint (`answer:0`, `fail:0`, `throw:0`; `stale:0` is the previous response), a kill and a start of the control plane
+ * (`kill`, `start`), and the next deadline (`tick:trust-bundle-1.rest`).
  *
- * Bounds: so many endpoints, changes and faults; the look at the mesh configuration has no fault and takes a second at most.
+ * Bounds: numbers of endpoints, changes and faults; a read of the mesh configuration has no fault and takes at most 1 s.
  */
 import { type AnyActorRef, setup, spawnChild, stopChild } from 'xstate';
 import {
@@ -24,7 +24,7 @@ export interface BundlesBounds {
   readonly endpoints: number;
   readonly changes: number;
   readonly faults: number;
-  /** How often publishers would be asked; absent: they do not say. */
+  /** The refresh hint of publishers (default: none). */
   readonly hintMs?: number;
 }
 
@@ -35,7 +35,7 @@ interface Bundle {
 export interface BundlesParts {
   readonly bundles: typeof trustBundlesMachine;
   readonly bundle: typeof trustBundleMachine;
-  /** What the effect makes of an answer that is no bundle: nothing. */
+  /** The reaction of the effect to a response without a bundle: no change. */
   readonly failed: (held: HeldBundles<Bundle>, endpoint: string) => HeldBundles<Bundle>;
 }
 
@@ -48,20 +48,20 @@ interface Call {
 
 interface Endpoint {
   readonly isNamed: boolean;
-  /** How often it was said for whom its roots count, or that they do again. */
+  /** Number of changes of its trust domains, including its removals and additions. */
   readonly revision: number;
-  /** By which of them it is asked: who is named anew is asked at once. */
+  /** The revision of its queries: an endpoint that is added again is queried at once. */
   readonly askedBy: number;
-  /** How many roots its publisher has had: the number of its bundle. */
+  /** Number of roots of its publisher so far: the sequence number of its bundle. */
   readonly published: number;
   /** On the disk; 0: nothing. */
   readonly kept: number;
   readonly isLost: boolean;
-  /** Since it is named, or this life began: the latest that was in force. */
+  /** The latest active version since it was listed, or since the start. */
   readonly latest: number;
-  /** What agents were told of it. */
+  /** The version that agents were notified of. */
   readonly told: number;
-  /** Questions in a row that brought nothing. */
+  /** Failed queries in a row. */
   readonly failures: number;
   readonly call: Call | undefined;
 }
@@ -77,14 +77,14 @@ interface State {
   readonly violations: readonly Violation[];
 }
 
-/** As docs/identity.md has it, and not as the chart does. */
+/** From docs/identity.md, and not from the chart. */
 const [least, usual, most, firstPauseMs] = [30_000, 300_000, 3_600_000, 5_000];
 const faults = new Set(['kill', 'full', 'lost', 'fail', 'throw', 'stale']);
 const changes = new Set(['publish', 'name', 'unname', 'domains']);
-/** Nothing of it is waited for. */
+/** No event waits for it. */
 const mostLookMs = 1_000;
 const nameOf = (index: number): string => `https://${index}/`;
-/** Pauses grow no longer after so many. */
+/** Number of failures after which pauses do not grow. */
 const mostFailures = 7;
 const withBounds = (name: string, value: unknown): unknown =>
   name === 'failures' ? Math.min(value as number, mostFailures) : value;
@@ -129,7 +129,7 @@ export class BundlesWorld implements World {
     return this.#state.violations;
   }
 
-  /** What each publisher has is in force, and told; of whom nobody has named nothing is left. */
+  /** The bundle of each listed publisher is active and reported, and unlisted ones are removed. */
   get reached(): boolean {
     const { isUp, held, endpoints } = this.#state;
     const isDone = ({ isNamed, published, told }: Endpoint, index: number): boolean =>
@@ -243,7 +243,7 @@ export class BundlesWorld implements World {
     };
   }
 
-  // ---- what must never be
+  // ---- violations
 
   #judge(): void {
     const { endpoints, held } = this.#state;
@@ -280,7 +280,7 @@ export class BundlesWorld implements World {
   #configure(index: number, isNamed: boolean): void {
     this.#change(index, { isNamed, revision: this.#state.endpoints[index]!.revision + 1 });
     this.#bundles()?.send({ type: 'mesh.changed', resource: 'fs://config' });
-    // Agents are told of roots that go with the mesh configuration itself.
+    // A change of the mesh configuration itself notifies agents.
     if (!isNamed) this.#change(index, { told: 0 });
   }
 
@@ -313,7 +313,7 @@ export class BundlesWorld implements World {
     this.#rest(index, this.#state.endpoints[index]!.failures + 1);
   }
 
-  /** From here on until then it is left alone. */
+  /** Sets the time before which it must not be queried. */
   #rest(index: number, failures: number): void {
     this.#change(index, { failures });
     const has = this.#state.held.inForce(nameOf(index)) !== undefined;
@@ -344,7 +344,7 @@ export class BundlesWorld implements World {
       scriptedPromise<BundleResponse, TrustBundleInput>(
         ({ self, input }) => {
           const index = indexOf(input.endpoint);
-          // The effect asks nobody who is not named any more.
+          // The effect does not query an endpoint that is not listed any more.
           if (kind === 'fetch' && !this.#state.held.isFollowed(input.endpoint))
             return settle(self, {
               value: { outcome: 'failed', reason: 'the mesh configuration no longer has this endpoint' },

@@ -1,11 +1,11 @@
 /**
- * One kind on one API server, for the explorer: both charts as they are, with scripted effects, and a server of which only versions are
- * known. What is not determined is a choice: a change (`change`), what the server answers (`answer:stream`; `refuse:list:429` is a
- * fault), the end of a process and its beginning (`kill`, `start`), a connection that is dead and nobody says so (`silence`), history
- * that is forgotten (`compact`), data put back (`restore`), and which deadline is next (`tick:informer-1.retryDelay`).
+ * One kind on one API server, for the explorer: the two real charts, with scripted effects, and a server with nothing but versions.
+ * The choices of the explorer: a change (`change`), a response of the server (`answer:stream`; `refuse:list:429` is a
+ * fault), the end of a process and its start (`kill`, `start`), a dead connection without an event (`silence`), a compacted
+ * history (`compact`), restored data (`restore`), and the next deadline (`tick:informer-1.retryDelay`).
  *
- * Bounds: so many changes and faults. A server is restored to its first state; it changes again when that was seen, as it is away
- * for longer than it takes it to come as far again. Fewer faults than a kind's absence is believed after.
+ * Bounds: numbers of changes and faults. A server is restored to its first state; it changes again after that was seen, because its
+ * downtime is longer than it takes to reach the same version again. Fewer faults than the number after which a kind counts as absent.
  */
 import type { AnyActorRef } from 'xstate';
 import { apiServerMachine, type PingResult } from '../../machines/discovery/kubernetes/api-server.machine.ts';
@@ -18,9 +18,9 @@ import type { Choice, Violation, World } from '../../src/debugger/explore/world.
 export interface ClusterBounds {
   readonly changes: number;
   readonly faults: number;
-  /** The server sends lists as streams; without the end of one; or does not know them. */
+  /** The server sends lists as streams, or streams without an end, or does not support them. */
   readonly streams: 'known' | 'endless' | 'unknown';
-  /** It ends watches as soon as they are open, at any time. */
+  /** It ends watches right after they are open, at any time. */
   readonly hasty?: boolean;
 }
 
@@ -34,9 +34,9 @@ type RequestName = 'stream' | 'list' | 'check' | 'ping' | 'hand';
 interface Request {
   readonly actor: AnyActorRef;
   readonly order?: SetOrder;
-  /** How it goes on: answered, never, or with a failure. */
+  /** Its outcome: a response, none, or a failure. */
   readonly way: 'live' | 'dead' | 'unreachable' | 'closed';
-  /** Of a watch that is open: up to where it was told. */
+  /** The version that an open watch was sent. */
   readonly sent?: number;
 }
 
@@ -58,12 +58,12 @@ interface State {
 }
 
 const first = 1;
-/** All that can be asked for at once, when one thing after the other turns out not to be had. */
+/** Number of requests in a row when each of them fails. */
 const mostInABurst = 10;
 const isPause = /\.(retryDelay|absentDelay|probePause|pingInterval|pingLimit|endLimit|answerLimit|shortWatch)$/;
 const refusals = [410, 429, 500, 401, 404] as const;
 
-/** Each draw is the same here, and comes with the failure whose pause it is for: that there was one tells no states apart. */
+/** Each draw is the same here, and belongs to the failure of its pause, so it does not distinguish states. */
 const withoutDraws = (name: string, value: unknown): unknown => (name === 'draw' ? undefined : value);
 
 export class ClusterExploration implements World {
@@ -117,7 +117,7 @@ export class ClusterExploration implements World {
       ]),
       ...this.#system.zone.firable().map((timer): [string, boolean, boolean] => [`tick:${timer}`, true, true]),
     ];
-    // Who would be answered may be late, and is not so for ever.
+    // A pending response may be late, but not forever.
     const isLate = (name: string): boolean => name.endsWith('.pingLimit') && this.#state.requests.ping?.way === 'live';
     return names.flatMap(([name, free, isPossible]) =>
       isPossible ? [{ name, free, ...(isLate(name) && { fair: false }) }] : [],
@@ -190,7 +190,7 @@ export class ClusterExploration implements World {
 
   // ---- the server
 
-  /** Of what there is now; the first state is the same before and after a restore. */
+  /** The current state; the first state is the same before and after a restore. */
   get #there(): string {
     const { version, wasRestored } = this.#state;
     return version === first ? 'first' : `${wasRestored ? 'restored' : 'old'} ${version}`;
@@ -200,7 +200,7 @@ export class ClusterExploration implements World {
     if (name === 'hand') return true;
     if (way !== 'live') return false;
     if (name === 'stream' && sent !== undefined) return sent < this.#state.version;
-    // What it will never end, it does not begin either: nothing that a chart could tell.
+    // A response that never ends is not begun either: a chart could not distinguish them.
     return !(name === 'stream' && order?.initial === true && this.#bounds.streams === 'endless');
   }
 
@@ -244,7 +244,7 @@ export class ClusterExploration implements World {
     report(this.#take(name).actor, { type: 'request.failed', failure, draw: 0.5 });
   }
 
-  /** Whatever runs over the connection. */
+  /** Everything that runs over the connection. */
   #redirect(way: 'dead' | 'closed'): void {
     const requests = Object.entries(this.#state.requests).map(([name, request]) => [
       name,

@@ -1,4 +1,4 @@
-/** Root actors on a clock that a test moves: one timing at a time, where `SymbolicSystem` has all of them at once. */
+/** Root actors on a clock that a test advances: one timing at a time, where `SymbolicSystem` covers all of them at once. */
 import { type AnyActorLogic, type AnyActorRef, createActor } from 'xstate';
 import {
   type ActorHome,
@@ -7,7 +7,7 @@ import {
   type RootOptions,
 } from '../../src/debugger/explore/symbolic-system.ts';
 
-/** What XState needs of a clock. */
+/** The clock interface of XState. */
 export interface Clock {
   setTimeout(fire: () => void, ms: number): number;
   clearTimeout(id: number): void;
@@ -33,6 +33,6 @@ export class ConcreteSystem implements ActorHome {
     return root;
   }
 
-  /** Nothing is kept of a root. */
+  /** No state of a root is kept. */
   forget(): void {}
 }

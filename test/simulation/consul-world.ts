@@ -1,9 +1,9 @@
 /**
- * One datacenter of Consul for the explorer: the charts `consul` and `consul-catalog` as they are, with scripted effects, and a server of
- * which only the number of services is known. What is not determined is a choice: a service is added or removed (`add`, `remove`,
+ * One datacenter of Consul for the explorer: the real charts `consul` and `consul-catalog`, with scripted effects, and a server
+ * with nothing but the number of services. The choices of the explorer: a service is added or removed (`add`, `remove`,
  * `remove-all`), the server loses its data (`lose`), an ACL denies access (`deny`, `grant`), the server exits and starts (`kill`, `start`),
  * credentials change (`token`), an operator confirms a response (`accept`), a request returns (`answer:reading`, `fail:reading`;
- * `refuse:reading` is a 429), a blocking query returns (`wake`, `break`), and which deadline is next (`tick:consul-catalog-1.retryDelay`).
+ * `refuse:reading` is a 429), a blocking query returns (`wake`, `break`), and the next deadline (`tick:consul-catalog-1.retryDelay`).
  *
  * Bounds: the numbers of changes and of faults. A blocking query returns sooner or later.
  */
@@ -84,7 +84,7 @@ export class ConsulWorld implements World {
     return this.#state.violations;
   }
 
-  /** What the server lists is served; where access is denied, nothing can be known. */
+  /** The services on the server are served; while access is denied, nothing can be known. */
   get reached(): boolean {
     const { isUp, isDenied, services, served } = this.#state;
     return isUp && !isDenied && services === served;

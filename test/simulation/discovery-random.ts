@@ -1,6 +1,6 @@
 /**
- * Random runs over the world that the explorer walks through, longer than what can be walked through whole. A run is a list of
- * numbers, each of which picks among the choices that there are: any list is a run, so fast-check makes it as short as it gets.
+ * Random runs over the explorer's world, longer than what can be explored completely. A run is a list of
+ * numbers, each of which selects one of the possible choices: any list is a run, so fast-check shrinks it.
  */
 import fc from 'fast-check';
 import { whatIsWantedIsReached } from '../../src/debugger/explore/explorer.ts';
@@ -14,7 +14,7 @@ export interface RandomPushes {
   readonly clients: readonly ('sotw' | 'delta')[];
   readonly throttle: number;
   readonly window: number;
-  /** How a run begins: everybody connected and served, nobody, or nobody and a registry that has not told its first list. */
+  /** Start of a run: all clients connected and served, none, or none and a registry without its first list. */
   readonly start: 'settled' | 'empty' | 'unlisted';
   readonly asksLate: boolean;
   readonly picks: readonly number[];
@@ -22,7 +22,7 @@ export interface RandomPushes {
 
 const moves: readonly MeshEvent[] = ['endpoint', 'cluster'];
 const events: readonly MeshEvent[] = ['endpoint', 'service', 'route', 'cluster', 'forced'];
-/** More than the longest way to rest of as many clients as there are. */
+/** More than the longest path to idle for this number of clients. */
 const mostChoicesToRest = 2_000;
 
 /** @param longest choices in a run */
@@ -42,9 +42,9 @@ const randomPushes = (longest = 150): fc.Arbitrary<RandomPushes> =>
 export interface PushSearchOptions {
   readonly seed: number;
   readonly runs: number;
-  /** Choices in a run, at the most, before it is brought to rest. */
+  /** Maximum number of choices in a run, before it becomes idle. */
   readonly longest?: number;
-  /** Where a failing search ended, to go there at once: fast-check's path. */
+  /** Path to the failure of an earlier search: fast-check's path. */
   readonly path?: string;
   readonly machines?: Partial<PushMachines>;
   readonly world?: Partial<PushWorldOptions>;
@@ -54,7 +54,7 @@ export interface PushFinding {
   readonly seed: number;
   readonly path: string;
   readonly run: RandomPushes;
-  /** What the picks were. */
+  /** The selected choices. */
   readonly choices: readonly string[];
   readonly violations: readonly Violation[];
 }
@@ -64,7 +64,7 @@ export interface PushSearchResult {
   readonly finding?: PushFinding;
 }
 
-/** Runs until one breaks an invariant, which is then shrunk. The same options give the same result. */
+/** Runs until one violates an invariant, which is then shrunk. The same options give the same result. */
 export function searchPushes({ seed, runs, longest, path, machines, world }: PushSearchOptions): PushSearchResult {
   const charts = scriptedCharts({ ...pushMachines, ...machines });
   const figures = { runs: 0, choices: 0, responses: 0 };

@@ -1,6 +1,6 @@
 /**
  * The control plane's real statecharts with scripted effects, under a virtual clock. A test plays the file system, the
- * network and the proxies: it says what files hold, which ports open, and when a context is built.
+ * network and the proxies: it sets the contents of files, which ports open, and when a context is built.
  */
 import { type Actor, type AnyActorRef, type AnyEventObject, type EventObject, fromCallback, fromPromise } from 'xstate';
 import {
@@ -108,7 +108,7 @@ export const scriptedSettings: DiscoverySettings = {
   shutdownMs: 10_000,
 };
 
-/** A context that is being built until the test says otherwise. */
+/** A context build that ends when the test ends it. */
 export interface ScriptedBuild {
   readonly forced: boolean;
   readonly configs: readonly string[];
@@ -118,7 +118,7 @@ export interface ScriptedBuild {
   fail(reason: string): void;
 }
 
-/** What a person would get wrong. */
+/** Errors in the objects. */
 export function problem(message: string): ConfigProblem {
   return {
     severity: 'error',
@@ -142,94 +142,94 @@ export function readingOf(changes: ConfigChange[] = [], problems: ConfigProblem[
 }
 
 export class DiscoveryWorld {
-  /** Every world of this process, for checks that hold whatever a test did. */
+  /** Every world of this process, for checks after any test. */
   static readonly made: DiscoveryWorld[] = [];
   readonly clock = new VirtualClock();
   readonly records: TraceRecord[] = [];
   readonly builds: ScriptedBuild[] = [];
   /** Contexts are built at once; false: a test ends each build itself. */
   buildsAtOnce = true;
-  /** What the next readings bring. An error: the effect has a bug. */
+  /** Results of the next reads. An error: the effect has a bug. */
   settings: Record<SettingsName, SettingsReading | Error> = {
     mesh: { outcome: 'absent', defaults: 'built-in' },
     networks: { outcome: 'absent', defaults: 'built-in' },
   };
   directory: ConfigReading | Error = readingOf();
-  /** What putting the sources together brings; absent: what {@link directory} says. An error: the effect has a bug. */
+  /** The result of joining the sources (default: {@link directory}). An error: the effect has a bug. */
   joined: ConfigReading | Error | undefined;
-  /** Addresses of sources that are not read before the test says so, with {@link read}. */
+  /** Addresses of sources that are read only on {@link read}. */
   unread: string[] = [];
-  /** Addresses of sources where nothing is. */
+  /** Addresses of missing sources. */
   missing: string[] = [];
-  /** Which sources were put together, each time; and which there are. */
+  /** The joined sources, each time; and the known sources. */
   readonly joins: string[][] = [];
   readonly known: string[][] = [];
-  /** `Provider/cluster`; with `@revision` where that is not the first. */
+  /** `Provider/cluster`; with `@revision` unless it is the first. */
   registries: readonly string[] = ['External/c1'];
-  /** Which registries there are is not known at the start. */
+  /** The list of registries is unknown at the start. */
   listsLate = false;
-  /** Those that do not hand over what they have by themselves. */
+  /** Registries that do not report their services by themselves. */
   slow: readonly string[] = [];
-  /** Those that cannot be run. */
+  /** Registries that fail to start. */
   unreachable: readonly string[] = [];
-  /** What runs a registry, by the registry. */
+  /** The effect of a registry, by the registry. */
   readonly feeds = new Map<string, string>();
-  /** Of which registries services were made, each time. */
+  /** The registries of each computation of services. */
   readonly madeOf: (string[] | null)[] = [];
   services: ServicesReading | Error = { services: 2, endpoints: 4, changedServices: [], changedEndpoints: [] };
-  /** Key sets that the objects ask for. An error: the effect has a bug. */
+  /** Key sets that the objects need. An error: the effect has a bug. */
   keySources: KeySource[] | Error = [];
-  /** What issuers answer when they are asked next, by source: the version of their keys; absent: nothing, for ever. */
+  /** The next responses of issuers, by source: the version of their keys (default: no response). */
   issuers: Record<string, string | Error> = {};
-  /** When issuers were asked, in virtual time. */
+  /** When issuers were queried, in virtual time. */
   readonly asked: { source: string; at: number }[] = [];
   /** Bundle endpoints that the mesh configuration names. An error: the effect has a bug. */
   endpoints: TrustBundleInput[] | Error = [];
-  /** What they answer when they are asked next, and what was kept of them; absent: nothing, for ever, or nothing. */
+  /** Their next responses (default: no response), and their stored bundles (default: none). */
   bundles: Record<string, BundleResponse | Error> = {};
   keptBundles: Record<string, BundleResponse> = {};
-  /** Dates of credentials, as a comparison at a time of the world's clock finds them. */
+  /** Dates of credentials, as found by a comparison at a time of the world's clock. */
   dates: (at: number) => CredentialDates | Error = () => ({ due: [], nextInMs: null });
   readonly datesComparedAt: number[] = [];
-  /** When they were asked, in virtual time. */
+  /** When they were queried, in virtual time. */
   readonly askedForBundles: (TrustBundleInput & { at: number })[] = [];
-  /** Whose roots came into force, and how often agents were told of others. */
+  /** The bundles that became active, and how often agents were notified of changes. */
   readonly adoptedBundles: { endpoint: string; version: string }[] = [];
   published = 0;
-  /** What the API server says of an account when it is asked next; absent: nothing, for ever. An error: the effect has a bug. */
-  /** What looking how far proxies are finds. */
+  /** The result of a check of the distribution. */
   look: DistributionSummary | Error | Promise<DistributionSummary> = { unfinished: 0, tookMs: 0 };
-  /** When it was looked. */
+  /** Times of checks. */
   readonly looks: number[] = [];
+  /** The next response of the API server about an account (default: no response). An error: the effect has a bug. */
   access: Record<string, AccessResult | Error> = {};
-  /** When it was asked, in virtual time. */
+  /** When it was queried, in virtual time. */
   readonly reviews: { account: string; at: number }[] = [];
-  /** What came into force: `account true`. */
+  /** Changes of access that became active: `account true`. */
   readonly adoptedAccess: string[] = [];
-  /** What was done with Leases. */
+  /** Operations on Leases. */
   readonly leases: string[] = [];
-  /** Result of writes of Leases; `undefined`: the API server takes them. */
+  /** Result of writes of Leases; `undefined`: the API server accepts them. */
   leaseAnswer: LeaseWriteResult | Promise<never> | undefined;
-  /** What an elected replica was writing at its end is never answered. */
+  /** The writes of an elected replica at its end get no response. */
   hangs = false;
   /** Host names of gateways. An error: the effect has a bug. */
   gatewayNames: string[] | Error = [];
-  /** What DNS says of them when it is asked next; absent: nothing, for ever. An error: the effect has a bug. */
+  /** The next responses of DNS (default: no response). An error: the effect has a bug. */
   dns: Record<string, NameResolution | Error> = {};
-  /** When they were asked for, in virtual time. */
+  /** When they were resolved, in virtual time. */
   readonly askedForNames: { hostname: string; at: number }[] = [];
-  /** `hostname address,address`, as they came into force. */
+  /** `hostname address,address`, as they became active. */
   readonly adoptedNames: string[] = [];
   #sendNames: Send = () => {};
-  /** What the servers answer to an order to open; undefined: nothing. */
+  /** The response of the servers to an order to open; undefined: no response. */
   http: AnyEventObject | undefined = { type: 'http.listening', addresses: ['127.0.0.1:8080'] };
   ads: AnyEventObject | undefined = { type: 'ads.listening', addresses: ['127.0.0.1:15010'] };
-  /** Whether streams and requests end when they are told to drain. */
+  /** Whether streams and requests end on a drain. */
   drains = true;
   /** Stages of the start that were prepared, and those that fail with their reason. An error: the effect has a bug. */
   readonly prepared: PreparedStage[] = [];
   unprepared: Partial<Record<PreparedStage, string | Error>> = {};
-  /** Those of configuration. A text: why there can be none. */
+  /** Sources of configuration. A text: why they are invalid. */
   sources: string[] | string = ['fs://config'];
   readonly adopted: string[] = [];
   readonly orders: AnyEventObject[] = [];
@@ -263,12 +263,12 @@ export class DiscoveryWorld {
     return world;
   }
 
-  /** Lets promises of effects resolve; no time passes. */
+  /** Lets promises of effects resolve, without advancing time. */
   async settle(): Promise<void> {
     for (let turn = 0; turn < 60; turn++) await Promise.resolve();
   }
 
-  /** Lets time pass from deadline to deadline, with effects answering in between. */
+  /** Advances time from deadline to deadline, and effects respond in between. */
   async pass(ms: number): Promise<void> {
     const until = this.clock.now() + ms;
     await this.settle();
@@ -284,30 +284,30 @@ export class DiscoveryWorld {
     await this.settle();
   }
 
-  /** Something in the outside world happens: an event of the effect with this name (`config-controller/files`). */
+  /** Sends an event of the effect with this name (`config-controller/files`). */
   from(effect: string, event: AnyEventObject): void {
     const send = this.#sends.get(effect);
     if (send === undefined) throw new Error(`${effect} is not running`);
     send(event);
   }
 
-  /** What `discovery` would order one of its actors. */
+  /** Sends an order of `discovery` to one of its actors. */
   order(actor: string, event: AnyEventObject): void {
     relay(this.discovery, this.discovery.system.get(actor) as AnyActorRef, event);
   }
 
-  /** The registry says something of itself. */
+  /** Sends an event of the registry. */
   fromRegistry(registry: string, type: 'synced' | 'changed' | 'failed', reason = 'connection lost'): void {
     const event = { type: `registry.${type}`, registry, ...(type === 'failed' && { reason }) };
     this.from(this.feeds.get(registry) ?? registry, event);
   }
 
-  /** Others are listed. */
+  /** Changes the list of registries. */
   listRegistries(...registries: string[]): void {
     this.from('service-registry/registries', { type: 'registries.listed', registries: registries.map(listed) });
   }
 
-  /** The mesh configuration is another, and names these sources. A text: why there can be none. */
+  /** Changes the mesh configuration, with these sources. A text: why they are invalid. */
   async changeSources(sources: string[] | string): Promise<void> {
     this.sources = sources;
     this.settings.mesh = { outcome: 'valid', version: `mesh-${++this.#meshes}` };
@@ -319,7 +319,7 @@ export class DiscoveryWorld {
     this.from('discovery/signals', { type: 'signal.received', signal });
   }
 
-  /** A file of the configuration directory changes; the next reading brings this. */
+  /** A file of the configuration directory changes; the result of the next read. */
   async changeDirectory(reading: ConfigReading | Error): Promise<void> {
     this.directory = reading;
     this.from('config-source-1/watch', { type: 'source.changed', place: 'routes.yaml' });
@@ -334,7 +334,7 @@ export class DiscoveryWorld {
     return this.discovery.getSnapshot().output;
   }
 
-  /** Effects that live on, and timers that are set. After the end: none. */
+  /** Running effects, and armed timers. After the end: none. */
   running(): string[] {
     return [...this.#sends.keys(), ...this.clock.pending().map((ms) => `a timer of ${ms} ms`)];
   }
@@ -354,7 +354,7 @@ export class DiscoveryWorld {
   #machine() {
     const apiServer = apiServerMachine.provide({
       actors: {
-        // It never answers.
+        // It never responds.
         ping: fromPromise<PingResult, { server: string }>(() => new Promise(() => {})),
         watchDefinitions: this.#effect(),
       },
@@ -493,10 +493,10 @@ export class DiscoveryWorld {
             }),
           },
         }),
-        // No Secret names a cluster: what becomes of them is in test/model/remote-clusters.test.ts.
+        // No Secret describes a cluster: test/model/remote-clusters.test.ts tests them.
         remoteClusters: remoteClustersMachine.provide({ actors: { listClusters: this.#effect() } }),
         elections: this.#elections(),
-        // Nobody registers: what becomes of those who do is in test/model/registration.test.ts.
+        // There are no registrations here: test/model/registration.test.ts tests them.
         registrations: registrationsMachine.provide({ actors: { watchWorkloads: this.#effect() } }),
         signals: this.#effect(),
         prepare: fromPromise<Preparation, { stage: PreparedStage }>(async ({ input: { stage } }) => {
@@ -527,7 +527,7 @@ export class DiscoveryWorld {
     });
   }
 
-  /** This replica has each Lease as soon as it stands; what becomes of elections is in test/model/leader.test.ts. */
+  /** This replica acquires each Lease as soon as it is a candidate; test/model/leader.test.ts tests elections. */
   #elections() {
     const taken: LeaseWriteResult = {
       ...{ outcome: 'taken', version: '1', sent: { monotonicMs: 0, wallMs: 0 }, tookMs: 0, draw: 0 },
@@ -555,13 +555,13 @@ export class DiscoveryWorld {
     return electionsMachine.provide({ actors: { leader } });
   }
 
-  /** Gateways have these names from now on. */
+  /** Changes the host names of gateways. */
   async wantNames(hostnames: string[]): Promise<void> {
     this.#sendNames({ type: 'gateway-names.listed', hostnames });
     await this.settle();
   }
 
-  /** The first reading of a source that was held back is over. */
+  /** The delayed first read of a source ends. */
   async read(source: string): Promise<void> {
     this.unread = this.unread.filter((one) => one !== source);
     this.#held.get(source)?.();
@@ -600,7 +600,7 @@ export class DiscoveryWorld {
     });
   }
 
-  /** A registry: in step at once, unless the test says that it is slow. */
+  /** A registry: synced at once, unless the test sets it to slow. */
   #registry() {
     return fromCallback<{ type: never }, ListedRegistry>(({ input: { registry }, sendBack, self }) => {
       const name = actorName(self);

@@ -1,4 +1,4 @@
-/** The other side of a sink whose faults last until they are over: a disk, a pipe and its reader. All it took is kept. */
+/** The outlet of a sink, with faults that last for a time: a disk, or a pipe and its reader. It keeps all that was written. */
 import type { Outlet } from '../../src/runtime/output/outlet.ts';
 import type { SinkFault } from './random-schedule.ts';
 
@@ -8,19 +8,19 @@ const refusals = {
   full: { code: 'ENOSPC', message: 'ENOSPC: no space left on device, write' },
   broken: { code: 'EPIPE', message: 'EPIPE: broken pipe, write' },
 };
-/** Of a deed of the sink that waits for room: more would be said by nothing new. */
+/** For one task of the sink that waits for space: more refusals show nothing new. */
 const mostRefusals = 50;
 
 export class FailingOutlet {
-  /** What each file holds, oldest first: one that is moved away is followed by another. */
+  /** Contents of files, oldest first: a file that is moved away is followed by another. */
   readonly files: Buffer[][] = [[]];
   readonly #isFile: boolean;
   #fault: LastingFault | undefined;
   #room = 0;
-  /** Of calls since the sink was last given something to do, those that were refused, or for which there was no room. */
+  /** Calls since the last task of the sink that were refused, or found no space. */
   #refused = 0;
 
-  /** @param isFile else a pipe: it is never empty, and nobody moves it away */
+  /** @param isFile else a pipe: it is never empty, and is not moved away */
   constructor(isFile: boolean) {
     this.#isFile = isFile;
   }
@@ -30,7 +30,7 @@ export class FailingOutlet {
     this.#room = fault.afterBytes;
   }
 
-  /** @param fault that is over; none: whatever there is. A later one goes on */
+  /** @param fault that has ended (default: the current one). A later one continues */
   end(fault: LastingFault | undefined = this.#fault): void {
     if (fault === this.#fault) this.#fault = undefined;
   }
@@ -39,7 +39,7 @@ export class FailingOutlet {
     if (this.#isFile) this.files.push([]);
   }
 
-  /** How often it was asked in vain since this was last asked. */
+  /** Number of failed calls since the last call of this. */
   takeRefused(): number {
     const refused = this.#refused;
     this.#refused = 0;
@@ -53,7 +53,7 @@ export class FailingOutlet {
 
   readonly open = (): Outlet => {
     const file = this.files.length - 1;
-    // A pipe that nobody reads cannot be opened either, a full disk lets itself be opened.
+    // A pipe without a reader cannot be opened; a file on a full disk can.
     if (this.#fault?.what === 'broken' && this.#room === 0) throw this.#refuse('broken');
     return {
       id: this.#isFile ? `file ${file}` : '',

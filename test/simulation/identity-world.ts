@@ -1,13 +1,13 @@
 /**
- * The rotation of the root with those whom it is about, for the explorer: the chart of the authority, and for each workload the charts of
- * its secrets, all as they are, with scripted effects and an Envoy that takes what it is served in its own time. What is not
- * determined is a choice: an operator's orders (`rotate`, `taint`, `revert`), the control plane killed and started again (`kill`,
- * `start`), the ledger's word (`ledger`), the roots told over xDS (`tell:0`), an answer of the authority (`sign:0`, `away:0`; `lost:0`
- * is one that was signed and never arrived), what Envoy takes (`take:0` the roots, `accept:0` its certificate), and which deadline of
- * whom is next (`tick:0:secret-0.pause`). Each has a time of its own.
+ * The rotation of the root with its participants, for the explorer: the real chart of the authority, and for each workload the real charts of
+ * its secrets, with scripted effects and an Envoy that accepts secrets in its own time. The choices of the explorer:
+ * an operator's orders (`rotate`, `taint`, `revert`), a kill and a start of the control plane (`kill`,
+ * `start`), a report of the ledger (`ledger`), roots over xDS (`tell:0`), a response of the authority (`sign:0`, `away:0`; `lost:0`
+ * is a signed certificate that never arrives), what Envoy accepts (`take:0` the roots, `accept:0` its certificate), and the next deadline of
+ * an actor (`tick:0:secret-0.pause`). Each actor has its own time.
  *
- * Bounds: so many rotations and faults. Certificates are renewed and do not end; an Envoy does not hang: before it has taken what was
- * signed, at most one more is.
+ * Bounds: numbers of rotations and faults. Certificates are renewed and do not expire; an Envoy does not hang: before it has accepted a
+ * signed certificate, at most one more is signed.
  */
 import { type AnyActorRef, type AnyEventObject, sendTo, setup, spawnChild, stopChild } from 'xstate';
 import { identityName, rootsName } from '../../machines/agent/secrets/held-secrets.ts';
@@ -53,24 +53,24 @@ const ours: IdentityMachines = {
 };
 
 interface Workload {
-  /** Of its certificate, asked for and not answered. */
+  /** The pending request for its certificate. */
   readonly call: AnyActorRef | undefined;
   readonly server: AnyActorRef | undefined;
-  /** What Envoy is served. `root-1~0`: who signed, and which of those that anybody remembers. */
+  /** What Envoy is served. `root-1~0`: the signer, and its number among those that any participant knows. */
   readonly certificate: string;
   /** What Envoy has. */
   readonly shown: string;
-  /** What the authority has on record, in the order in which it was signed. */
+  /** The records of the authority, in the order of signing. */
   readonly issued: readonly string[];
-  /** What the agent says that Envoy has; told when there is a stream. */
+  /** What Envoy has, according to the agent; reported when there is a stream. */
   readonly arrived: string;
   readonly word: string | undefined;
-  /** Told over xDS last. */
+  /** The last bundle over xDS. */
   readonly told: string;
-  /** Roots that Envoy is served, and those that it has taken. */
+  /** Roots that Envoy is served, and those that it has accepted. */
   readonly roots: string;
   readonly taken: string;
-  /** Envoy has been served roots that it has not taken yet, be they those of before. */
+  /** Envoy has been served roots that it has not accepted yet, possibly the same ones again. */
   readonly owes: boolean;
 }
 
@@ -78,7 +78,7 @@ interface State {
   readonly rotations: number;
   readonly faults: number;
   readonly journal: Journal | undefined;
-  /** Roots that were made so far. */
+  /** Number of roots that were created so far. */
   readonly made: number;
   readonly roots: readonly string[];
   readonly tainted: string | null;
@@ -93,11 +93,11 @@ interface State {
 const endsAtMs = 24 * 3_600_000;
 const leastPauseMs = 500;
 const textOf = (roots: Iterable<string>): string => [...new Set(roots)].filter(Boolean).sort().join('+');
-/** Of a certificate that nobody got. */
+/** Marks a certificate that never arrived. */
 const lost = '!';
 const mayBeSigned = (issued: readonly string[]): boolean => issued.filter((one) => !one.endsWith(lost)).length < 2;
 const rootOf = (certificate: string): string => certificate.split('~')[0]!;
-/** What an Envoy, a disk or a clock does at once, or never: bounds of this world. */
+/** Timers of what an Envoy, a disk or a clock does at once, or never: bounds of this world. */
 const silent = /\.(checkInterval|settleTime|trustLimit|obtainLimit|clockLimit|openLimit|detectLimit|debounce)$/;
 
 export class IdentityWorld implements World {
@@ -137,7 +137,7 @@ export class IdentityWorld implements World {
         silences: (timer) => silent.test(timer),
       }),
     );
-    // Everybody has a certificate, and whom it leads to is trusted.
+    // Every workload has a certificate and trusts its root.
     for (const index of this.#state.workloads.keys())
       for (const choice of ['sign', 'take', 'accept', 'tell', 'take']) {
         const name = `${choice}:${index}`;
@@ -149,7 +149,7 @@ export class IdentityWorld implements World {
     return this.#state.violations;
   }
 
-  /** One root, that everybody's certificate leads to and that everybody trusts; and nobody is asked any more. */
+  /** There is one root, which signed every certificate and which every workload trusts; no request is pending. */
   get reached(): boolean {
     const { isUp, journal, signer, workloads } = this.#state;
     return (
@@ -264,7 +264,7 @@ export class IdentityWorld implements World {
     };
   }
 
-  // ---- what must never be
+  // ---- violations
 
   #judge(): void {
     const { workloads } = this.#state;
@@ -286,7 +286,7 @@ export class IdentityWorld implements World {
       this.#violate('no chart fails', failure);
   }
 
-  /** By what it has, and by what it gets: which of them counts is known to the Envoy alone. */
+  /** By its accepted roots and its next ones: only the Envoy knows which of them apply. */
   #trusts(index: number, root: string): boolean {
     const { roots, taken } = this.#state.workloads[index]!;
     return [roots, taken].every((set) => set.split('+').includes(root));
@@ -342,7 +342,7 @@ export class IdentityWorld implements World {
     return (this.#control.getSnapshot() as { children: Record<string, AnyActorRef> }).children.authority;
   }
 
-  /** The ledger itself is asked, of what is on record. */
+  /** Queries the real ledger about the recorded certificates. */
   #ledgerHasWord(): boolean {
     const { awaited, workloads, isUp } = this.#state;
     if (!isUp || awaited === undefined) return false;
@@ -398,7 +398,7 @@ export class IdentityWorld implements World {
     report(server!, { type: 'sds.acknowledged', name: identityName, version: certificate });
   }
 
-  /** Over a stream. Whoever has none says it when there is one. */
+  /** Over a stream. A workload without a stream reports it over its next one. */
   #noteArrival(index: number): void {
     const { told, issued, arrived } = this.#state.workloads[index]!;
     if (told !== '' && issued.includes(arrived)) this.#change(index, { issued: issued.slice(issued.indexOf(arrived)) });
@@ -441,7 +441,7 @@ export class IdentityWorld implements World {
               },
             ),
             awaitClockStep: scriptedPromise<void, undefined>(() => {}),
-            // It is looked at when half of a life is over.
+            // Read when half of a life is over.
             readClock: scriptedPromise<{ atMs: number }, undefined>(({ self }) =>
               settle(self, { value: { atMs: endsAtMs } }),
             ),
@@ -504,7 +504,7 @@ export class IdentityWorld implements World {
     report(server!, { type: 'sds.acknowledged', name: rootsName, version: roots });
   }
 
-  /** Over xDS, and what is tainted with it. */
+  /** The bundle over xDS, with its tainted root. */
   #tellable(): string {
     const { roots, tainted } = this.#state;
     return `${textOf(roots)}!${tainted ?? ''}`;
@@ -513,7 +513,7 @@ export class IdentityWorld implements World {
   #tell(index: number): void {
     const told = this.#tellable();
     const [hash = '', tainted = ''] = told.split('!');
-    // What it said before of others counts no more (RootsForAgents).
+    // Its earlier report of other roots does not count any more (RootsForAgents).
     const { word } = this.#state.workloads[index]!;
     this.#change(index, { told, word: word === hash ? word : undefined });
     this.#noteArrival(index);
@@ -541,7 +541,7 @@ export class IdentityWorld implements World {
 }
 
 const keys = new WeakMap<object, string>();
-/** How often and how long something failed is told to people, and how long a pause is was decided. */
+/** Number and duration of failures are only reported, and the length of a pause was decided before. */
 const withoutFuture = new Set(['failures', 'pauseMs', 'nowMs', 'lacking', 'grace', 'reason', 'socket']);
 
 function keyOf(context: object): string {

@@ -1,7 +1,7 @@
 /**
  * The charts of an API server and its kinds, with their own effects and stores, in front of a simulated API server under a virtual
- * clock. After each step what every store has is held against what the server had at that version: nothing that never was, nothing
- * half, nothing that goes back.
+ * clock. After each step every store is compared with the server's state at that version: it must be complete, must have existed,
+ * and must not be older than before.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Actor, AnyActorRef } from 'xstate';
@@ -34,21 +34,21 @@ export interface WorldOptions {
   readonly resources?: readonly ApiResource[];
   /** Broken on purpose. */
   readonly charts?: Partial<InformerCharts>;
-  /** Broken on purpose: what stands between the effects and the server. */
+  /** Broken on purpose: a layer between the effects and the server. */
   readonly port?: (server: ApiServer) => ApiServer;
-  /** Nothing is recorded: for many worlds. */
+  /** Without a trace, for many worlds. */
   readonly silently?: boolean;
 }
 
-/** Of all kinds together; each may have to try what else there is at once. */
+/** For all kinds together; each may have to try its alternatives at once. */
 const mostInASecond = 60;
 
 interface Followed {
   readonly resource: ApiResource;
-  /** Made of what a reader was told, and nothing else. */
+  /** Built from the changes that a reader received, and nothing else. */
   readonly told: Map<string, KubernetesObject>;
   readonly changes: ObjectChange[];
-  /** The latest history that what is known can be of. */
+  /** The latest era that the known state can be of. */
   era: number;
 }
 
@@ -62,7 +62,7 @@ export class KubernetesWorld {
   readonly faults: unknown[] = [];
   readonly actor: Actor<typeof apiServerMachine>;
   readonly effects: InformerEffects;
-  /** A reader that has not handled what it was told keeps a set from counting. */
+  /** A reader that has not handled its changes keeps a set from counting. */
   handling: Promise<void> | undefined;
   synced = 0;
   failed: unknown;
@@ -107,7 +107,7 @@ export class KubernetesWorld {
     });
   }
 
-  /** Lets time pass, and everything that is due happen. */
+  /** Advances time and fires all due timers. */
   async pass(ms: number): Promise<void> {
     const until = this.clock.now() + ms;
     await this.#settle();
@@ -144,12 +144,12 @@ export class KubernetesWorld {
     return changes.map(({ event, key }) => `${event} ${key.split('/')[1]}`);
   }
 
-  /** What is not yet as it is on the server. */
+  /** Differences from the server. */
   differences(): string[] {
     return this.#followed.flatMap(({ resource }) => {
       const known = contentOf(this.effects.storeOf(resource).entries());
       const there = contentOf(this.server.objectsOf(resource).entries());
-      // A kind that is known to be absent is looked for now and then.
+      // A kind that is known to be absent is checked now and then.
       const isAbsent = this.recordOf(resource).handed === 'absence' && !this.server.isDefined(resource);
       const isAtRest = isAbsent || /watching|absent/.test(this.stateOf(resource));
       if (isDeepStrictEqual(known, there) && isAtRest) return [];

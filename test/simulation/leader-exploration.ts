@@ -1,11 +1,11 @@
 /**
- * Two replicas that stand for one duty, for the explorer: their charts as they are, with scripted effects, and an API server of which one Lease
- * is known. What is not determined is a choice: a request is taken (`take:leader-1`) and answered (`tell:leader-1`), or never (`lose:…`), or
- * taken when nobody waits for it any more (`delay:…`, `arrive`), or refused; the server goes away and comes back; a stranger writes into the
- * Lease (`touch`); a replica is killed, or resigns; and which deadline is next (`tick:leader-1.leaseTime`).
+ * Two candidates for one duty, for the explorer: their real charts, with scripted effects, and an API server with one Lease.
+ * The choices of the explorer: a request is accepted (`take:leader-1`) and gets a response (`tell:leader-1`) or none (`lose:…`), or is
+ * accepted after its client has given up (`delay:…`, `arrive`), or is rejected; the server stops and returns; an unknown client writes into the
+ * Lease (`touch`); a replica is killed, or resigns; and the next deadline (`tick:leader-1.leaseTime`).
  *
- * Whether a replica leads by its own word is known of a moment that is noted when a claim or renewal is sent, as its gate has it. Processes
- * that are stopped and clocks that run apart are not here, nor whether one comes to lead (leader-random.ts). Bounds: so many faults.
+ * Whether a replica may consider itself the leader depends on the time at which a claim or renewal was sent, as in its gate. Paused
+ * processes and clock drift are not modelled here, nor whether a leader emerges (leader-random.ts). Bounds: number of faults.
  */
 import type { AnyActorRef } from 'xstate';
 import {
@@ -27,7 +27,7 @@ import type { Choice, Violation, World } from '../../src/debugger/explore/world.
 const names = ['leader-1', 'leader-2'] as const;
 type Name = (typeof names)[number];
 
-/** All multiples of one, so that there are few orders of them; the term and the Lease are as they are. */
+/** Multiples of one value, so that there are few orders of them; the term and the Lease are unchanged. */
 const times: LeaseTimes = { leaseMs: 15_000, termMs: 10_000, retryMs: 5_000, answerMs: 4_500 };
 const delays = { renewRetry: 5_000, resignLimit: 5_000 };
 const draw = 0;
@@ -35,34 +35,34 @@ const draw = 0;
 interface Request {
   readonly actor: AnyActorRef;
   readonly order: LeaseOrder | undefined;
-  /** Of the server, once it has taken it. */
+  /** The server's response, after it has accepted the request. */
   readonly answer?: LeaseSighting | LeaseWriteResult;
-  /** Nobody takes or answers it. */
+  /** It is never accepted and gets no response. */
   readonly isLost?: boolean;
 }
 
 interface State {
   readonly faults: number;
   readonly isUp: boolean;
-  /** Of the Lease; 0: there is none. `record`: when its holder wrote last. */
+  /** Version of the Lease; 0: there is no Lease. `record`: version of its holder's last write. */
   readonly version: number;
   readonly record: number;
   readonly holder: Name | '';
   readonly requests: Readonly<Partial<Record<Name, Request>>>;
-  /** Claims and renewals that nobody waits for. */
+  /** Claims and renewals whose client has given up. */
   readonly delayed: readonly (LeaseOrder & { readonly by: Name })[];
-  /** They stand or lead. */
+  /** Candidates and leaders. */
   readonly alive: readonly Name[];
   readonly violations: readonly Violation[];
 }
 
 export interface LeaderCharts {
   readonly leader: typeof leaderMachine;
-  /** What is broken on purpose of the server: it takes any version. */
+  /** An error of the server that is built in on purpose: it accepts any version. */
   readonly takesAll?: boolean;
 }
 
-/** When the term of a replica ends, and when one would that was asked for and not answered yet. */
+/** The end of a replica's term, and the end of the one that it has requested. */
 const gateOf = (name: Name): string => `${name}.gate`;
 const sentOf = (name: Name): string => `${name}.sent`;
 
@@ -121,7 +121,7 @@ export class LeaderExploration implements World {
       ['touch', false, isFault && version > 0],
       ...this.#system.zone.firable().map((timer): [string, boolean, boolean] => [`tick:${timer}`, true, true]),
     ];
-    // Whoever is asked may be late, and is not so for ever.
+    // A pending response may be late, but not forever.
     const isLate = (choice: string): boolean => {
       const name = names.find((one) => choice === `tick:${one}.answerLimit`);
       return (
@@ -184,7 +184,7 @@ export class LeaderExploration implements World {
     for (const failure of this.#system.failures) this.#violate('no chart fails', failure);
   }
 
-  /** Versions grow for ever: of each it counts which others it is later than. */
+  /** Versions grow without a limit: only their order is part of the state. */
   key(): string {
     const { requests, ...state } = this.#state;
     const known = Object.entries(requests).map(([name, { actor: _, ...rest }]) => [name, rest]);
@@ -193,7 +193,7 @@ export class LeaderExploration implements World {
     for (const actor of this.#system.actors()) {
       const { value, context } = actor.getSnapshot() as { value?: unknown; context?: object };
       if (value === undefined) continue;
-      // What is always the same, and what is for people.
+      // Without constants and values that are only reported.
       const { times: _, draw: __, holder: ___, ...rest } = { times, draw, holder: '', ...context };
       key += `${actor.id} ${JSON.stringify([value, rest])}\n`;
     }
@@ -272,7 +272,7 @@ export class LeaderExploration implements World {
     this.#system.arm(sentOf(name), times.termMs, 'mark');
   }
 
-  /** A claim or renewal was taken, as it hears: it leads from when that was sent. */
+  /** Its claim or renewal was accepted: it leads from the time at which that was sent. */
   #lead(name: Name): void {
     this.#system.disarm(gateOf(name));
     this.#system.rename(sentOf(name), gateOf(name));
@@ -290,7 +290,7 @@ export class LeaderExploration implements World {
     this.#set({ alive: this.#state.alive.filter((one) => one !== name) });
   }
 
-  /** It says nothing any more, and nobody waits for what it has asked. */
+  /** It sends nothing any more, and its requests get no response. */
   #die(name: Name): void {
     this.#system.kill(this.#roots.get(name)!);
     this.#system.forgetKilled(this.#system.zone.names('mark').filter((mark) => mark.startsWith(`${name}.`)));

@@ -1,20 +1,20 @@
 /**
- * Random faults of replicas that stand for one duty: requests and answers lost or late, an API server that is away, processes that are
- * stopped and wake late, killed, ended and begun anew, a stranger who writes into the Lease, clocks that run apart. Everything is drawn of one
- * seed. Never do two lead; and when there are no more faults, one does.
+ * Random faults of candidates for one duty: requests and responses lost or late, an API server that is down, processes that are
+ * paused and resumed late, killed, stopped and restarted, an unknown client that writes into the Lease, clock drift. Everything is drawn from one
+ * seed. Two never lead at a time; and after the last fault, one does.
  */
 import { LeaderWorld, lease, type Replica, type ReplicaOptions } from './leader-world.ts';
 
 export interface RandomElection {
   readonly violations: readonly string[];
-  /** What was done, for people. */
+  /** What was done, as text. */
   readonly story: readonly string[];
-  /** Terms that there were. */
+  /** Number of terms. */
   readonly terms: number;
 }
 
 const faultsMs = 90_000;
-/** A Lease, a look, an answer, and some more. */
+/** A Lease, a check, a response, and a margin. */
 const quietMs = 45_000;
 
 /** Numbers from 0 to 1, always the same for one seed (Mulberry32). */
@@ -28,7 +28,7 @@ function drawsOf(seed: number): () => number {
   };
 }
 
-/** @param broken of each replica, what is broken on purpose */
+/** @param broken errors of each replica that are built in on purpose */
 export async function randomElection(seed: number, broken: Partial<ReplicaOptions> = {}): Promise<RandomElection> {
   const draw = drawsOf(seed);
   const between = (least: number, most: number): number => least + draw() * (most - least);

@@ -1,6 +1,6 @@
 /**
- * Replicas that stand for one duty: their charts with their own effects, each with clocks of its own, in front of one Lease on a simulated
- * API server. After each step it is judged from outside: at most one of them would begin a write.
+ * Candidates for one duty: their charts with their own effects and clocks, in front of one Lease on a simulated
+ * API server. After each step, at most one of them would begin a write.
  */
 import { type Actor, setup } from 'xstate';
 import { electedWriterMachine } from '../../machines/discovery/election/elected-writer.machine.ts';
@@ -23,18 +23,18 @@ import { VirtualClock } from './virtual-clock.ts';
 export const lease = 'duty';
 export const times = leaseTimesOf(15_000);
 
-/** What becomes of the next request: it is not taken; it is, and nobody is told; it is taken, or told, after a while. */
+/** The outcome of the next request: it is lost, its response is lost, or one of them is delayed. */
 export interface Fate {
   readonly lost?: 'request' | 'answer';
   readonly takenAfterMs?: number;
   readonly toldAfterMs?: number;
 }
 
-/** The API server: one Lease and one object, which says who wrote it last and with which number. */
+/** The API server: one Lease and one object, which contains its last writer and a number. */
 class SimulatedLeaseServer {
   isUp = true;
   readonly objects = new Map<string, KubernetesObject>();
-  /** Of all requests that are made from now on; by default each is taken and answered after 5 ms. */
+  /** Of all later requests; by default each is accepted and gets its response after 5 ms. */
   fate: (request: ApiRequest, of: string) => Fate = () => ({});
   readonly taken: { readonly at: number; readonly request: ApiRequest; readonly object: KubernetesObject }[] = [];
   readonly #clock: VirtualClock;
@@ -52,7 +52,7 @@ class SimulatedLeaseServer {
     return String((this.lease?.spec as { holderIdentity?: string } | undefined)?.holderIdentity ?? '');
   }
 
-  /** Of one replica, as it goes on. */
+  /** Of one replica, updated as it runs. */
   request(of: PacedProcess, name: string, request: ApiRequest, signal: AbortSignal): Promise<KubernetesObject> {
     const { promise, resolve, reject } = Promise.withResolvers<KubernetesObject>();
     const fail = (kind: 'aborted' | 'timeout' | 'unreachable'): void => reject(new ApiError({ kind, message: kind }));
@@ -79,7 +79,7 @@ class SimulatedLeaseServer {
     return promise;
   }
 
-  /** As somebody else writes it. */
+  /** As written by another client. */
   put(name: string, object: Omit<KubernetesObject, 'metadata'>): void {
     this.objects.set(name, { ...object, metadata: { name, resourceVersion: String(++this.#version) } });
   }
@@ -105,11 +105,11 @@ function refuse(code: number, reason: string): never {
   throw new ApiError({ kind: 'status', code, reason, message: reason, causes: [] });
 }
 
-/** A duty that writes one object, whenever a test says that it is due; and what was asked of it. */
+/** A duty that writes one object whenever a test orders it; and its requests. */
 class CountingDuty implements Duty {
   readonly lease = lease;
   readonly runs: (DutyRun & { readonly at: number })[] = [];
-  /** What the next runs report as failed; an error: a fault of ours. */
+  /** What the next runs report as failed; an error: an internal error. */
   failing: number | Error = 0;
   readonly #now: () => number;
   readonly #watchers = new Set<() => void>();
@@ -141,11 +141,11 @@ class CountingDuty implements Duty {
 type Port = (request: ApiRequest, signal: AbortSignal) => Promise<KubernetesObject>;
 
 export interface ReplicaOptions {
-  /** How fast its clocks are. */
+  /** The speed of its clocks. */
   readonly rate?: number;
-  /** Its monotonic clock stands still while it is stopped. */
+  /** Its monotonic clock stops while it is paused. */
   readonly suspends?: boolean;
-  /** Broken on purpose: what stands between it and the API server, and what it takes for the time. */
+  /** Broken on purpose: a layer between it and the API server, and its clock. */
   readonly port?: (request: Port) => Port;
   readonly clocks?: (moment: ClockReading) => ClockReading;
   /** Broken on purpose. */
@@ -153,7 +153,7 @@ export interface ReplicaOptions {
   readonly silently?: boolean;
 }
 
-/** The control plane, as far as elections see it. */
+/** The part of the control plane that elections use. */
 const rootOf = (elections: typeof electionsMachine) =>
   setup({ types: { events: {} as ElectionsResigned, input: {} as never }, actors: { elections } }).createMachine({
     id: 'discovery',
@@ -232,7 +232,7 @@ export class Replica {
     return this.elections.isLeader(lease);
   }
 
-  /** Of its leader's chart; `gone`: it has ended. */
+  /** The state of its leader's chart; `gone`: it has ended. */
   get state(): string {
     const elections = this.actor.getSnapshot().children.elections?.getSnapshot();
     const value = elections?.children['leader-1']?.getSnapshot().value ?? 'gone';
@@ -261,7 +261,7 @@ export class LeaderWorld {
     return this.replicas.filter(({ leads }) => leads).map(({ name }) => name);
   }
 
-  /** The process is gone, with its connections. */
+  /** The process exits, with its connections. */
   kill(replica: Replica): void {
     replica.end();
     this.replicas.splice(this.replicas.indexOf(replica), 1);
@@ -271,7 +271,7 @@ export class LeaderWorld {
     const until = this.clock.now() + ms;
     await this.#settle();
     for (let next = this.clock.soonest(); next !== undefined && next <= until; next = this.clock.soonest()) {
-      // A term ends just before whatever else happens then.
+      // A term ends just before any other event at that time.
       this.#judge();
       while (this.clock.soonest() === next) this.clock.fireNext();
       await this.#settle();

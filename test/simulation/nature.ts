@@ -1,4 +1,4 @@
-/** How long things take that are in nobody's hands: drawn within what was measured, the same for the same seed. */
+/** Durations outside the agent's control: drawn within what was measured, the same for the same seed. */
 export class Nature {
   readonly #seed: number;
 

@@ -10,7 +10,7 @@ function clocks(): { below: VirtualClock; paced: PacedClock; fired: number[]; at
 }
 
 describe('a paced clock', () => {
-  test('keeps time with the one below it until it is told otherwise', () => {
+  test('runs at the pace of the clock below it by default', () => {
     const { below, paced, fired, at } = clocks();
     at(100);
     below.advance(200);

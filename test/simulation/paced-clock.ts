@@ -7,7 +7,7 @@ interface PacedTimer {
   underlying: number;
 }
 
-/** A clock that runs slower or faster than the one below it: a program that gets too little CPU, or a machine's bad crystal. */
+/** A clock that runs slower or faster than the one below it: a program that gets too little CPU, or clock drift. */
 export class PacedClock {
   readonly #below: VirtualClock;
   readonly #timers = new Map<number, PacedTimer>();
@@ -22,7 +22,7 @@ export class PacedClock {
     this.#belowAnchorMs = below.now();
   }
 
-  /** Milliseconds since the clock was made, as it counts them. */
+  /** Milliseconds since the clock was created, as it counts them. */
   readonly now = (): number => this.#ownAnchorMs + (this.#below.now() - this.#belowAnchorMs) * this.#pace;
 
   setTimeout(fire: () => void, ms: number): number {
@@ -40,7 +40,7 @@ export class PacedClock {
     this.#timers.delete(id);
   }
 
-  /** From now on; timers that are armed come sooner or later by it. */
+  /** Applies to armed timers, too: they fire sooner or later. */
   setPace(pace: number): void {
     this.#ownAnchorMs = this.now();
     this.#belowAnchorMs = this.#below.now();

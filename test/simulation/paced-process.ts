@@ -1,4 +1,4 @@
-/** The clocks of one process: they may be too fast or too slow, and stand still for it while it is stopped. */
+/** The clocks of one process: they may be too fast or too slow, and stop while it is paused. */
 import type { ClockReading } from '../../src/discovery/election/leader-term.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
@@ -6,18 +6,18 @@ export class PacedProcess {
   readonly #clock: VirtualClock;
   readonly #rate: number;
   readonly #timers = new Map<number, number>();
-  /** What it finds when it goes on; undefined: it is not stopped. */
+  /** Events that it receives when it is resumed; undefined: it is not paused. */
   #held: { readonly kind: 'timer' | 'answer'; readonly happen: () => void }[] | undefined;
   readonly #suspends: boolean;
   #stoppedAt = 0;
-  /** For how long its monotonic clock stood still. */
+  /** For how long its monotonic clock was stopped. */
   #stoodStillMs = 0;
   #isEnded = false;
   #nextId = 1;
 
   /**
-   * @param rate of its clocks; 2: an hour of it is half an hour
-   * @param suspends its machine stops with it: then its monotonic clock stands still
+   * @param rate of its clocks; 2: an hour on its clock is half an hour
+   * @param suspends its machine is suspended with it: then its monotonic clock stops
    */
   constructor(clock: VirtualClock, rate: number, suspends = false) {
     this.#suspends = suspends;
@@ -61,7 +61,7 @@ export class PacedProcess {
     this.#held ??= [];
   }
 
-  /** @param first what it comes to first */
+  /** @param first the kind that runs first */
   wake(first: 'timer' | 'answer'): void {
     const held = this.#held ?? [];
     if (this.#held !== undefined && this.#suspends) this.#stoodStillMs += this.#clock.now() - this.#stoppedAt;

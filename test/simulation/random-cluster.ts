@@ -1,4 +1,4 @@
-/** Schedules of writes and faults at random, of a simulated API server, and what must hold when the last fault is over. */
+/** Random schedules of writes and faults of a simulated API server, and the conditions after the last fault. */
 import fc from 'fast-check';
 import { definitions, KubernetesWorld, routes, services, type WorldOptions } from './kubernetes-world.ts';
 import { noFaults, type SimulatedApiServer } from './simulated-api-server.ts';
@@ -32,11 +32,11 @@ const happening = fc.oneof(
   { weight: 1, arbitrary: fc.record({ is: fc.constant('restore' as const) }) },
 );
 
-/** How long until then, and what. */
+/** Time until the event, and the event. */
 export type Step = readonly [ms: number, happening: Happening];
 type Happening = typeof happening extends fc.Arbitrary<infer One> ? One : never;
 
-/** Most of it within milliseconds, where orders matter; sometimes long enough for something to be noticed. */
+/** Most within milliseconds, where order matters; sometimes long enough for a timeout. */
 const pause = fc.oneof(
   { weight: 3, arbitrary: fc.integer({ min: 0, max: 12 }) },
   { weight: 2, arbitrary: fc.integer({ min: 13, max: 1_500 }) },
@@ -47,10 +47,10 @@ export const schedules: fc.Arbitrary<readonly Step[]> = fc.array(fc.tuple(pause,
   ...{ minLength: 1, maxLength: 30, size: 'max' as const },
 });
 
-/** From the end of the last fault on, for everything. */
+/** Since the end of the last fault, for everything. */
 const convergedWithinMs = 5_000;
 
-/** @returns what must not be */
+/** @returns violations */
 export async function play(steps: readonly Step[], options: WorldOptions = {}): Promise<string[]> {
   const world = new KubernetesWorld({ silently: true, ...options });
   try {
@@ -70,7 +70,7 @@ export async function play(steps: readonly Step[], options: WorldOptions = {}): 
   }
 }
 
-/** Servers are stopped, data are put in place, servers are started: nobody does that in a few seconds. */
+/** Servers are stopped, data are restored, servers are started: that takes more than a few seconds. */
 const restoringMs = 12_000;
 
 async function restore(world: KubernetesWorld): Promise<void> {

@@ -1,4 +1,4 @@
-/** The agent's machines for random runs: as for the explorer, with the effects that may be slow or fail here and not there. */
+/** The agent's machines for random runs: as for the explorer, with effects that may be slow or fail here only. */
 import type { AnyActorRef } from 'xstate';
 import type { EnvoyProbe } from '../../machines/agent/status-protocol.ts';
 import { type Running, scriptedCallback, scriptedPromise } from '../../src/debugger/explore/scripted-effect.ts';
@@ -12,7 +12,7 @@ import {
   worldOf,
 } from '../../src/simulation/agent/exploration-effects.ts';
 
-/** What the effects ask beyond what an explorer is asked. */
+/** What the effects need beyond the world of an explorer. */
 export interface RandomEffectWorld extends EffectWorld {
   claiming(call: AnyActorRef): void;
   waitingForFiles(call: AnyActorRef, on: boolean): void;
@@ -26,7 +26,7 @@ export interface RandomEffectWorld extends EffectWorld {
 
 const world = ({ system }: Running<unknown>): RandomEffectWorld => worldOf.get(system) as RandomEffectWorld;
 
-/** Made once for a set of machines: `provide` forgets what XState memorized. */
+/** Built once for a set of machines: `provide` discards what XState memorized. */
 export function randomAgent(machines: Partial<AgentMachines> = {}): ScriptedAgent {
   const { certWatcher, directoryWatch, status } = { ...agentMachines, ...machines };
   return scriptedAgent({ ...agentMachines, ...machines }).provide({

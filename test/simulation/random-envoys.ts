@@ -1,24 +1,24 @@
-/** What comes of itself for the Envoys of a host, and when: drawn within what was measured. */
+/** The spontaneous events of a host's Envoys and their times: drawn within what was measured. */
 import type { AnyActorRef } from 'xstate';
 import { report } from '../../src/debugger/explore/scripted-effect.ts';
 import type { SimulatedHost, SimulatedProcess } from '../../src/simulation/agent/simulated-host.ts';
 import type { Nature } from './nature.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
-/** Measured upper ends (spec/envoy-hot-restart.md §1), and how often a probe comes by (src/agent/admin/live-probe.ts). */
+/** Measured maximums (spec/envoy-hot-restart.md §1), and the interval of probes (src/agent/admin/live-probe.ts). */
 const longest = { adminMs: 400, liveMs: 2_500, probeMs: 300 };
 
 export interface EnvoyTimesOptions {
   readonly host: SimulatedHost;
   readonly clock: VirtualClock;
   readonly nature: Nature;
-  /** Who asks this Envoy whether it is live. */
+  /** The actor that probes this Envoy. */
   probeOf(process: SimulatedProcess): AnyActorRef | undefined;
-  /** How much longer than others this one needs until it is live. */
+  /** The extra time that this one needs to become live. */
   slownessOf(pid: number): number;
 }
 
-/** What lasts, and bears on them. */
+/** Lasting conditions that affect them. */
 export interface Circumstances {
   readonly sourcesAway: boolean;
   readonly deafToSigterm: boolean;
@@ -39,7 +39,7 @@ export class EnvoyTimes {
     this.#options = options;
   }
 
-  /** Sees to it that what comes next for each process will come, and that nothing else does. */
+  /** Schedules the next event of each process, and no other. */
   arrange(circumstances: Circumstances): void {
     const { processes } = this.#options.host;
     for (const process of processes) this.#arrange(process, circumstances);
@@ -68,7 +68,7 @@ export class EnvoyTimes {
     }
   }
 
-  /** Drawn once for an event: what else happens meanwhile does not put it off. */
+  /** Drawn once for an event: other events do not delay it. */
   #arm(plan: { key: string; pid: number; event: string; draw: () => number; happen: () => void }): void {
     const { key, pid, event, draw, happen } = plan;
     if (this.#arranged.get(key)?.event === event) return;

@@ -1,4 +1,4 @@
-/** The certificate files of a random run. Contents have numbers; each change that brings new ones has a higher number. */
+/** The certificate files of a random run. Contents are numbered; each change to new contents has a higher number. */
 
 export type FilesState = 'fine' | 'half written' | 'missing';
 
@@ -13,23 +13,23 @@ export class CertificateFiles {
   #changes = 0;
   #newest = 1;
   #content = 1;
-  /** What the agent last read that it could use. */
+  /** The last valid content that the agent has read. */
   #lastRead = 0;
 
   get state(): FilesState {
     return this.#state;
   }
 
-  /** What is there, in numbers. */
+  /** The current content, as a number. */
   get content(): number {
     return this.#content;
   }
 
   /**
-   * New contents, what was there when the agent read them last, or what Envoy cannot use.
+   * New contents, the contents of the agent's last read, or contents that Envoy rejects.
    *
-   * @param newestInUse the newest contents that an Envoy has started with. What was read does not come back while an Envoy
-   * runs with what was there in between: the agent compares what it reads, and cannot know what Envoy has read.
+   * @param newestInUse the newest contents that an Envoy has started with. Earlier contents are not restored while an Envoy
+   * runs with contents in between: the agent compares what it reads, and cannot know what Envoy has read.
    */
   change(to: FilesState | 'as before', newestInUse: number): void {
     const comesBack = to === 'as before' && this.#lastRead > 0 && newestInUse <= this.#lastRead;
@@ -49,10 +49,10 @@ export class CertificateFiles {
   }
 
   /**
-   * Begins a reading, which takes time.
+   * Begins a read, which takes time.
    *
-   * @returns to be called at its end: whether what was read is surely news to the agent. Whether bad files are, is its own
-   * matter; what changed meanwhile is read again.
+   * @returns to be called at its end: whether the result is certainly new to the agent. Invalid files may or may not be; changes during the
+   * read are read again.
    */
   beginReading(): () => boolean {
     const changes = this.#changes;

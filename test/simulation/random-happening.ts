@@ -1,4 +1,4 @@
-/** Does to a world what a step of a schedule says. */
+/** Applies a step of a schedule to a world. */
 
 import type { SimulatedProcess } from '../../src/simulation/agent/simulated-host.ts';
 import type { Gap, Happening, Step, Whom } from './random-schedule.ts';
@@ -71,7 +71,7 @@ function happen(happening: Happening, world: RandomWorld): void {
   }
 }
 
-/** An agent that ends already is not hurried by these. */
+/** An agent that is already stopping is not accelerated by these. */
 function endByHttp(event: { type: string; reason?: string }, world: RandomWorld): void {
   if (!world.hasHttp) return;
   if (world.ledger.stop === 'not ordered') world.ledger.orderStop();
@@ -79,18 +79,18 @@ function endByHttp(event: { type: string; reason?: string }, world: RandomWorld)
 }
 
 function kill(process: SimulatedProcess, by: 'crash' | 'oom', { host }: RandomWorld): void {
-  // A parent that is killed while it ends as it was told looks to the agent like one that died before its time.
+  // A parent that is killed during an ordered exit looks to the agent like one that crashed.
   if (process.sentAway && process.supersededSeen) return;
   if (by === 'crash') {
     host.happen(process, 'envoy.crashed');
     return;
   }
-  // By the kernel: at once, and without a word from the agent.
+  // By the kernel: at once, and without an event of the agent.
   process.envoy.send({ type: 'signal.sent', signal: 'SIGKILL' });
   process.envoy.send({ type: 'envoy.ended' });
 }
 
-/** One at the most. */
+/** At most one. */
 function victims(whom: Whom, { host }: RandomWorld): readonly SimulatedProcess[] {
   const { processes } = host;
   switch (whom) {

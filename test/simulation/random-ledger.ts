@@ -1,4 +1,4 @@
-/** What the outside has asked of the agent and what it has seen of it: the ground on which invariants judge a random run. */
+/** The orders that the agent received and what it has observed: the basis on which invariants judge a random run. */
 import type { AnyEventObject, SnapshotFrom } from 'xstate';
 import type { agentMachine } from '../../machines/agent/agent.machine.ts';
 import type { AgentSettings } from '../../machines/agent/settings.ts';
@@ -13,7 +13,7 @@ export interface Judged {
   readonly host: SimulatedHost;
   readonly agent: AgentSnapshot | undefined;
   readonly failures: readonly string[];
-  /** Calls of `prepare` that are not answered. */
+  /** Pending calls of `prepare`. */
   readonly preparing: number;
 }
 
@@ -21,7 +21,7 @@ export interface LedgerOptions {
   readonly invariants: readonly Invariant[];
   readonly settings: AgentSettings;
   readonly baseIds: readonly number[];
-  /** The agent's: what it has to wait for is a matter of its own time. */
+  /** The agent's clock, because its limits are in its own time. */
   readonly clock: PacedClock;
 }
 
@@ -32,18 +32,18 @@ export class Ledger {
   readonly #deadlines = new Map<number, number>();
   readonly #overdue = new Set<number>();
   readonly violations: Violation[] = [];
-  /** What the certificate files hold. */
+  /** Content of the certificate files. */
   content = 1;
   orders = 0;
-  /** Epochs begun, and live ones lost, since the agent was last given something new to do. */
+  /** Epochs started, and live ones lost, since the agent's last new task. */
   tries = 0;
   stop: 'not ordered' | 'ordered' | 'deadline passed' = 'not ordered';
 
-  /** The start that the supervisor has told of as decided and not as over. */
+  /** The start that the supervisor has reported as decided and not as ended. */
   #restart: string | undefined;
-  /** It was told to end when it had nothing left to do but to wait for processes that are killed. */
+  /** It was ordered to stop when it only waited for the exit of killed processes. */
   #hurried = false;
-  /** Why a start had no room for its files, until that is told. */
+  /** Why a start had no space for its files, until that is reported. */
   #untold: string | undefined;
 
   constructor(options: LedgerOptions, judged: () => Judged) {
@@ -52,7 +52,7 @@ export class Ledger {
     this.#judged = judged;
   }
 
-  /** The agent has something new to do, and may fail anew; what was begun before may still fail. */
+  /** The agent has a new task, which may fail again; earlier starts may still fail. */
   beginAnew(): void {
     const { host, preparing } = this.#judged();
     this.tries = preparing + host.processes.filter(({ seen }) => !seen).length;
@@ -64,7 +64,7 @@ export class Ledger {
     this.beginAnew();
   }
 
-  /** The agent was told to end, or something happened that it has to end of. */
+  /** The agent was ordered to stop, or something happened that stops it. */
   orderStop(): void {
     this.#hurried = this.#agentEnds;
     if (this.stop !== 'not ordered') {
@@ -77,12 +77,12 @@ export class Ledger {
     }, this.#options.settings.terminationDrainMs);
   }
 
-  /** What is wanted was tried as often as it may be. */
+  /** The desired configuration was tried as often as the budget allows. */
   get mayHaveGivenUp(): boolean {
     return this.tries > this.#options.settings.retry.budget;
   }
 
-  /** What must hold whenever all is quiet. */
+  /** Conditions whenever there is no pending event. */
   judgeAlways(): void {
     const observed = this.#observed();
     for (const invariant of this.#always) {
@@ -103,7 +103,7 @@ export class Ledger {
     this.violations.push({ invariant, detail });
   }
 
-  /** What the host asks before it does something. */
+  /** Called by the host before its actions. */
   watch(): HostWatch {
     return {
       spawning: (newcomer) => this.judge((invariant, observed) => invariant.spawning?.(newcomer, observed)),
@@ -118,18 +118,18 @@ export class Ledger {
     };
   }
 
-  /** A start has just failed of this. */
+  /** A start has just failed for this reason. */
   expectTold(reason: string): void {
     this.#untold = reason;
   }
 
-  /** An epoch tells its supervisor, and so the log and the trace, why it failed. */
+  /** An epoch reports to its supervisor, and so to the log and the trace, why it failed. */
   hearFailure({ type, during, reason }: AnyEventObject): void {
     const isTold = during === 'writing the bootstrap' || during === 'starting';
     if (type === 'epoch.failed' && isTold && reason === this.#untold) this.#untold = undefined;
   }
 
-  /** The supervisor tells of its decisions. */
+  /** The supervisor reports its decisions. */
   readonly hear = ({ type, name }: AnyEventObject): void => {
     if (type !== 'restart.decided' && type !== 'restart.ended') return;
     this.judge((invariant, observed) => invariant.reporting?.(type, name, observed));
@@ -137,22 +137,22 @@ export class Ledger {
   };
 
   /**
-   * A parent has so long to leave by itself; who is replaced has so long to let its requests finish. Anew for a child that
-   * takes a dead one's place, once the supervisor knows of it.
+   * The limit for a parent to exit by itself, and for a replaced epoch to complete its requests. Restarted for a child that
+   * replaces a crashed one, once the supervisor has seen it live.
    */
   #countDeadline({ epoch, baseId }: SimulatedProcess, seen: boolean): void {
     const { host } = this.#judged();
     const { parentShutdownMs, parentGraceMs } = this.#options.settings;
     for (const other of host.processes) {
       const isParent = other.baseId === baseId && other.epoch === epoch - 1 && other.supersededSeen === seen;
-      // One that was replaced before goes on as it was.
+      // A replaced epoch keeps its deadline.
       const isReplaced = !seen && other.baseId !== baseId && other.live && !other.closed && !host.isDoomed(other);
       if (isParent) this.#armDeadline(other, parentShutdownMs + parentGraceMs);
       else if (isReplaced) this.#armDeadline(other, parentShutdownMs);
     }
   }
 
-  /** Anew for a child that starts in a dead one's place. */
+  /** Restarted for a child that replaces a crashed one. */
   #armDeadline({ pid }: SimulatedProcess, ms: number): void {
     const { clock } = this.#options;
     clock.clearTimeout(this.#deadlines.get(pid) ?? 0);

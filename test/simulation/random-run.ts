@@ -1,4 +1,4 @@
-/** One schedule, from its beginning to its end, under all invariants. */
+/** One schedule, from start to end, under all invariants. */
 import { join } from 'node:path';
 import { TraceChecker } from '../../src/debugger/check/check.ts';
 import { formatDeparture } from '../../src/debugger/check/check-report-text.ts';
@@ -20,13 +20,13 @@ import { RandomWorld } from './random-world.ts';
 
 export interface RandomRunOptions {
   readonly agent: ScriptedAgent;
-  /** All, unless told otherwise. */
+  /** Default: all. */
   readonly invariants?: readonly Invariant[];
-  /** Holds the run against the sequence diagrams. */
+  /** Checks the run against the sequence diagrams. */
   readonly checked?: boolean;
-  /** Where the run is written as a trace. */
+  /** Path of the trace of the run. */
   readonly sink?: TraceSink;
-  /** The agent has its log and its trace, and the schedule's faults of them. */
+  /** The agent has its log and its trace, with the schedule's faults of them. */
   readonly sinks?: SinkParts;
 }
 
@@ -37,17 +37,17 @@ export interface RandomRun {
   /** Envoys that were started. */
   readonly spawned: number;
   readonly exitCode: number | undefined;
-  /** What came of the sinks, where it has some. */
+  /** The violations of the sinks, if the run has sinks. */
   readonly sinks?: RandomSinks['figures'];
 }
 
-/** A run comes to rest with every fault over, which an explorer's need not. */
+/** A run becomes idle after every fault, which one of the explorer need not. */
 const whatHolds: readonly Invariant[] = [...allInvariants, givingUpPasses];
-/** What is said of a run that departs from the diagrams. */
+/** The violation of a run that deviates from the diagrams. */
 const conformity = 'the trace conforms to the sequence diagrams';
-/** More than the longest way to rest: ten retries, each with a start that is not live in time. */
+/** More than the longest path to idle: ten retries, each with a start that is not live in time. */
 const mostEventsToRest = 5_000;
-/** The agent's wait for exits, and what effects take to answer. */
+/** The agent's wait for exits, and the response time of effects. */
 const reapMs = 11_000;
 
 export function run(schedule: Schedule, options: RandomRunOptions): RandomRun {
@@ -83,7 +83,7 @@ export function run(schedule: Schedule, options: RandomRunOptions): RandomRun {
   };
 }
 
-/** A schedule that was made shorter has all its faults, at other steps. */
+/** A shrunk schedule has all its faults, at other steps. */
 function faultsBefore<Fault extends SinkFault | WatchStep>(
   step: number,
   faults: readonly Fault[] = [],
@@ -98,19 +98,19 @@ function beginWatchFaults(step: number, schedule: Schedule, world: RandomWorld):
   }
 }
 
-/** The settings may want what is forbidden otherwise; and a clock may be too wrong for what has to be known. */
+/** Settings may require what is a violation otherwise, and clock drift may be too large for a check. */
 function applicable(invariants: readonly Invariant[], { settings, steps }: Schedule): readonly Invariant[] {
   const lifted = new Set<Invariant>();
   if (settings === 'restartPolicy exit') lifted.add(agentEndsForAReason);
   if (settings === 'hotRestart off') lifted.add(servingIsKept);
-  // Whether a parent died before its time, and so whether its child is doomed, is told by the agent's clock.
+  // The agent's clock decides whether a parent exited too early, and so whether its child is orphaned.
   if (steps.some(({ happens }) => happens.what === 'pace' && Math.abs(happens.percent - 100) > 1)) {
     for (const invariant of [servingIsKept, doomedIsReplaced, replacedHasItsTime]) lifted.add(invariant);
   }
   return invariants.filter((invariant) => !lifted.has(invariant));
 }
 
-/** The faults are over: what was wanted is served. An agent that may have given that up gets something new to do. */
+/** The faults have ended: the desired configuration is served. An agent that may have given up gets a new task. */
 function endInPeace(world: RandomWorld): void {
   if (world.isOver) return;
   world.act(() => world.cease());
@@ -139,7 +139,7 @@ function endByStop(world: RandomWorld): void {
   }
 }
 
-/** Until nothing more comes by itself. */
+/** Until no spontaneous event is pending. */
 function rest(world: RandomWorld): void {
   let events = 0;
   while (!world.isOver && world.next()) {

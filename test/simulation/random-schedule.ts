@@ -1,5 +1,5 @@
 /**
- * A schedule: what happens to the agent, its Envoys and their host, and when. fast-check draws it and makes it shorter; the
+ * A schedule: the events of the agent, its Envoys and their host, and their times. fast-check draws and shrinks it; the
  * same schedule always gives the same run.
  */
 import fc from 'fast-check';
@@ -9,7 +9,7 @@ import type { WatchFault } from './random-watch.ts';
 /** With a directory to watch. */
 const shipped: AgentSettings = { ...defaultSettings, watch: { ...defaultSettings.watch, directories: ['certs'] } };
 
-/** Settings that change what the agent has to do. All counters are those of production. */
+/** Settings that change the agent's behaviour. All counters are those of production. */
 export const settingsKinds = {
   'as shipped': shipped,
   'short times': {
@@ -22,26 +22,26 @@ export const settingsKinds = {
   'hotRestart off': { ...shipped, hotRestart: false },
 } satisfies Record<string, AgentSettings>;
 
-/** Which process is meant, of those that live then. */
+/** Selects a process among the running ones. */
 export type Whom = 'newest' | 'oldest' | 'serving' | 'starting';
 
 /** A fault that lasts. */
 export type Lasting =
-  /** No bootstrap can be written, and no pipe to an Envoy has a name: the folder of such files is like that until it is back. */
+  /** No bootstrap can be written, and no named pipe to an Envoy: the folder of such files is missing until the fault ends. */
   | 'folder full'
   | 'folder read-only'
   | 'folder gone'
-  /** There is a bootstrap, the user's own; but no pipe to an Envoy has a name. */
+  /** The user's own bootstrap is used, but there is no named pipe to an Envoy. */
   | 'no room for pipes'
-  /** Control plane and certificate source: an Envoy that starts has to wait for them. */
+  /** Control plane and certificate source are unreachable: an Envoy that starts waits for them. */
   | 'sources away'
   /** No drain order reaches Envoy. */
   | 'admin unheard'
-  /** The mark of a dead child in shared memory cannot be cleared. */
+  /** The mark of a crashed child in shared memory cannot be cleared. */
   | 'no repair'
-  /** An Envoy that is told to end does not. */
+  /** An Envoy does not exit on SIGTERM. */
   | 'deaf to SIGTERM'
-  /** The operating system has no process to give. */
+  /** The operating system cannot start processes. */
   | 'no processes';
 
 export type Happening =
@@ -50,17 +50,17 @@ export type Happening =
   /** `oom`: SIGKILL by the kernel. */
   | { readonly what: 'crash' | 'oom'; readonly whom: Whom }
   | { readonly what: Lasting; readonly forMs: number }
-  /** The next Envoy needs so much longer until it is live. */
+  /** The next Envoy needs this much longer to become live. */
   | { readonly what: 'slow start'; readonly ms: number }
-  /** The next bootstrap is refused by Envoy's own check. */
+  /** Envoy's own check rejects the next bootstrap. */
   | { readonly what: 'bootstrap refused' }
-  /** Somebody else left the mark of an initializing Envoy in shared memory. */
+  /** Another process left the mark of an initializing Envoy in shared memory. */
   | { readonly what: 'stuck' }
-  /** The agent's timers take so much of their time from here on. */
+  /** From here on the agent's timers take this percentage of their time. */
   | { readonly what: 'pace'; readonly percent: number }
   | { readonly what: 'status server broken' };
 
-/** Until a step: so much time, or so many things that come of themselves. */
+/** The wait before a step: a time, or a number of spontaneous events. */
 export type Gap = { readonly ms: number } | { readonly events: number };
 
 export interface Step {
@@ -68,40 +68,40 @@ export interface Step {
   readonly happens: Happening;
 }
 
-/** What becomes of the other side of the agent's log or trace. */
+/** A fault of the outlet of the agent's log or trace. */
 export type SinkFault = {
   readonly of: 'log' | 'trace';
-  /** It begins right before this step; counted anew from the first one where there are fewer. */
+  /** It begins right before this step; modulo the number of steps plus 1. */
   readonly beforeStep: number;
 } & (
   | {
-      /** `full`: no space left; `broken`: nobody reads it; `stalled`: a reader that stops reading. Well again afterwards. */
+      /** `full`: no space left; `broken`: no reader; `stalled`: a reader that stops reading. Recovers afterwards. */
       readonly what: 'full' | 'broken' | 'stalled';
-      /** What is taken before it is felt: a line may be cut anywhere. */
+      /** Bytes that are accepted before the fault: a line may be cut anywhere. */
       readonly afterBytes: number;
       readonly forMs: number;
     }
-  /** Somebody renames the file. */
+  /** The file is renamed. */
   | { readonly what: 'moved away' }
 );
 
-/** What becomes of the watch of the certificate directory. */
+/** A fault of the watch of the certificate directory. */
 export interface WatchStep {
   readonly what: WatchFault;
   readonly forMs: number;
-  /** It begins right before this step; counted anew from the first one where there are fewer. */
+  /** It begins right before this step; modulo the number of steps plus 1. */
   readonly beforeStep: number;
 }
 
 export interface Schedule {
   readonly settings: keyof typeof settingsKinds;
   readonly beginning: 'in order' | 'one base id' | 'no files' | 'half written' | 'no base id' | 'status port taken';
-  /** What every measured time in the host's hands is drawn from; 0: all in the middle of their ranges. */
+  /** Seed of every measured time of the host; 0: all in the middle of their ranges. */
   readonly nature: number;
   readonly steps: readonly Step[];
-  /** `in peace`: the faults cease, all must be well again, then a stop. `in trouble`: a stop right then. */
+  /** `in peace`: the faults end, everything must recover, then a stop. `in trouble`: an immediate stop. */
   readonly ending: 'in peace' | 'in trouble';
-  /** Apart from the steps: without them the run must be the same. */
+  /** Apart from the steps: the run must be the same without them. */
   readonly sinkFaults?: readonly SinkFault[];
   /** Apart from the steps, as well. */
   readonly watchFaults?: readonly WatchStep[];
@@ -162,7 +162,7 @@ const gap: fc.Arbitrary<Gap> = fc.oneof(
 
 const step = fc.record({ gap, happens: happening });
 
-/** Most are short: they shrink to what is short anyway. */
+/** Most are short, because shrinking leads to short ones anyway. */
 const steps = fc.oneof(
   { weight: 60, arbitrary: fc.array(step, { maxLength: 6, size: 'max' }) },
   { weight: 7, arbitrary: fc.array(step, { maxLength: 24, size: 'max' }) },
@@ -208,7 +208,7 @@ export const schedules: fc.Arbitrary<Schedule> = fc.record({
     { weight: 4, arbitrary: fc.constant('in peace' as const) },
     { weight: 1, arbitrary: fc.constant('in trouble' as const) },
   ),
-  // The last ones drawn: all else is the same for a seed, with them and without.
+  // Drawn last, so that everything else is the same for a seed with and without them.
   sinkFaults: fc.array(sinkFault, { maxLength: 6, size: 'max' }),
   watchFaults: fc.oneof(
     { weight: 5, arbitrary: fc.constant([]) },
@@ -216,7 +216,7 @@ export const schedules: fc.Arbitrary<Schedule> = fc.record({
   ),
 });
 
-/** A schedule for people: a line a step. */
+/** A schedule as text: a line a step. */
 export function formatSchedule({
   settings,
   beginning,

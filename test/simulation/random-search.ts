@@ -1,4 +1,4 @@
-/** Looks for a schedule that does harm, and makes it as short as it gets. */
+/** Searches a schedule that violates an invariant, and shrinks it. */
 import fc from 'fast-check';
 import type { Violation } from '../../src/debugger/explore/world.ts';
 import type { TraceSink } from '../../src/runtime/trace/trace.ts';
@@ -10,13 +10,13 @@ import { formatSchedule, type Schedule, schedules } from './random-schedule.ts';
 
 export interface SearchOptions {
   readonly seed: number;
-  /** Schedules at the most. */
+  /** Maximum number of schedules. */
   readonly runs: number;
-  /** Where a failing search ended, to go there at once: fast-check's path. */
+  /** Path to the failure of an earlier search: fast-check's path. */
   readonly path?: string;
   readonly agent?: ScriptedAgent;
   readonly invariants?: readonly Invariant[];
-  /** One of so many is held against the sequence diagrams: that takes twice as long. Default 10; 0: none. */
+  /** One of this number is checked against the sequence diagrams, which takes twice as long. Default 10; 0: none. */
   readonly checkEvery?: number;
 }
 
@@ -41,16 +41,16 @@ export interface SearchResult {
 }
 
 const defaultCheckEvery = 10;
-/** One of so many has a log and a trace, and their faults: that takes three times as long. */
+/** One of this number has a log and a trace, with their faults, which takes three times as long. */
 const sinksEvery = 50;
 
-/** Runs schedules until one breaks an invariant, which is then shrunk. The same options give the same result. */
+/** Runs schedules until one violates an invariant, which is then shrunk. The same options give the same result. */
 export function search(options: SearchOptions): SearchResult {
   const { seed, path, invariants, agent = randomAgent(), checkEvery = defaultCheckEvery } = options;
   const figures = { schedules: 0, checked: 0, spawned: 0, virtualMs: 0 };
   let shrinking = false;
   const judge = (schedule: Schedule): readonly Violation[] => {
-    // By what is drawn, so that a schedule is judged the same whenever it comes.
+    // By its content, so that a schedule is always checked in the same way.
     const checked = checkEvery > 0 && schedule.nature % checkEvery === 0;
     const hasSinks = checkEvery > 0 && schedule.nature % sinksEvery === 0;
     const { violations, spawned, virtualMs } = run(schedule, {
@@ -78,7 +78,7 @@ export function search(options: SearchOptions): SearchResult {
   return { figures, finding };
 }
 
-/** What a person needs: what is wrong, by which schedule, and the command that does it again. */
+/** A report for users: the violation, its schedule, and the command that reproduces it. */
 export function formatFinding({ seed, path, schedule, violations }: Finding, trace: string): string {
   return [
     ...violations.map(({ invariant, detail }) => `violated: ${invariant}\n  ${detail}`),

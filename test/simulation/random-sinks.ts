@@ -1,6 +1,6 @@
 /**
- * The log and the trace of a simulated agent: the program's own sinks, over outlets that fail as the schedule says. They have
- * a time of their own, which follows the world's: nothing of theirs may be felt there.
+ * The log and the trace of a simulated agent: the program's own sinks, over outlets that fail as scheduled. They have
+ * their own time, which follows the world's: they must not affect the world.
  */
 import { agentLog } from '../../src/agent/status/agent-log.ts';
 import { agentStates } from '../../src/agent/status/agent-states.ts';
@@ -18,7 +18,7 @@ import { FailingOutlet } from './failing-outlet.ts';
 import type { SinkFault } from './random-schedule.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
-/** What a sink may not do, whatever its other side does. */
+/** Violations of a sink, whatever its outlet does. */
 export const sinkRules = {
   throws: 'no write to a sink throws',
   waits: 'no write to a sink waits',
@@ -26,21 +26,21 @@ export const sinkRules = {
   told: 'each line is out in its order, or counted in the log as lost once the sink is well',
 } as const;
 
-/** The program's own, unless a test breaks one on purpose. */
+/** The program's own sink, unless a test replaces it on purpose. */
 export interface SinkParts {
   readonly logSink?: (options: LineSinkOptions) => LineSink;
   readonly logLosses?: typeof logLosses;
 }
 
-/** Little, so that a run of some minutes loses lines. */
+/** Small, so that a run of some minutes loses lines. */
 const maxBytes = { log: 2_000, trace: 20_000 };
 const shortestRecord = 60;
-/** One try for what is written, one for what is told of a loss; twice where the other side has to be opened anew. */
+/** One attempt for a write, one for the report of a loss; twice if the outlet must be opened again. */
 const mostRefused = 4;
-/** The longest time between two tries, and more. */
+/** More than the longest time between two attempts. */
 const recoveryMs = 60_000;
 const lossLine = /\toutput lines lost {2}output=log {2}lines=(\d+) /;
-/** A file that is there always, and that no run writes to. */
+/** A file that always exists, and that no run writes to. */
 const noFile = '/dev/null';
 
 export class RandomSinks {
@@ -50,10 +50,10 @@ export class RandomSinks {
   readonly #outlets = { log: new FailingOutlet(false), trace: new FailingOutlet(true) };
   readonly #log: LineSink;
   readonly #trace: TraceFile;
-  /** Lines of the log, with those that tell of losses. */
+  /** Lines of the log, including reports of losses. */
   readonly #given: string[] = [];
   #longestLine = 0;
-  /** Of the trace: given, told as lost, and what was given when a turn was last over. */
+  /** Records of the trace: written, reported as lost, and written when the last turn ended. */
   #records = 0;
   #recordsTold = 0;
   #recordsFlushed = 0;
@@ -118,7 +118,7 @@ export class RandomSinks {
     this.#watched('trace', () => this.#trace.flush());
   }
 
-  /** All is well again: what was lost has to be told by now. */
+  /** All faults have ended: losses must be reported by now. */
   end(): void {
     this.turn();
     this.#judgeTraceBound();

@@ -1,5 +1,5 @@
 /**
- * Random runs of a world, each to its end. An exploration returns to a state by repeating the whole run that led to it; a random run costs
+ * Random runs of a world, each to its end. An exploration returns to a state by a replay of the whole run that led to it; a random run costs
  * one step a state, and so reaches combinations of several changes and faults whose exploration takes days.
  */
 import fc from 'fast-check';
@@ -8,22 +8,22 @@ import type { Violation, World } from '../../src/debugger/explore/world.ts';
 export interface WalkOptions {
   readonly seed: number;
   readonly walks: number;
-  /** Steps that are chosen at random; after them, what must happen happens. */
+  /** Steps that are chosen at random; after them, only pending events happen. */
   readonly maxRandomSteps?: number;
 }
 
 export interface Walked {
   readonly walks: number;
   readonly steps: number;
-  /** Different states that were reached. */
+  /** Number of different states. */
   readonly states: number;
-  /** As short as shrinking makes it. */
+  /** The shrunk path. */
   readonly found?: { readonly path: readonly string[]; readonly violations: readonly Violation[] };
 }
 
-/** A run that is longer does not come to rest. */
+/** A longer run never becomes idle. */
 const maxSteps = 2_000;
-/** Of so many steps, one may be a change or a fault. */
+/** One of this number of steps may be a change or a fault. */
 const stepsForBudgeted = 5;
 
 /** The same options give the same result. */

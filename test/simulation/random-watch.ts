@@ -1,19 +1,19 @@
-/** The watch of the certificate directory in a random run: it may fail or hang, and there may be nothing to watch. */
+/** The watch of the certificate directory in a random run: it may fail or hang, and the directory may be missing. */
 import type { AnyActorRef } from 'xstate';
 import { report } from '../../src/debugger/explore/scripted-effect.ts';
 
-/** `fails`: at once, and whenever it is set up. `hangs`: another directory is there, and the kernel never answers who asks now. */
+/** `fails`: at once, and at each setup. `hangs`: the directory was replaced, and the kernel never responds to a new watch. */
 export type WatchFault = 'watch fails' | 'watch hangs' | 'directory gone';
 
 const minuteMs = 60_000;
-/** Of pauses that double from half a second. */
+/** For pauses that double from half a second. */
 const mostSetUpsAMinute = 8;
 
 interface Watch {
   readonly self: AnyActorRef;
-  /** What was there when it was compared last. */
+  /** The content at the last comparison. */
   seen: string | null;
-  /** It hears of changes. */
+  /** It receives changes. */
   holds: boolean;
 }
 
@@ -30,7 +30,7 @@ export class RandomWatch {
     this.#now = now;
   }
 
-  /** @returns what is wrong with that it is set up now */
+  /** @returns why it must not be set up now */
   start(self: AnyActorRef, seen: string | null): string | undefined {
     this.#watch = { self, seen, holds: false };
     if (this.#faults.has('directory gone')) report(self, { type: 'directory.missing' });
@@ -45,7 +45,7 @@ export class RandomWatch {
     if (this.#watch?.self === self) this.#watch = undefined;
   }
 
-  /** The files have changed; it may be that nobody hears of it. */
+  /** The files have changed; possibly without an event. */
   changed(): void {
     if (this.#watch?.holds === true) report(this.#watch.self, { type: 'files.changed', path: 'tls.crt' });
   }
@@ -63,7 +63,7 @@ export class RandomWatch {
 
   end(fault: WatchFault): void {
     if (!this.#faults.delete(fault) || this.#watch === undefined || this.#watch.holds) return;
-    // A kernel that has not answered so far never will: that is for the chart's limit.
+    // A kernel that has not responded never will: that is for the chart's limit.
     if (fault !== 'directory gone') return;
     report(this.#watch.self, { type: 'directory.found' });
     report(this.#watch.self, { type: 'files.changed', path: 'certs' });

@@ -1,6 +1,6 @@
 /**
- * The agent's real statecharts on a simulated host, with concrete times: each timer when it is due, and what is in nobody's
- * hands (a start, an exit, a probe's answer) at a time drawn within what was measured. Faults are switched on and off from
+ * The agent's real statecharts on a simulated host, with concrete times: each timer when it is due, and events outside the agent's
+ * control (a start, an exit, a response of a probe) at a time drawn within what was measured. Faults are switched on and off from
  * outside.
  */
 import type { AnyActorRef, InspectionEvent } from 'xstate';
@@ -32,15 +32,15 @@ import { VirtualClock } from './virtual-clock.ts';
 export interface RandomWorldOptions {
   readonly invariants: readonly Invariant[];
   readonly inspect?: (event: InspectionEvent) => void;
-  /** A turn of the agent's event loop is over. */
+  /** A turn of the agent's event loop has ended. */
   readonly turn?: () => void;
 }
 
 type Run = { epoch: number; baseId: number };
 
-/** What the real effects take. */
+/** Durations of the real effects. */
 const longest = { claimMs: 50, readMs: 50, repairMs: 20, prepareMs: 900 };
-/** What is said of a folder that takes no file. */
+/** Errors of a folder that accepts no file. */
 const noRoom = {
   'folder full': 'ENOSPC: no space left on device',
   'folder read-only': 'EROFS: read-only file system',
@@ -48,7 +48,7 @@ const noRoom = {
   'no room for pipes': 'EACCES: permission denied',
 } satisfies Partial<Record<Lasting, string>>;
 const noRoomForAny = ['folder full', 'folder read-only', 'folder gone'] as const;
-/** Of a watch that fails again and again. */
+/** For a watch that fails repeatedly. */
 export const watchIsSpared = 'a watch that fails is set up ever more seldom';
 
 const keyOf = ({ epoch, baseId }: Run): string => `${baseId}/${epoch}`;
@@ -81,9 +81,9 @@ export class RandomWorld implements RandomEffectWorld {
   #waiting: AnyActorRef | undefined;
   #releasing: AnyActorRef | undefined;
   #adminOf: number | undefined;
-  /** How many Envoys have begun to serve: a question to an earlier one is answered no more. */
+  /** Number of Envoys that have begun to serve: probes of earlier ones get no response. */
   #servings = 0;
-  /** Bootstraps that will be refused, and by how much the next Envoy is slower. */
+  /** Number of bootstraps that will be rejected, and the delay of the next Envoy. */
   refusals = 0;
   slowerMs = 0;
 
@@ -111,7 +111,7 @@ export class RandomWorld implements RandomEffectWorld {
     });
     if (beginning === 'no files') this.changeFiles('missing');
     if (beginning === 'half written') this.changeFiles('half written');
-    // An agent that cannot begin has to end.
+    // An agent that cannot begin must end.
     if (beginning === 'no base id' || beginning === 'status port taken') this.ledger.orderStop();
     this.#agent = this.#agents.start(agent, {
       id: 'agent',
@@ -131,7 +131,7 @@ export class RandomWorld implements RandomEffectWorld {
     return this.schedule.steps.some(({ happens }) => happens.what in noRoom);
   }
 
-  /** Why an epoch failed passes between two actors within the agent. */
+  /** Failures of epochs are events between two actors within the agent. */
   #hearing(inspect: RandomWorldOptions['inspect']): (event: InspectionEvent) => void {
     return (event) => {
       inspect?.(event);
@@ -143,14 +143,14 @@ export class RandomWorld implements RandomEffectWorld {
     return this.#agent.getSnapshot() as AgentSnapshot;
   }
 
-  /** The agent has ended, or something is wrong. */
+  /** The agent has ended, or there is a violation. */
   get isOver(): boolean {
     return this.agent.status !== 'active' || this.ledger.violations.length > 0;
   }
 
   // ---- time
 
-  /** Lets the next thing happen that comes by itself; false when nothing does. */
+  /** Runs the next spontaneous event; false when no event is pending. */
   next(): boolean {
     const fired = this.clock.fireNext();
     this.#settle();
@@ -169,7 +169,7 @@ export class RandomWorld implements RandomEffectWorld {
     if (!this.isOver) this.clock.advance(until - this.clock.now());
   }
 
-  // ---- what is done from outside; `act` lets the consequences follow
+  // ---- faults and orders; `act` runs their consequences
 
   act(deed: () => void): void {
     deed();
@@ -216,7 +216,7 @@ export class RandomWorld implements RandomEffectWorld {
     if (fault === 'directory gone' && this.#files.state === 'missing') this.changeFiles('fine');
   }
 
-  /** Every fault is over, for good. */
+  /** Ends every fault, permanently. */
   cease(): void {
     this.refusals = 0;
     this.slowerMs = 0;
@@ -226,7 +226,7 @@ export class RandomWorld implements RandomEffectWorld {
     if (this.#files.state !== 'fine') this.changeFiles('fine');
   }
 
-  // ---- what the effects ask
+  // ---- requests of the effects
 
   claiming(call: AnyActorRef): void {
     const result =
@@ -246,7 +246,7 @@ export class RandomWorld implements RandomEffectWorld {
       this.#watch.stop(self);
       return;
     }
-    // What a look at the directory finds is never there at once; what has changed since it was ordered is told.
+    // A check of the directory takes time; a change since its order is reported.
     const seen = input.seen ?? this.#contents;
     this.#calls.later(self, 0, () => {
       const tooOften = this.#watch.start(self, seen);
@@ -286,7 +286,7 @@ export class RandomWorld implements RandomEffectWorld {
   waitingForFiles(call: AnyActorRef, on: boolean): void {
     this.#waiting = on ? call : undefined;
     if (!on) this.#calls.forget(call);
-    // Else they are waited for until the chart has waited long enough.
+    // Otherwise the chart waits until its limit.
     else if (this.#files.state !== 'missing') this.#tellFilesAreThere(call);
   }
 
@@ -401,7 +401,7 @@ export class RandomWorld implements RandomEffectWorld {
     for (const process of this.host.processes) this.host.kill(process);
   }
 
-  // ---- how it goes on
+  // ---- continuation
 
   #bootstrap({ validate, adminPort }: PrepareOrder): { value: PreparedEpoch } | { error: Error } {
     // The Envoy that checks needs a pipe, too.
@@ -415,7 +415,7 @@ export class RandomWorld implements RandomEffectWorld {
     return { error: new Error('no such field: bogus') };
   }
 
-  /** What the operating system says of the folder, or of the one for pipes where that is asked for. */
+  /** The operating system's error for the folder, or for the one for pipes where that is requested. */
   #whyNoRoom(...faults: readonly (keyof typeof noRoom)[]): string | undefined {
     const lasting = [...noRoomForAny, ...faults].find((fault) => this.#lasting.has(fault));
     return lasting === undefined ? undefined : noRoom[lasting];
@@ -436,7 +436,7 @@ export class RandomWorld implements RandomEffectWorld {
     this.#turn?.();
   }
 
-  /** The n-th of its kind: what is drawn for it does not hang on what else happened. */
+  /** The n-th of its kind: its random values do not depend on other events. */
   #occasion(what: string): string {
     const n = (this.#occasions.get(what) ?? 0) + 1;
     this.#occasions.set(what, n);

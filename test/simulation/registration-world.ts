@@ -1,6 +1,6 @@
 /**
  * Two replicas of the control plane, real charts and effects, with one workload that registers itself, over an API server that checks
- * versions as the real one does (test/cluster/registration.test.ts), and loses or delays what it is told to. Under a virtual clock.
+ * versions as the real one does (test/cluster/registration.test.ts), and loses or delays requests on order. Under a virtual clock.
  */
 import type { Actor } from 'xstate';
 import type { registrationsMachine } from '../../machines/discovery/registration/registrations.machine.ts';
@@ -16,7 +16,7 @@ import {
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
-/** What becomes of a request: it is answered; refused before it took effect; took effect, and its answer was lost; or waits a while first. */
+/** The outcome of a request: a response; lost before it took effect; its response is lost; or a delay before it takes effect. */
 export type Fate = 'answered' | 'lost' | 'answer lost' | 'late';
 
 const lateMs = 3_000;
@@ -39,9 +39,9 @@ export class RegistrationReplicas {
   readonly clock = new VirtualClock();
   /** The workload's entry, as the API server has it. */
   entry: KubernetesObject | undefined;
-  /** Of the next requests, in turn; then all are answered. */
+  /** For the next requests, in turn; later requests get a response. */
   fates: Fate[] = [];
-  /** Deletions of an entry that said that its workload was connected. */
+  /** Deletions of an entry whose workload was marked as connected. */
   readonly mistakes: string[] = [];
   readonly #replicas: Replica[];
   #version = 0;
@@ -67,7 +67,7 @@ export class RegistrationReplicas {
     if (!one.isKilled) one.connection?.reportHealth(failure);
   }
 
-  /** Nothing of it is done any more. */
+  /** Cancels its pending requests. */
   kill(replica: number): void {
     const one = this.#replicas[replica]!;
     one.isKilled = true;
@@ -75,7 +75,7 @@ export class RegistrationReplicas {
     one.actor.stop();
   }
 
-  /** Somebody deletes the entry by hand. */
+  /** The entry is deleted manually. */
   deleteByHand(): void {
     if (this.entry !== undefined) this.#store(undefined);
   }
@@ -84,7 +84,7 @@ export class RegistrationReplicas {
     return this.#replicas.some(({ connection }) => connection !== undefined);
   }
 
-  /** Whether a replica that lives holds the connection that the entry speaks of. */
+  /** Whether a running replica holds the connection of the entry. */
   get holder(): string | undefined {
     return this.entry?.metadata.annotations?.['istio.io/workloadController'];
   }
@@ -173,7 +173,7 @@ export class RegistrationReplicas {
     return this.#store({ ...entry, metadata: { ...entry.metadata, annotations } });
   }
 
-  /** All replicas hear of it, in a while. */
+  /** All replicas receive it after a while. */
   #store(entry: KubernetesObject | undefined): KubernetesObject {
     const previous = this.entry;
     this.entry = entry && { ...entry, metadata: { ...entry.metadata, resourceVersion: `${++this.#version}` } };

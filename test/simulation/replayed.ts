@@ -4,7 +4,7 @@ import { formatReplay } from '../../src/debugger/replay/replay-report-text.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { headerWith } from '../fixtures/trace-header.ts';
 
-/** Replays what a world recorded. @returns what is different, in words; empty when nothing is. */
+/** Replays what a world recorded. @returns differences, as text; empty without differences. */
 export function replayDifference(records: readonly TraceRecord[], ...machines: AnyStateMachine[]): string {
   const header = headerWith({ level: 'full' });
   // As it is when it comes from a file.

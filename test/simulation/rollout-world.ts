@@ -1,5 +1,5 @@
 /**
- * Make before break as the explorer sees it: the real stream with its chart, and a model of Envoy that warms clusters and acknowledges
+ * Make before break for the explorer: the real stream with its chart, and a model of Envoy that warms clusters and acknowledges
  * CDS when none warms any more (spec/make-before-break.md §1). Requests and responses may be late, in both directions.
  */
 import { clusterType, endpointType, routeType } from '../../machines/discovery/xds/ads-types.ts';
@@ -21,7 +21,7 @@ import { WarmingEnvoy } from './warming-envoy.ts';
 export type RolloutChange = 'replace' | 'flap' | 'add' | 'dns' | 'update' | 'secret' | 'endpoints';
 
 /**
- * Envoy rejects a response, or its stream is reset, perhaps because the control plane restarts and remembers nothing; or a cluster never
+ * Envoy rejects a response, or its stream is reset, possibly because the control plane restarts and loses its state; or a cluster never
  * becomes usable.
  */
 export type RolloutFault = 'reject' | 'reset' | 'restart' | 'stuck';
@@ -31,7 +31,7 @@ export interface RolloutWorldOptions {
   readonly changes: number;
   readonly faults: number;
   readonly kinds: readonly RolloutChange[];
-  /** Faults that there may be; all but `restart` unless said. */
+  /** Possible faults (default: all but `restart`). */
   readonly faultKinds?: readonly RolloutFault[];
   readonly rules?: Partial<RolloutRules>;
   /** What has happened before the exploration. */
@@ -73,7 +73,7 @@ export class RolloutWorld implements World {
     this.#source.set(endpointType, 'c0');
     this.#setRoute('c0');
     this.#ads = this.#connect();
-    // Envoy asks for listeners and routes when all clusters are warm.
+    // Envoy subscribes to listeners and routes when all clusters are warm.
     this.#envoy.subscribe(false, [clusterType]);
     this.#settle();
     this.#envoy.subscribe(false, [routeType]);
@@ -113,7 +113,7 @@ export class RolloutWorld implements World {
       if (awaits === 'resolution' && !this.#stuck.has(name)) choices.push({ name: `resolve:${name}`, free: true });
       if (awaits !== 'nothing' && content.endsWith(limitedMark)) choices.push({ name: `expire:${name}`, free: true });
     }
-    // A client that does not introduce itself is let go, and is not what is looked at here.
+    // A client that does not identify itself is disconnected; that is not explored here.
     if (this.#clock.soonest() !== undefined && this.#ads.state().startsWith('streaming'))
       choices.push({ name: 'tick', free: true });
     if (this.#changes > 0)
@@ -131,7 +131,7 @@ export class RolloutWorld implements World {
       if (faultKinds.includes(kind)) possible.push({ name: kind, free: false });
     }
     for (const [name, { awaits, isUsable }] of this.#envoy.clusters) {
-      // Of an update, and of a client that reconnected, a cluster that is resolved without end is not found: a resolver gives up at some time.
+      // A cluster that never resolves is not a violation after an update or a reconnect: a resolver gives up at some time.
       const isEnding = (isUsable || this.#wasReset) && this.#source.usability.get(name)?.after === 'warming';
       const isStuck = awaits === 'resolution' && !this.#stuck.has(name) && !isEnding;
       if (faultKinds.includes('stuck') && isStuck) possible.push({ name: `stuck:${name}`, free: false });
@@ -144,7 +144,7 @@ export class RolloutWorld implements World {
     this.#judge();
   }
 
-  /** As {@link apply}, on a way that was judged before. */
+  /** Like {@link apply}, on a path that was checked before. */
   retrace(choice: string): void {
     const [kind = '', subject = ''] = choice.split(':');
     if (['reject', 'reset', 'restart', 'stuck'].includes(kind)) this.#faults--;
@@ -158,7 +158,7 @@ export class RolloutWorld implements World {
     else if (kind === 'restart') this.#restart();
     else this.#change(subject as RolloutChange);
     for (const name of this.#ads.abandoned) this.#abandoned.add(name);
-    // A resolver gives up at some time: an update of a name's cluster ends.
+    // A resolver gives up at some time: an update of a DNS cluster ends.
     for (const name of this.#stuck) {
       const isOfName = this.#source.usability.get(name)?.after === 'warming';
       if (isOfName && this.#envoy.clusters.get(name)?.isUsable === true) this.#stuck.delete(name);
@@ -267,7 +267,7 @@ export class RolloutWorld implements World {
 
   #remove(cluster: string): void {
     this.#source.remove(clusterType, cluster);
-    // As generators have it: of a name that means nothing there are no endpoints.
+    // As in the generators: an unknown name has no endpoints.
     this.#source.set(endpointType, cluster);
     this.#source.emptyAssignments.add(`${cluster}=${this.#source.version}`);
   }
@@ -305,14 +305,14 @@ export class RolloutWorld implements World {
   #reset(): void {
     this.#wasReset = true;
     this.#ads.call.emit('cancelled');
-    // A resolution ends at some time, at the latest when the resolver gives up; a secret may never come.
+    // A resolution ends at some time, at least when the resolver gives up; a secret may never arrive.
     for (const name of this.#stuck) if (this.#source.usability.get(name)?.after === 'warming') this.#stuck.delete(name);
     this.#envoy.disconnect();
     this.#ads = this.#connect();
     this.#envoy.subscribe(true);
   }
 
-  // ---- what must hold
+  // ---- invariants
 
   #fail(invariant: string, detail: string): void {
     this.violations.push({ invariant, detail });
@@ -351,7 +351,7 @@ export class RolloutWorld implements World {
       if (ms > defaultMakeBeforeBreakMs) this.#fail('no client waits beyond the limit', `${ms} ms for ${name}`);
     }
     const isQuiet = this.#isStarted && this.#ads.waiting === 0 && this.#envoy.outbox.length === 0;
-    // Whether a client used a cluster of an earlier stream that is not configured any more is not always known: it is removed later.
+    // The control plane may not know whether a client used an unconfigured cluster of an earlier stream: it is removed later.
     const isAnswered = (name: string): boolean =>
       this.#source.contentsOf(clusterType).has(name) ||
       !(this.#envoy.isPaused || (this.#wasReset && !this.#options.delta));
@@ -370,7 +370,7 @@ export class RolloutWorld implements World {
     if (lack !== undefined) this.#fail('the end state is the newest', lack);
   }
 
-  /** What the client does not have of the newest state; a client that rejected it need not have it. */
+  /** What the client lacks of the newest state; a client that rejected it need not have it. */
   #lack(): string | undefined {
     const wanted = this.#source.contentsOf(clusterType);
     for (const [name, content] of wanted) {

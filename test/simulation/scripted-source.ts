@@ -13,14 +13,14 @@ import type {
 import { encodeValue } from '../../src/discovery/xds/responses/encoding.ts';
 import { onceFor, onceForPair } from '../../src/model/collections/once-for.ts';
 
-/** When clients can use clusters: with their endpoints, unless a test says something else. */
+/** When clients can use clusters (default: with their endpoints). */
 const usableWithAssignment = (name: string): ClusterReadiness => ({
   after: 'assignment',
   assignment: name,
   secrets: new Set(),
 });
 
-/** What a limited version ends with. */
+/** Suffix of a limited version. */
 export const limitedMark = '+limit';
 
 const limitedOf = onceFor(({ name, version }: EncodedResource) =>
@@ -29,7 +29,7 @@ const limitedOf = onceFor(({ name, version }: EncodedResource) =>
   }),
 );
 
-/** Streams that ask for the same names have one map, as with the source of a mesh. */
+/** Streams that subscribe to the same names share one map, as with the source of a mesh. */
 const selected = onceForPair(
   (all: ReadonlyMap<string, EncodedResource>, names: readonly string[]): ReadonlyMap<string, EncodedResource> =>
     new Map(names.flatMap((name) => (all.has(name) ? [[name, all.get(name)!]] : []))),
@@ -60,14 +60,14 @@ export class ScriptedSource implements ResourceSource {
   version = 0;
   /** Nodes that were opened and not yet closed. */
   readonly nodes: NodeIdentity[] = [];
-  /** What nodes watched when they were told of a change. */
+  /** What nodes watched when they were notified of a change. */
   readonly told: (readonly string[])[] = [];
-  /** Why nodes are refused. */
+  /** Why nodes are rejected. */
   refuses: string | undefined;
-  /** What `get` throws. */
+  /** The error of `get`. */
   fails: Error | undefined;
 
-  /** Puts a resource in; its content is `name=<version>`, filled up with blanks to the size. */
+  /** Adds a resource; its content is `name=<version>`, padded with blanks to the size. */
   set(typeUrl: string, name: string, size = 0): void {
     this.version++;
     const value = Buffer.from(`${name}=${this.version}`.padEnd(size));
@@ -75,7 +75,7 @@ export class ScriptedSource implements ResourceSource {
     this.types.set(typeUrl, resources.set(name, encodeValue(typeUrl, value, name, { version: `${this.version}` })));
   }
 
-  /** Puts back a resource that was removed, as it was. */
+  /** Restores a removed resource without a change. */
   restore(typeUrl: string, resource: EncodedResource): void {
     this.version++;
     this.types.set(typeUrl, new Map(this.types.get(typeUrl)).set(resource.name, resource));
@@ -86,19 +86,19 @@ export class ScriptedSource implements ResourceSource {
     return new Map([...(this.types.get(typeUrl) ?? [])].map(([name, { version }]) => [name, `${name}=${version}`]));
   }
 
-  /** Puts in a listener or route that names clusters. */
+  /** Adds a listener or route that names clusters. */
   setNaming(typeUrl: string, name: string, ...clusters: string[]): void {
     this.set(typeUrl, name);
     this.#clusters.set(this.types.get(typeUrl)!.get(name)!, clusters);
   }
 
-  /** Puts in a listener that fetches route configurations. */
+  /** Adds a listener that fetches route configurations. */
   setFetching(name: string, ...routes: string[]): void {
     this.set(listenerType, name);
     this.#routes.set(this.types.get(listenerType)!.get(name)!, routes);
   }
 
-  /** Puts in a route configuration without hosts. */
+  /** Adds a route configuration without hosts. */
   setWithoutHosts(name: string): void {
     this.set(routeType, name);
     this.#withoutHosts.add(this.types.get(routeType)!.get(name)!);

@@ -1,4 +1,4 @@
-/** The charts of a workload's secrets in virtual time: an authority that may be away, an Envoy that may be slow, hang or leave. */
+/** The charts of a workload's secrets in virtual time: an authority that may be unreachable, an Envoy that may be slow, hang or disconnect. */
 import { type AnyActorRef, sendTo, setup } from 'xstate';
 import { identityName, rootsName } from '../../machines/agent/secrets/held-secrets.ts';
 import { type ObtainOrder, type ObtainResult, secretMachine } from '../../machines/agent/secrets/secret.machine.ts';
@@ -24,7 +24,7 @@ export interface SecretMachines {
   secret: typeof secretMachine;
 }
 
-/** What an authority says to one question. */
+/** The response of an authority to one request. */
 export type AuthorityWord = 'signs' | 'away' | 'not known' | 'busy' | 'silent';
 
 export interface Try {
@@ -32,7 +32,7 @@ export interface Try {
   readonly shown: string;
 }
 
-/** Draws that differ, and are the same in each run. */
+/** Random values that differ, and are the same in each run. */
 export function drawsOf(seed: number): () => number {
   let state = seed * 2_654_435_761 + 1;
   return () => {
@@ -47,21 +47,21 @@ export class SecretsWorld {
   readonly clock: VirtualClock;
   readonly records: TraceRecord[] = [];
   readonly tries: Try[] = [];
-  /** What Envoy gets, by name. */
+  /** What Envoy is served, by name. */
   readonly served = new Map<string, string>();
   readonly bundlesServed: string[] = [];
   /** Serial numbers, which here are versions. */
   readonly certificatesServed: string[] = [];
-  /** Which roots there are in a bundle; none of those that certificates lead to, unless it is said here. */
+  /** The roots of a bundle (default: none of those that signed certificates). */
   readonly bundles = new Map<string, readonly string[]>();
-  /** Whatever must never be. */
+  /** Violations. */
   readonly violations: string[] = [];
   word: (shown: string) => AuthorityWord;
   pushbackMs = 0;
   lifeMs = 24 * hourMs;
-  /** Of who signs. */
+  /** The root of the signer. */
   root = 'root-1';
-  /** ROOTCA is put together at once. */
+  /** ROOTCA is assembled at once. */
   composes = true;
   /** Why files of OUTPUT_CERTS cannot be written; undefined: they can. */
   outputError: string | undefined;
@@ -86,14 +86,14 @@ export class SecretsWorld {
       machines?: Partial<SecretMachines>;
       clock?: VirtualClock;
       seed?: number;
-      /** Of the authority, from the first question on. */
+      /** The authority's response since the first request. */
       word?: AuthorityWord;
       records?: boolean;
-      /** It is to take the place of an older agent. */
+      /** It replaces an older agent. */
       obtainsFirst?: boolean;
       /** OUTPUT_CERTS is set. */
       writesOutput?: boolean;
-      /** Why its files cannot be written, from the beginning. */
+      /** Why its files cannot be written, since the start. */
       outputError?: string;
     } = {},
   ) {
@@ -170,7 +170,7 @@ export class SecretsWorld {
     );
   }
 
-  // ---- what Envoy and the control plane do
+  // ---- Envoy and the control plane
 
   wantRoots(): void {
     if (this.wantsRoots) return;
@@ -185,7 +185,7 @@ export class SecretsWorld {
     this.#report({ type: 'sds.unsubscribed', name: rootsName });
   }
 
-  /** Envoy asks for its certificate, leaves, and takes what it is served. */
+  /** Envoy requests its certificate, disconnects, and accepts what it is served. */
   askForCertificate(): void {
     this.#report({ type: 'sds.subscribed', name: identityName });
   }
@@ -221,13 +221,13 @@ export class SecretsWorld {
     } as never);
   }
 
-  /** A certificate before its time, as when what it is made of changes. */
+  /** A certificate before its renewal time, as when its inputs change. */
   renew(): void {
     const secret = this.#child('secret-0');
     secret?.send({ type: 'secret.refresh', parts: { authorities: '', bundle: '' } } as never);
   }
 
-  /** The answer that was held back comes. */
+  /** The delayed response arrives. */
   answerLate(): void {
     const pending = this.#pending;
     this.#pending = undefined;
@@ -329,7 +329,7 @@ export class SecretsWorld {
     this.served.set(order.name, order.version);
   }
 
-  /** From outside: what the charts believe does not count. */
+  /** Checked from outside, independently of the charts. */
   #judge(version: string): void {
     const root = this.#rootOf.get(version) ?? '';
     const roots = this.served.get(rootsName) ?? '';
@@ -355,7 +355,7 @@ export class SecretsWorld {
   }
 }
 
-/** What is due meanwhile happens at its time; of a thousand timers the soonest is looked for, and none sorted. */
+/** Timers fire at their times; of a thousand timers the soonest is searched, without sorting. */
 export function passTime(clock: VirtualClock, ms: number): void {
   const until = clock.now() + ms;
   for (let next = clock.soonest(); next !== undefined && next <= until; next = clock.soonest()) clock.fireNext();

@@ -1,7 +1,7 @@
 /**
- * An API server of Kubernetes behind the port, in virtual time, as far as informers can tell it from a real one
- * (spec/kubernetes.md §1), with everything that may go wrong as something that a test orders. It remembers all that ever was, so that
- * what somebody believes can be held against it.
+ * An API server of Kubernetes behind the port, in virtual time, as far as informers can distinguish it from a real one
+ * (spec/kubernetes.md §1); a test orders its faults. It keeps all earlier states, so that
+ * the state of a client can be checked against them.
  */
 import { ApiError, type ApiFailure } from '../../src/discovery/kubernetes/api-failure.ts';
 import { type ApiResource, apiVersionOf } from '../../src/discovery/kubernetes/api-resource.ts';
@@ -28,7 +28,7 @@ interface HistoryEvent {
 /** One history: until a restore, which begins another. */
 interface Era {
   readonly history: HistoryEvent[];
-  /** Of a kind, at each version at which it changed. */
+  /** States of a kind, at each version at which it changed. */
   readonly states: Map<string, Map<number, Objects>>;
 }
 
@@ -46,7 +46,7 @@ interface Running {
 
 interface OpenWatch {
   readonly resource: string;
-  /** Nothing up to here is sent. */
+  /** Nothing up to this version is sent. */
   sent: number;
   events: number;
   readonly emit: (event: WatchEvent) => void;
@@ -56,17 +56,17 @@ interface OpenWatch {
 export interface Faults {
   /** No process listens. */
   down: boolean;
-  /** Something between drops all bytes: nothing comes, and nothing ends. */
+  /** The network drops all bytes: no data arrives, and no connection ends. */
   silent: boolean;
-  /** Answers come so much later. */
+  /** Delay of responses. */
   slowMs: number;
   /** The end of a first list that is streamed is never sent. */
   endless: boolean;
-  /** Lists as streams are refused, as by older servers. */
+  /** Lists as streams are rejected, as by older servers. */
   withoutStreams: boolean;
   expiredToken: boolean;
   throttled: boolean;
-  /** Watches end as soon as they are open. */
+  /** Watches end right after they are open. */
   hasty: boolean;
   failing: boolean;
 }
@@ -78,7 +78,7 @@ export const noFaults: Faults = {
 
 const latencyMs = 2;
 const tooLargeAfterMs = 3_000;
-/** Pages are small, so that lists have some. */
+/** Pages are small, so that lists have several. */
 const mostOfPage = 2;
 
 const status = (code: number, reason: string, more: { causes?: string[]; retryAfterMs?: number } = {}): ApiFailure => ({
@@ -90,7 +90,7 @@ const tooLarge = status(504, 'Timeout', { causes: ['ResourceVersionTooLarge'], r
 
 export class SimulatedApiServer implements ApiServer {
   faults: Faults = { ...noFaults };
-  /** When lists and watches were asked for, with what. */
+  /** Times and options of lists and watches. */
   readonly asked: {
     at: number;
     what: 'list' | 'watch' | 'check';
@@ -100,7 +100,7 @@ export class SimulatedApiServer implements ApiServer {
   }[] = [];
   readonly pings: number[] = [];
   connections = 0;
-  /** It answers that it does not know the kinds of others, as while it starts. */
+  /** It responds that it does not know the kinds of other groups, as while it starts. */
   forgetsKinds = false;
   readonly #clock: VirtualClock;
   readonly #eras: Era[] = [{ history: [], states: new Map() }];
@@ -121,7 +121,7 @@ export class SimulatedApiServer implements ApiServer {
       if (resource.group.includes('istio') && definitions !== undefined) this.put(definitions, definitionOf(resource));
   }
 
-  // ---- what is in it
+  // ---- its content
 
   get version(): number {
     return this.#version;
@@ -139,7 +139,7 @@ export class SimulatedApiServer implements ApiServer {
     return this.#defined.get(pathName(resource)) === true;
   }
 
-  /** What a kind was at a version of an era; undefined: no such version was ever told. */
+  /** The state of a kind at a version of an era; undefined: no such version was ever sent. */
   stateAt(resource: ApiResource, version: number, era: number): Objects | undefined {
     const states = this.#eras[era]?.states.get(pathName(resource));
     let found: Objects | undefined = new Map();
@@ -147,7 +147,7 @@ export class SimulatedApiServer implements ApiServer {
     return found;
   }
 
-  /** Made, or changed. */
+  /** Creates or updates. */
   put(resource: ApiResource, name: string, fields: Readonly<Record<string, unknown>> = {}): void {
     const known = this.#now(pathName(resource)).get(keyIn(resource, name));
     const uid = known?.metadata.uid ?? `uid-${++this.#uids}`;
@@ -174,7 +174,7 @@ export class SimulatedApiServer implements ApiServer {
     for (const { watch } of this.#runningAll()) if (watch?.resource === pathName(resource)) watch.end();
   }
 
-  // ---- what goes wrong
+  // ---- faults
 
   kill(): void {
     this.faults.down = true;
@@ -185,7 +185,7 @@ export class SimulatedApiServer implements ApiServer {
     this.faults.down = false;
   }
 
-  /** All connections that there are stay, and are dead. */
+  /** All open connections stay open, and are dead. */
   dropBytes(): void {
     this.faults.silent = true;
     if (this.#connection !== undefined) this.#connection.isDead = true;
@@ -204,7 +204,7 @@ export class SimulatedApiServer implements ApiServer {
     else running.fail({ kind: 'closed', message: 'the stream was reset' });
   }
 
-  /** What happened before is forgotten. */
+  /** Compacts the history. */
   compact(): void {
     this.#compacted = this.#version;
   }
@@ -214,7 +214,7 @@ export class SimulatedApiServer implements ApiServer {
     this.#backup = { version: this.#version, objects, defined: new Map(this.#defined) };
   }
 
-  /** Its data are those of the backup, and nothing of what came since ever was. The server was down for that. */
+  /** Restores the backup, without the changes since. The server was down for that. */
   restore(): void {
     if (this.#backup === undefined) return;
     const { version, objects, defined } = this.#backup;
@@ -288,7 +288,7 @@ export class SimulatedApiServer implements ApiServer {
           const from = Number(options.resourceVersion);
           // The version after it is the first that is needed.
           if (from + 1 < this.#compacted) return this.#endWithError(running, resolve, gone);
-          // From its future, it says nothing until it has come there.
+          // A watch from a future version is silent until the server reaches that version.
           watch.sent = from;
           this.#deliver(watch);
         }
@@ -311,7 +311,7 @@ export class SimulatedApiServer implements ApiServer {
 
   ping(signal: AbortSignal): Promise<number> {
     this.pings.push(this.#clock.now());
-    // By the connection, and not by what answers requests.
+    // Handled by the connection, and not by the request handlers.
     return this.#answer<number>(signal, (resolve) => resolve(1), undefined, true);
   }
 
@@ -373,7 +373,7 @@ export class SimulatedApiServer implements ApiServer {
     }
   }
 
-  /** As a server does of whatever has not happened for a minute; here when it is told to. */
+  /** As a server does for kinds without a change for a minute; here on order. */
   sendBookmarks(): void {
     for (const { watch, connection } of this.#runningAll()) {
       if (watch === undefined || connection.isDead || watch.sent > this.#version) continue;
@@ -419,7 +419,7 @@ export class SimulatedApiServer implements ApiServer {
     resolve({ events: 1, skipped: 0 });
   }
 
-  /** Of one that is asked now. */
+  /** Of a current request. */
   #answer<Answer>(
     signal: AbortSignal,
     answer: (resolve: (value: Answer) => void, running: Running) => void,
@@ -463,7 +463,7 @@ export class SimulatedApiServer implements ApiServer {
 
   #endConnections(): void {
     const connection = this.#connection;
-    // Whoever waits at a dead one does not hear of it.
+    // A client that waits at a dead connection is not notified.
     if (connection === undefined || connection.isDead) return;
     this.#connection = undefined;
     for (const running of [...connection.running]) running.fail({ kind: 'closed', message: 'reset' });

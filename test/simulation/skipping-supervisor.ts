@@ -1,6 +1,6 @@
 /**
- * A bug planted in a copy of the supervisor, for the debugger to find: after a hot restart it skips an epoch number. Envoy
- * looks for its parent by that number, so that no hot restart succeeds any more.
+ * A bug in a copy of the supervisor, for the debugger to find: after a hot restart it skips an epoch number. Envoy
+ * finds its parent by that number, so no hot restart succeeds any more.
  */
 import { enqueueActions } from 'xstate';
 import { newestOf } from '../../machines/agent/envoy/epoch-record.ts';
@@ -25,7 +25,7 @@ const skippingSupervisor = supervisorMachine.provide({
   },
 });
 
-/** The first change of a certificate is well, the second one meets the bug. */
+/** The first change of a certificate succeeds, the second one triggers the bug. */
 const certificateChangedTwice: Schedule = {
   settings: 'short times',
   beginning: 'in order',
@@ -38,7 +38,7 @@ const certificateChangedTwice: Schedule = {
   ending: 'in trouble',
 };
 
-/** Writes what the agent with the skipping supervisor does when its certificate changes twice, in virtual time. */
+/** Writes the trace of the agent with the skipping supervisor when its certificate changes twice, in virtual time. */
 export function writeSkippedEpochTrace(path: string): void {
   const agent = randomAgent({ supervisor: skippingSupervisor });
   // No invariant: the first violation would end the run.

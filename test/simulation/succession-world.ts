@@ -1,9 +1,9 @@
 /**
- * An agent that is replaced, with all who have a part in it: the launcher's chart, and for each agent the charts of the agent, of the
- * predecessor and of the successor, as they are, with scripted effects and a supervisor that adopts and ends. Between them are what the
- * kernel keeps (processes, the base ids' sockets, a connection) and the record. What is not determined is a choice: orders (`replace`, `end`),
- * what goes wrong (`kill:2`, `hang:2`, `full`), what the supervisor learns (`learn:1`), and who is quicker (`boot:2`, `hear:1`, `claim:2`).
- * One time for all, so that it is known for how long nobody decides.
+ * An agent that is replaced, with all participants: the launcher's chart, and for each agent the real charts of the agent, of the
+ * predecessor and of the successor, with scripted effects and a supervisor that adopts and ends. Between them are the objects of the
+ * kernel (processes, the base IDs' sockets, a connection) and the record. The choices of the explorer: orders (`replace`, `end`),
+ * faults (`kill:2`, `hang:2`, `full`), news of the supervisor (`learn:1`), and which actor is faster (`boot:2`, `hear:1`, `claim:2`).
+ * One time for all, so that the time without a deciding agent is known.
  */
 import { type AnyActorRef, type AnyEventObject, assign, sendParent, setup } from 'xstate';
 import { agentMachine } from '../../machines/agent/agent.machine.ts';
@@ -27,40 +27,40 @@ export interface SuccessionBounds {
   readonly faults: number;
   /** Orders to end. */
   readonly ends: number;
-  /** News for the supervisor, which the record has to have. */
+  /** News of the supervisor, which must be recorded. */
   readonly news: number;
-  /** Orders to restart Envoy hot, once one runs. */
+  /** Orders to hot restart Envoy, once one runs. */
   readonly restarts?: number;
-  /** Questions at an agent's port, one at a time. */
+  /** Requests at an agent's port, one at a time. */
   readonly questions?: number;
 }
 
 export interface SuccessionMachines {
   readonly predecessor: typeof predecessorMachine;
   readonly successor: typeof successorMachine;
-  /** The kernel gives the base ids to everybody. */
+  /** The kernel gives the base IDs to every process. */
   readonly locksNothing?: boolean;
-  /** The record is not looked at before the base ids are given up. */
+  /** The record is not checked before the base IDs are released. */
   readonly looksAtNothing?: boolean;
-  /** News are kept to oneself. */
+  /** News are not recorded. */
   readonly writesNothing?: boolean;
-  /** A newer agent takes its silence for the older one's word. */
+  /** A newer agent treats silence as the older one's release. */
   readonly takesAtOnce?: boolean;
-  /** A newer agent that has not taken over in time is left alone, and goes on when it can. */
+  /** A newer agent that has not taken over in time is not killed, and continues later. */
   readonly sparesTheNewer?: boolean;
-  /** One that comes after an agent that was killed, and cannot have what that one had, takes other base ids. */
+  /** An agent that follows a killed one, and cannot get its base IDs, claims others. */
   readonly beginsAnew?: boolean;
-  /** The launcher does not look at what an agent that gave way has left to do. */
+  /** The launcher does not check for pending orders of an agent that handed over. */
   readonly forgetsWhatIsLeft?: boolean;
-  /** The launcher drops an order that nobody hears at the moment. */
+  /** The launcher drops an order that no agent can receive at the moment. */
   readonly dropsWhatNobodyHears?: boolean;
-  /** Nobody has an agent's ports when it has ended. */
+  /** The ports of an agent are closed when it has ended. */
   readonly keepsNoPorts?: boolean;
 }
 
 const ours: SuccessionMachines = { predecessor: predecessorMachine, successor: successorMachine };
 
-/** `hung`: it is there, and does nothing any more. `ended`: the launcher does not know yet. */
+/** `hung`: it runs, and does nothing any more. `ended`: the launcher does not know yet. */
 type Life = 'booting' | 'running' | 'hung' | 'ended' | 'reaped';
 
 interface Process {
@@ -68,14 +68,14 @@ interface Process {
   readonly succeeds: boolean;
   readonly life: Life;
   readonly how: AgentEnd;
-  /** Its exit code tells of an order that it has heard and not carried out. */
+  /** Its exit code reports an order that it has received and not carried out. */
   readonly leaves: boolean;
   readonly root: AnyActorRef | undefined;
-  /** Told to end before it could hear. */
+  /** It must end because of an order before it could receive one. */
   readonly endIsDue: boolean;
-  /** What waits for an answer of the world, by its name. */
+  /** Pending effects, by name. */
   readonly calls: ReadonlyMap<string, AnyActorRef>;
-  /** What it thinks is so. */
+  /** The newest state that it knows. */
   readonly known: number;
 }
 
@@ -83,7 +83,7 @@ interface Process {
 interface Link {
   readonly newer: number;
   readonly older: number;
-  /** What the older one has not read yet, and the newer one. */
+  /** Unread messages to the older one, and to the newer one. */
   readonly toOlder: readonly string[];
   readonly toNewer: readonly string[];
 }
@@ -95,21 +95,21 @@ interface State extends Required<SuccessionBounds> {
   readonly link: Link | undefined;
   /** The agent that has the base ids. */
   readonly holder: number | undefined;
-  /** What the record says; undefined: there is none. */
+  /** The content of the record; undefined: there is no record. */
   readonly record: number | undefined;
   readonly diskIsFull: boolean;
-  /** The newest that any supervisor learned. */
+  /** The newest state that any supervisor learned. */
   readonly truth: number;
-  /** A restart was ordered that nobody has begun: the launcher knows of it, or an agent has heard of it. */
+  /** A restart was ordered and has not begun: the launcher or an agent has the order. */
   readonly owedBy: 'launcher' | number | undefined;
-  /** The process at whose port a question waits; undefined: none does. {@link noOne}: nobody will answer it. */
+  /** The process at whose port a request waits; undefined: no request. {@link noOne}: it never gets a response. */
   readonly askedAt: number | undefined;
-  /** Somebody has decided before. */
+  /** An agent has decided before. */
   readonly hasBegun: boolean;
   readonly violations: readonly Violation[];
 }
 
-/** How long each takes at the most, in milliseconds. */
+/** Maximum durations, in milliseconds. */
 const within = { boot: 900, write: 50, giveUp: 20, claim: 50, takeBack: 50, adopt: 50, hear: 20, reap: 20, pass: 70 };
 const longestWithoutMs = 2_000;
 const nobody = 'nobody decides';
@@ -152,7 +152,7 @@ export class SuccessionWorld implements World {
     return (this.#launcher.getSnapshot() as { context: { endAsked: boolean } }).context.endAsked;
   }
 
-  /** One agent decides, by itself, or beside one that hangs and has nothing; or all is over, as somebody has ordered. */
+  /** One agent decides, alone or beside one that hangs and has nothing; or all have ended on order. */
   get reached(): boolean {
     const living = this.#state.processes.filter(({ life }) => life !== 'reaped');
     if (this.#isOver) return living.length === 0;
@@ -185,7 +185,7 @@ export class SuccessionWorld implements World {
       if (life === 'running') for (const name of calls.keys()) choices.push(free(`${name}:${number}`));
       if (life === 'running' && news > 0 && this.#decides(process)) choices.push(bounded(`learn:${number}`));
       if (faults > 0 && ['booting', 'running'].includes(life)) choices.push(bounded(`kill:${number}`));
-      // Of an agent that hangs and is the only one nobody here knows: its liveness probe does.
+      // Only its liveness probe detects the hang of a single agent, and that is not modelled here.
       if (faults > 0 && life === 'running' && this.#isNewcomerInWaiting(process))
         choices.push(bounded(`hang:${number}`));
     }
@@ -284,7 +284,7 @@ export class SuccessionWorld implements World {
     };
   }
 
-  // ---- what must never be
+  // ---- violations
 
   #settle(): void {
     this.#noteEnds();
@@ -312,19 +312,19 @@ export class SuccessionWorld implements World {
     return this.#state.processes.filter((process) => this.#decides(process));
   }
 
-  /** Also one that has given up the right to decide answers who asked it before. */
+  /** An agent that has given up the right to decide also responds to earlier requests. */
   get #canReply(): boolean {
     const { askedAt } = this.#state;
     return askedAt !== undefined && this.#isRunning(askedAt);
   }
 
-  /** The agent has ended at whose port a question waits: its stand-in has that. */
+  /** The agent whose port has a pending request has ended: the stand-in on its port has the request. */
   get #standsIn(): boolean {
     const { askedAt = noOne } = this.#state;
     return askedAt !== noOne && ['ended', 'reaped'].includes(this.#process(askedAt).life);
   }
 
-  /** Its supervisor is at work. */
+  /** Its supervisor runs. */
   #decides({ root, life }: Process): boolean {
     const { supervisor } =
       (root?.getSnapshot() as { children?: Record<string, AnyActorRef> } | undefined)?.children ?? {};
@@ -409,7 +409,7 @@ export class SuccessionWorld implements World {
     if (life === 'ended' || life === 'reaped') return;
     this.#freeze(number, 'ended');
     this.#change(number, { how: 'killed' });
-    // What it had heard and not begun dies with it.
+    // An order that it received and did not begin is lost with it.
     if (this.#state.owedBy === number) this.#set({ owedBy: undefined });
     this.#free(number);
   }
@@ -424,7 +424,7 @@ export class SuccessionWorld implements World {
     this.#change(number, { life, calls: new Map() });
   }
 
-  /** What the kernel takes back at a death. */
+  /** What the kernel releases after an exit. */
   #free(number: number): void {
     const { holder, link } = this.#state;
     if (holder === number) this.#set({ holder: undefined });
@@ -470,7 +470,7 @@ export class SuccessionWorld implements World {
 
   // ---- the connection, the base ids, the record
 
-  /** Nobody reads what comes after the end. */
+  /** Messages after the end are not read. */
   #say(to: number, word: string): void {
     const { link } = this.#state;
     if (link === undefined) return;
@@ -499,7 +499,7 @@ export class SuccessionWorld implements World {
       ({ number, life }) => number !== newer && life === 'running' && this.#linkOf(number, true) !== undefined,
     );
     if (older === undefined) {
-      // Somebody else's chart is told in its own time.
+      // The chart of another process receives it in its own time.
       this.#set({ link: { newer, older: noOne, toOlder: [], toNewer: ['gone'] } });
       return;
     }
@@ -511,7 +511,7 @@ export class SuccessionWorld implements World {
     const { diskIsFull, holder } = this.#state;
     if (holder !== number && this.#machines.locksNothing !== true)
       this.#violate('only who has the base ids writes the record', `${number} has not`);
-    // An old record is worse than none.
+    // An old record is worse than a missing one.
     this.#set({ record: diskIsFull ? undefined : this.#process(number).known });
     return !diskIsFull;
   }
@@ -526,7 +526,7 @@ export class SuccessionWorld implements World {
     return { baseIds: [7], sweptFiles: [], ...(found !== undefined && { adoption }) };
   }
 
-  /** What an agent's effects wait for comes. */
+  /** A pending effect of an agent completes. */
   #answer(kind: string, number: number): void {
     const { calls, known } = this.#process(number);
     const call = calls.get(kind)!;
@@ -566,7 +566,7 @@ export class SuccessionWorld implements World {
     }
   }
 
-  /** One that is to succeed another takes what that one's record names; one that comes after it may find that a newer one was quicker. */
+  /** A successor claims the base IDs in the record; an agent that follows it may find that a newer one was faster. */
   #claim(number: number, call: AnyActorRef): void {
     const { holder, record } = this.#state;
     const { succeeds } = this.#process(number);
@@ -602,7 +602,7 @@ export class SuccessionWorld implements World {
             )
           : waiting<ClaimedIds, { succeeds: boolean }>('claim'),
         releaseBaseIds: scriptedPromise<void, { baseIds: number[]; keeps: boolean }>(({ self, input }) => {
-          // All is ended, and nothing is left for another one.
+          // All epochs have ended, and no successor needs the rest.
           if (!input.keeps) this.#set({ record: undefined });
           settle(self, { value: undefined });
         }),
@@ -693,7 +693,7 @@ type SupervisorStandIn = Parameters<typeof supervisorMachine.provide>[0] extends
   ? never
   : { adoption?: Adoption };
 
-/** Takes over what there is, then is at work until it is told to end. */
+/** Adopts what there is, then runs until it is ordered to end. */
 const standIn = setup({
   types: {
     context: {} as { adopts: boolean },

@@ -1,16 +1,16 @@
 /**
- * A clock for XState whose time moves only when told to. Unlike xstate's SimulatedClock it steps through deadlines one
+ * A clock for XState whose time is advanced explicitly. Unlike xstate's SimulatedClock it steps through deadlines one
  * at a time: a timer armed inside a timer's callback starts at the right instant, and equal deadlines fire in the order
  * in which they were armed.
  */
 export class VirtualClock {
   #now = 0;
   #nextId = 1;
-  /** Whoever fires next comes last: a thousand agents have thousands of timers, and none is looked for among them. */
+  /** The next timer is the last element: a thousand agents have thousands of timers, and none is searched for among them. */
   readonly #timers: Timer[] = [];
   readonly #dueAt = new Map<number, number>();
 
-  /** Milliseconds since the clock was made. */
+  /** Milliseconds since the clock was created. */
   readonly now = (): number => this.#now;
 
   setTimeout(fire: () => void, ms: number): number {
@@ -33,7 +33,7 @@ export class VirtualClock {
     return this.#timers.map(({ at }) => at - this.#now).reverse();
   }
 
-  /** When the next timer is due, in milliseconds since the clock was made. */
+  /** When the next timer is due, in milliseconds since the clock was created. */
   soonest(): number | undefined {
     return this.#timers.at(-1)?.at;
   }
@@ -48,14 +48,14 @@ export class VirtualClock {
     return true;
   }
 
-  /** Lets `ms` milliseconds pass, firing what falls due on the way. */
+  /** Advances time by `ms` milliseconds, and fires due timers. */
   advance(ms: number): void {
     const until = this.#now + ms;
     for (let next = this.soonest(); next !== undefined && next <= until; next = this.soonest()) this.fireNext();
     this.#now = until;
   }
 
-  /** Where a timer is, or belongs: behind all that fire after it. */
+  /** The index of a timer, or where to insert it: after all that fire later. */
   #placeOf(at: number, id: number): number {
     let [from, to] = [0, this.#timers.length];
     while (from < to) {

@@ -10,9 +10,9 @@ import type { VirtualClock } from './virtual-clock.ts';
 
 export interface WarmedCluster {
   readonly content: string;
-  /** What it waits for before it is used in this form. */
+  /** What it waits for before this form is used. */
   readonly awaits: 'assignment' | 'resolution' | 'nothing';
-  /** It is used, perhaps in its previous form. */
+  /** It is used, possibly in its previous form. */
   readonly isUsable: boolean;
 }
 
@@ -24,7 +24,7 @@ export interface WarmingEnvoyOptions {
   readonly clock: VirtualClock;
   /** The cluster that a version of the route names. */
   readonly clusterOf: (route: string) => string | undefined;
-  /** An invariant does not hold. */
+  /** Reports a violation. */
   readonly fail: (invariant: string, detail: string) => void;
 }
 
@@ -41,7 +41,7 @@ export class WarmingEnvoy {
   readonly endpoints = new Map<string, string>();
   readonly withoutEndpoints = new Set<string>();
   route: string | undefined;
-  /** CDS responses that have no answer yet, because a cluster warms, with the reason of a rejection: in state of the world, the newest. */
+  /** CDS responses without an acknowledgement or rejection, because a cluster warms, with the reason of a rejection: in state of the world, the newest. */
   #unanswered: { readonly seen: Seen; readonly message: string | undefined }[] = [];
   /** Requests that were not delivered yet. */
   outbox: EnvoyRequest[] = [];
@@ -68,12 +68,12 @@ export class WarmingEnvoy {
     return this.route === undefined ? undefined : this.#clusterOf(this.route);
   }
 
-  /** The newest CDS response, if it has no answer yet. */
+  /** The newest CDS response, if it is not acknowledged yet. */
   get warmingNonce(): Seen | undefined {
     return this.#unanswered.at(-1)?.seen;
   }
 
-  /** Nonces of CDS responses that have no answer yet, and whether they are rejected. */
+  /** Nonces of CDS responses that are pending, and whether they are rejected. */
   get unanswered(): string[] {
     return this.#unanswered.map(({ seen, message }) => `${seen.nonce} ${message ?? ''}`);
   }
@@ -158,7 +158,7 @@ export class WarmingEnvoy {
     const wanted: string[] = [];
     for (const [name, content] of seen.resources) {
       if (rejected.has(name) || this.clusters.get(name)?.content === content) continue;
-      // Envoy uses the cluster of before until the new one is warm, which waits for its endpoints again.
+      // Envoy uses the previous form of the cluster until the new one is warm, which waits for its endpoints again.
       const isUsable = this.clusters.get(name)?.isUsable === true;
       const isOfSecret = this.#source.usability.has(content.replace(limitedMark, ''));
       this.received.set(name, (this.received.get(name) ?? 0) + 1);
@@ -219,7 +219,7 @@ export class WarmingEnvoy {
     this.#acknowledgeWhenWarm();
   }
 
-  /** Acknowledgements and rejections wait for warming clusters. In state of the world the newest response alone has an answer. */
+  /** Acknowledgements and rejections wait for warming clusters. In state of the world only the newest response is acknowledged. */
   #acknowledgeWhenWarm(): void {
     if ([...this.clusters.values()].some(({ awaits }) => awaits !== 'nothing')) return;
     if (this.isPaused) {

@@ -1,13 +1,13 @@
 /**
- * A source of configuration over xDS for the explorer: the chart `xds-source` as it is, with a server of which one kind with two objects is
- * known, and a disk. What is not determined is a choice: a stream is opened (`open`) or not (`refuse`), a response is sent (`respond`), the
+ * A source of configuration over xDS for the explorer: the real chart `xds-source`, with a server that has one kind with two objects,
+ * and a disk. The choices of the explorer: a stream is opened (`open`) or not (`refuse`), a response is sent (`respond`), the
  * stream ends (`close`), the server is killed and started with empty caches (`down`, `up`), which are filled within a minute (`fill`, `fill:a`);
  * the owner changes an object (`update:a`), makes it invalid (`spoil:a`), or deletes it (`delete:a`); the control plane is killed and started
- * (`kill`, `start`), and restores the saved state (`restore`); and which deadline is next (`tick:xds-source-1.pauseLimit`).
+ * (`kill`, `start`), and restores the saved state (`restore`); and the next deadline (`tick:xds-source-1.pauseLimit`).
  *
- * Bounds: so many changes of the owner and so many faults. A server whose caches are filled in part has sent the empty state on the same stream
- * before: that less than half is missing from a first response cannot be told from a deletion. The state on disk is that of the last response; that it may be a second older is not
- * here.
+ * Bounds: numbers of changes of the owner and of faults. A server whose caches are partly filled has sent the empty state on the same stream
+ * before, because a first response that lacks less than half of the objects is indistinguishable from a deletion. The state on disk is that of
+ * the last response; that it may be a second older is not modelled.
  */
 import type { AnyActorRef } from 'xstate';
 import { type RestoredState, xdsSourceMachine } from '../../machines/discovery/config/xds-source.machine.ts';
@@ -47,7 +47,7 @@ interface State extends SourceBounds {
   /** What the server has in its caches. */
   readonly isUp: boolean;
   readonly cached: readonly Name[];
-  /** The stream's effect; undefined: there is none. */
+  /** The stream's effect; undefined: there is no stream. */
   readonly stream: AnyActorRef | undefined;
   readonly isOpen: boolean;
   /** What the server sent last on this stream, in words. */
@@ -68,7 +68,7 @@ interface State extends SourceBounds {
 
 export interface SourceParts {
   readonly chart: typeof xdsSourceMachine;
-  /** What is broken on purpose of the effect: invalid versions apply. */
+  /** An error of the effect that is built in on purpose: invalid versions apply. */
   readonly appliesInvalid?: boolean;
 }
 
@@ -104,7 +104,7 @@ export class XdsSourceExploration implements World {
     return this.#state.violations;
   }
 
-  /** The newest valid state applies. Of an object that is invalid now it is any version that was sent before. */
+  /** The newest valid state applies. Of an object that is invalid now, any version that was sent before. */
   get reached(): boolean {
     const { isReadable, applied, written, served } = this.#state;
     const isNewest = (name: Name): boolean => {
@@ -222,7 +222,7 @@ export class XdsSourceExploration implements World {
     };
   }
 
-  // ---- what must never be
+  // ---- violations
 
   #judge(): void {
     const { isReadable, applied, wanted, written, served } = this.#state;

@@ -12,15 +12,15 @@ import { VirtualClock } from './virtual-clock.ts';
 export interface ScriptedStream {
   readonly stream: number;
   readonly envoy: string;
-  /** Its connection to the control plane: asked for, or there. */
+  /** Its connection to the control plane is requested or open. */
   upstream: boolean;
   /** Envoy's end is open. */
   downstream: boolean;
-  /** What it was told to end with. */
+  /** The statuses that it was ended with. */
   readonly ends: { code: string; reason: string }[];
-  /** Told to its connections, empty where none was known; each connection begins with what is known. */
+  /** Sent over its connections, empty if unknown; each connection begins with the known one. */
   readonly certificates: string[];
-  /** What the control plane was told of the workload; undefined: nothing, at the beginning of a connection. */
+  /** Health of the workload as reported to the control plane; undefined: unknown, at the beginning of a connection. */
   readonly healths: (boolean | undefined)[];
   readonly bundleAnswers: { hash: string; refusal: string }[];
 }
@@ -39,15 +39,15 @@ export class XdsWorld {
   readonly streams: ScriptedStream[] = [];
   /** When the control plane was dialed. */
   readonly dials: number[] = [];
-  /** What was to be shown each time. */
+  /** The credentials that were presented each time. */
   readonly shown: string[] = [];
-  /** What the agent was told. */
+  /** Events to the agent. */
   readonly told: AnyEventObject[] = [];
   /** Why the workload cannot serve; empty: it can. */
   workload: () => string | Promise<string> = () => '';
-  /** When it was asked, in virtual time. */
+  /** Times of probes, in virtual time. */
   readonly probes: number[] = [];
-  /** An Envoy closes its stream when it is told the end. */
+  /** An Envoy closes its stream after its end was sent. */
   envoysClose = true;
   failed: unknown;
   readonly agent: Actor<ReturnType<XdsWorld['machine']>>;
@@ -73,7 +73,7 @@ export class XdsWorld {
     });
   }
 
-  /** What stands above the proxy. */
+  /** The parent of the proxy. */
   machine({ proxy, stream }: XdsMachines, input: XdsProxyInput) {
     const xdsProxy = proxy.provide({
       actors: {
@@ -99,7 +99,7 @@ export class XdsWorld {
                 this.of(n).ends.push({ code, reason });
                 if (this.envoysClose) this.closes(n);
               });
-              // Whoever has no actor any more has no stream either.
+              // A stream whose actor has stopped is closed.
               return () => {
                 this.#downstreams.delete(n);
                 this.of(n).downstream = false;
@@ -159,7 +159,7 @@ export class XdsWorld {
   }
 
   order(event: AnyEventObject): void {
-    // What secrets tell comes from nobody who is here.
+    // Events about secrets come from actors that are not part of this world.
     const proxy = this.agent.getSnapshot().children['xds-proxy'] as Actor<typeof xdsProxyMachine>;
     if (event.type === 'trust-bundle.served' || event.type === 'certificate.served') proxy.send(event as never);
     else this.agent.send({ type: 'order', event });
@@ -188,7 +188,7 @@ export class XdsWorld {
     return stream;
   }
 
-  /** Envoy's end is gone. */
+  /** Envoy closes its end. */
   closes(stream: number): void {
     this.of(stream).downstream = false;
     this.#downstreams.get(stream)?.({ type: 'downstream.closed', reason: 'Envoy closed it' } satisfies StreamReport);
@@ -199,13 +199,13 @@ export class XdsWorld {
     this.#upstreams.get(stream)?.(event);
   }
 
-  /** It is connected and has answered. */
+  /** The control plane accepts the connection and sends a response. */
   answers(stream: number): void {
     this.upstream(stream, { type: 'upstream.opened', shown: 'nothing' });
     this.upstream(stream, { type: 'upstream.responded' });
   }
 
-  /** Of a stream's actor; undefined: it is over. */
+  /** The state of a stream's actor; undefined: it has ended. */
   state(stream: number): unknown {
     const proxy = this.agent.getSnapshot().children['xds-proxy'] as Actor<typeof xdsProxyMachine>;
     return proxy.getSnapshot().children[`xds-stream-${stream}`]?.getSnapshot().value;

@@ -1,4 +1,4 @@
-/** The access log service: opened where metrics are counted, opened again when it fails, and never waited for. */
+/** The access log service: opened if standard metrics are enabled, reopened when it fails, and never waited for. */
 import { expect, test } from 'vitest';
 import { createActor, fromCallback, SimulatedClock } from 'xstate';
 import type { AccessLogsFailed } from '../../../machines/agent/access-log-protocol.ts';
@@ -38,7 +38,7 @@ test('an agent without standard metrics has no access log service', async () => 
   expect(world.records.filter((record) => 'actor' in record && record.actor === 'access-logs')).toEqual([]);
 });
 
-test('a socket that cannot be opened is tried again after longer pauses, which are reported', () => {
+test('a socket that cannot be opened is retried after growing pauses, which are reported', () => {
   const { clock, reported, tell, isIn, opened } = given();
   for (let failures = 1; failures <= 8; failures++) {
     expect(opened()).toBe(failures);
@@ -53,7 +53,7 @@ test('a socket that cannot be opened is tried again after longer pauses, which a
   expect(reported.at(-1)).toMatchObject({ reason: 'EACCES', pauseMs: 500 });
 });
 
-test('a server that reports nothing is started again', () => {
+test('a server that reports nothing is restarted', () => {
   const { clock, reported, isIn } = given();
   clock.increment(5_000);
   expect(isIn('unavailable')).toBe(true);

@@ -1,4 +1,4 @@
-/** What an agent makes of the Envoys that another one has left running. */
+/** How an agent adopts the Envoys that a previous one has left running. */
 import { describe, expect, test } from 'vitest';
 import { createActor, createMachine } from 'xstate';
 import {
@@ -27,20 +27,20 @@ const epoch = (number: number, change: Partial<AdoptedEpoch> = {}): AdoptedEpoch
 });
 
 describe('a parent', () => {
-  test('has what is left of its time', () => {
+  test('has the remaining part of its shutdown time', () => {
     const parent = epoch(0, { phase: 'leaving', elapsedMs: 20_000 });
     expect(remainingParentShutdownMs(parent, 60_000)).toBe(40_000);
     expect(remainingParentShutdownMs({ ...parent, elapsedMs: 61_000 }, 60_000)).toBe(0);
   });
 
-  test('is due a second, or a tenth, before its time is over, and before that by what nobody has seen', () => {
+  test('may exit on time from 1 s, or a tenth of its shutdown time, before the deadline, minus the unobserved time', () => {
     expect(parentDueMs({ parentShutdownMs: 60_000, unseenMs: 0 })).toBe(54_000);
     expect(parentDueMs({ parentShutdownMs: 3_000, unseenMs: 50 })).toBe(1_950);
     expect(parentDueMs({ parentShutdownMs: 3_000, unseenMs: 2_500 })).toBe(0);
   });
 });
 
-describe('a start that was under way', () => {
+describe('a start in progress', () => {
   const restart = { name: 'epoch-1', epoch: 1, reason: 'ordered', how: 'hot restart', attempt: 1 } as const;
   const adoption = (epochs: AdoptedEpoch[], change: Partial<Adoption> = {}): Adoption => ({
     ...{ desired: { digest: 'd', orders: 0, binary: 'first' }, epochs, recovery: 'none', provenDigest: 'd' },
@@ -48,19 +48,19 @@ describe('a start that was under way', () => {
   });
   const starting = epoch(1, { phase: 'starting' });
 
-  test('goes on', () => {
+  test('continues', () => {
     expect(ongoingRestartOf(adoption([epoch(0), starting], { restart }))).toBe(restart);
     expect(candidateAmong([epoch(0), starting])).toBe(starting);
   });
 
-  test('does not where it had been given up, or had no process yet', () => {
+  test('does not continue if it was cancelled or has no process yet', () => {
     expect(ongoingRestartOf(adoption([epoch(0), starting]))).toBeUndefined();
     expect(ongoingRestartOf(adoption([epoch(0)], { restart }))).toBeUndefined();
   });
 });
 
-describe('a parent that is gone before it is taken over', () => {
-  /** The supervisor has not taken over its child yet. @returns whether it thinks that the child has long to live */
+describe('a parent that exits before it is adopted', () => {
+  /** The supervisor has not adopted its child yet. @returns whether it considers the child orphaned */
   function isDoomedAfter(end: { code: number | null; signal: string | null }): boolean {
     const supervisor = createActor(
       supervisorMachine.provide({ actors: { epoch: still as never, startLimiter: still as never } }),
@@ -84,7 +84,7 @@ describe('a parent that is gone before it is taken over', () => {
     ['by a SIGUSR1 of its last milliseconds', { code: null, signal: 'SIGUSR1' }, false],
     ['by a crash', { code: null, signal: 'SIGSEGV' }, true],
     ['unseen', { code: null, signal: null }, true],
-  ])('%s: its child is doomed only where it cannot have shut down', (_, end, isDoomed) => {
+  ])('%s: its child is orphaned only if the parent cannot have shut down', (_, end, isDoomed) => {
     expect(isDoomedAfter(end)).toBe(isDoomed);
   });
 });

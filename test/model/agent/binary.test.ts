@@ -1,4 +1,4 @@
-/** Another Envoy at the path of its binary: checked, taken up by a hot restart, taken back where it does not live (spec/in-place.md §1). */
+/** Another Envoy at the path of its binary: checked, started by a hot restart, reverted if it does not become live (spec/in-place.md §1). */
 import { describe, expect, test } from 'vitest';
 import { type AgentSettings, defaultSettings } from '../../../machines/agent/settings.ts';
 import { AgentWorld, oneDirectory } from '../../simulation/agent-world.ts';
@@ -21,8 +21,8 @@ async function replaced(settings: Partial<AgentSettings> = {}): Promise<AgentWor
   return world;
 }
 
-describe('another file at the path', () => {
-  test('is taken up by a hot restart when it has rested for a second and fits', async () => {
+describe('another binary at the path', () => {
+  test('is started by a hot restart after 1 s without changes if it is valid', async () => {
     const world = await serving();
     expect(world.binaries).toEqual(['old']);
     await world.replaceBinary(other);
@@ -35,7 +35,7 @@ describe('another file at the path', () => {
     expect(world.events('binary.proven')).toEqual([{ type: 'binary.proven', binary: 'new' }]);
   });
 
-  test('that does not fit changes nothing, and is told with its reason', async () => {
+  test('that is invalid changes nothing, and its reason is reported', async () => {
     const world = await serving();
     await world.replaceBinary({ refused: 'its hot restart version is 11.112' });
     expect(world.events('binary.rejected')).toEqual([
@@ -45,21 +45,21 @@ describe('another file at the path', () => {
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('that is the same one is nothing new', async () => {
+  test('with the same content is ignored', async () => {
     const world = await serving();
     await world.replaceBinary({ binary: 'old', description: '1.39.3' });
     expect(world.events('binary.changed')).toEqual([]);
     expect(world.binaries).toEqual(['old']);
   });
 
-  test('is no concern of a restart for a certificate while nobody has checked it', async () => {
+  test('is not used by a restart for a certificate before it was checked', async () => {
     const world = await serving();
     world.binary = other;
     await world.certificate('digest-1');
     expect(world.binaries).toEqual(['old', 'old']);
   });
 
-  test('waits until an Envoy serves: a start from nothing is made with what has proven itself', async () => {
+  test('waits until an Envoy serves, and a cold start uses the proven binary', async () => {
     const world = new AgentWorld({ binary });
     await world.settle();
     await world.replaceBinary(other);
@@ -77,7 +77,7 @@ describe('another file at the path', () => {
     await ends(world, world.process('epoch-0'), killed);
     expect(world.binaries).toEqual(['old', 'new']);
     await goesLive(world);
-    // It is the first that ever was: there is nobody to go back to.
+    // It is the first binary, so there is no previous one.
     await ends(world, world.process('epoch-0'), crashed);
     await world.pass(200);
     expect(world.binaries).toEqual(['old', 'new', 'new']);
@@ -93,7 +93,7 @@ describe('another file at the path', () => {
     expect(world.binaries.at(-1)).toBe('new');
   });
 
-  test('is started when the one before it crashed, and does not even start any more', async () => {
+  test('is started when the previous one crashed and does not start any more', async () => {
     const world = await serving();
     await ends(world, world.newest(), crashed);
     await world.pass(200);
@@ -107,7 +107,7 @@ describe('another file at the path', () => {
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('is asked for again when nobody could say whether it fits, after pauses that double', async () => {
+  test('is checked again with doubling pauses after a check without a result', async () => {
     const world = await serving();
     await world.replaceBinary({ unknown: 'it has not answered --version' });
     expect(world.events('binary.rejected')).toHaveLength(1);
@@ -116,7 +116,7 @@ describe('another file at the path', () => {
     expect(world.binaries).toEqual(['old', 'new']);
   });
 
-  test('whose check is never answered is given up after two minutes, and asked again', async () => {
+  test('is checked again when its check has not responded for 2 min', async () => {
     const world = await serving();
     await world.replaceBinary(undefined);
     await world.pass(120_000);
@@ -126,7 +126,7 @@ describe('another file at the path', () => {
     expect(world.binaries.at(-1)).toBe('new');
   });
 
-  test('that never rests is looked at after a minute', async () => {
+  test('that keeps changing is checked after 1 min', async () => {
     const world = await serving();
     const checks = world.binaryChecks.length;
     for (let ms = 0; ms < 60_000; ms += 500) {
@@ -136,7 +136,7 @@ describe('another file at the path', () => {
     expect(world.binaryChecks.length).toBe(checks + 1);
   });
 
-  test('is not watched where an order is wanted, and looked at then', async () => {
+  test('is not watched if only an order may start it, and is checked at the order', async () => {
     const world = await serving({ binary: { ...binary, watched: false } });
     expect(world.binaryChecks).toEqual([]);
     world.binary = other;
@@ -144,7 +144,7 @@ describe('another file at the path', () => {
     expect(world.binaries).toEqual(['old', 'new']);
   });
 
-  test('is looked at at the start: it may have changed before it was watched', async () => {
+  test('is checked at the start, because it may have changed before it was watched', async () => {
     const world = new AgentWorld({ binary });
     world.binary = other;
     await world.settle();
@@ -154,7 +154,7 @@ describe('another file at the path', () => {
 });
 
 describe('a new Envoy that does not become live', () => {
-  test('is given up at its first try: the old one serves on, and gets its admin interface back by a hot restart', async () => {
+  test('is given up after one attempt, and the previous one gets its admin interface back by a hot restart', async () => {
     const world = await serving();
     await world.replaceBinary(other);
     await ends(world, world.newest(), { code: 1, lastWords: 'no such filter' });
@@ -168,7 +168,7 @@ describe('a new Envoy that does not become live', () => {
     expect(world.binaries).toEqual(['old', 'new', 'old']);
   });
 
-  test('in time is given up likewise, and its parent is repaired', async () => {
+  test('in time is given up as well, and its parent is repaired', async () => {
     const world = await serving();
     await world.replaceBinary(other);
     await world.pass(20_000);
@@ -182,7 +182,7 @@ describe('a new Envoy that does not become live', () => {
     expect(world.binaries).toEqual(['old', 'new', 'old', 'old']);
   });
 
-  test('because it refuses the bootstrap costs nothing: nobody is restarted', async () => {
+  test('because it rejects the bootstrap causes no restart', async () => {
     const world = await serving();
     world.rejectBootstrap = 'unknown field';
     await world.replaceBinary(other);
@@ -194,7 +194,7 @@ describe('a new Envoy that does not become live', () => {
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('for want of a control plane is not to blame: it is tried again', async () => {
+  test('because the control plane is missing is retried', async () => {
     const world = await serving();
     world.unreachable = 'nobody listens';
     await world.replaceBinary(other);
@@ -204,7 +204,7 @@ describe('a new Envoy that does not become live', () => {
     expect(world.binaries).toEqual(['old', 'new', 'new']);
   });
 
-  test('is tried again when it is ordered, or when it is another file', async () => {
+  test('is retried after an order, or when the binary changes again', async () => {
     const world = await serving();
     world.rejectBootstrap = 'unknown field';
     await world.replaceBinary(other);
@@ -215,7 +215,7 @@ describe('a new Envoy that does not become live', () => {
     expect(world.binaries).toEqual(['old', 'new', 'new']);
   });
 
-  test('for a certificate that came with it leaves the certificate wanted', async () => {
+  test('for a certificate that changed with it leaves the certificate pending', async () => {
     const world = await serving();
     world.rejectBootstrap = 'unknown field';
     await world.replaceBinary(other);
@@ -227,8 +227,8 @@ describe('a new Envoy that does not become live', () => {
   });
 });
 
-describe('a new Envoy that dies soon', () => {
-  test('is followed at once by the old one, under the same number while its parent drains', async () => {
+describe('a new Envoy that exits soon', () => {
+  test('is followed at once by the previous one, with the same epoch number while its parent drains', async () => {
     const world = await replaced();
     const at = world.clock.now();
     await ends(world, world.process('epoch-1'), crashed);
@@ -239,7 +239,7 @@ describe('a new Envoy that dies soon', () => {
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('when its parent has gone is followed at once by epoch 0 of the old one', async () => {
+  test('after its parent exited is followed at once by epoch 0 of the previous binary', async () => {
     const world = await replaced({ healthyMs: 120_000 });
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'));
@@ -250,7 +250,7 @@ describe('a new Envoy that dies soon', () => {
     expect(world.clock.now()).toBe(at);
   });
 
-  test('after it has served for a minute is started again: it is the proven one', async () => {
+  test('after it has served for 1 min is restarted, because it is proven', async () => {
     const world = await replaced();
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'));
@@ -271,7 +271,7 @@ describe('a new Envoy that dies soon', () => {
   });
 });
 
-test('an Envoy that is ordered back is no new one: it is tried as often as any', async () => {
+test('a previous binary that is restored by an order is retried as often as any other', async () => {
   const world = await replaced({ parentShutdownMs: 2_000 });
   await world.pass(2_000);
   await ends(world, world.process('epoch-0'));
@@ -282,7 +282,7 @@ test('an Envoy that is ordered back is no new one: it is tried as often as any',
   expect(world.events('binary.withdrawn')).toEqual([]);
 });
 
-test('without hot restarts it is started from nothing, and the one before it when it dies', async () => {
+test('without hot restarts the new binary starts cold, and the previous one when it exits', async () => {
   const world = await serving({ hotRestart: false });
   await world.replaceBinary(other);
   await world.pass(5_000);
@@ -294,7 +294,7 @@ test('without hot restarts it is started from nothing, and the one before it whe
   expect(world.binaries).toEqual(['old', 'new', 'old']);
 });
 
-test('a draining parent that dies says nothing of the new Envoy', async () => {
+test('the exit of a draining parent does not count against the new Envoy', async () => {
   const world = await handedOver({ binary, watch: oneDirectory, parentShutdownMs: 2_000 });
   await world.pass(2_000);
   await ends(world, world.process('epoch-0'));
@@ -304,7 +304,7 @@ test('a draining parent that dies says nothing of the new Envoy', async () => {
   expect(world.events('binary.withdrawn')).toEqual([]);
 });
 
-test('an order before Envoy is started, and one without a known path, mean nothing', async () => {
+test('an order before Envoy is started, and one without a known path, are ignored', async () => {
   const world = await AgentWorld.serving();
   await world.orderUpgrade();
   expect(world.binaryChecks).toEqual([]);

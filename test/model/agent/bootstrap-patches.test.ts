@@ -1,4 +1,4 @@
-/** What the control plane patches in the bootstrap (spec/discovery.md §8.9 BOOTSTRAP) is known before an Envoy is there. */
+/** The control plane's patches of the bootstrap (spec/discovery.md §8.9 BOOTSTRAP) are known before an Envoy starts. */
 import { expect, test } from 'vitest';
 import { AgentWorld } from '../../simulation/agent-world.ts';
 import { checkEveryWorld, epochsStarted } from './scenes.ts';
@@ -14,13 +14,13 @@ const unreachable = {
   chance: 1,
 } as const;
 
-test('where it is not wanted nobody is asked', async () => {
+test('the control plane is not queried for patches by default', async () => {
   const world = await AgentWorld.serving();
   expect(world.patchesAsked).toEqual([]);
 });
 
 test.each(['patched', 'unpatched'] as const)(
-  'Envoy is started once the control plane has said that it is %s',
+  'Envoy is started after the control plane reports that the bootstrap is %s',
   async (is) => {
     const world = new AgentWorld(patched);
     world.patchesAnswer = { is };
@@ -30,7 +30,7 @@ test.each(['patched', 'unpatched'] as const)(
   },
 );
 
-test('a control plane that is away is asked again, at most each 1.5 s, and no Envoy is started without it', async () => {
+test('an unreachable control plane is queried again at least 1.5 s later, and no Envoy is started without its response', async () => {
   const world = new AgentWorld(patched);
   world.patchesAnswer = unreachable;
   await world.pass(60_000);
@@ -42,7 +42,7 @@ test('a control plane that is away is asked again, at most each 1.5 s, and no En
   expect(epochsStarted(world)).toEqual([0]);
 });
 
-test('one that does not want this agent is left alone longer, and shown the certificate where it did not want the token', async () => {
+test('a control plane that rejects this agent is retried more slowly, with the certificate if it rejected the token', async () => {
   const world = new AgentWorld(patched);
   world.patchesAnswer = { ...unreachable, isRefusal: true };
   await world.pass(60_000);
@@ -50,7 +50,7 @@ test('one that does not want this agent is left alone longer, and shown the cert
   expect(world.patchesAsked.length).toBeLessThan(20);
 });
 
-test('a question that the control plane does not even take is asked again after 20 s, as often as it takes', async () => {
+test('a query that the control plane does not accept is retried after 20 s, without a limit', async () => {
   const world = new AgentWorld(patched);
   world.patchesAnswer = undefined;
   world.takesQuestion = false;
@@ -63,7 +63,7 @@ test('a question that the control plane does not even take is asked again after 
   expect(epochsStarted(world)).toEqual([0]);
 });
 
-test('a control plane that takes the question and never answers patches nothing: after 10 s Envoy is started', async () => {
+test('a control plane that accepts the query and never responds patches nothing, and Envoy is started after 10 s', async () => {
   const world = new AgentWorld(patched);
   world.patchesAnswer = undefined;
   await world.pass(9_900);
@@ -73,7 +73,7 @@ test('a control plane that takes the question and never answers patches nothing:
   expect(world.patchesAsked).toHaveLength(1);
 });
 
-test('what cannot be made use of ends the agent with the reason', async () => {
+test('invalid patches end the agent with the reason', async () => {
   const world = new AgentWorld(patched);
   world.patchesAnswer = { is: 'unusable', reason: 'it does not fit' };
   await world.settle();

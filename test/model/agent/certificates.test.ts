@@ -5,7 +5,7 @@ import { checkEveryWorld, ends, epochsStarted, goesLive, handedOver } from './sc
 
 checkEveryWorld();
 
-test('the first start is not held up by broken files, nor by none at all', async () => {
+test('broken or missing files do not delay the first start', async () => {
   const broken = new AgentWorld();
   broken.fileProblems = ['tls.crt: no start line'];
   await broken.settle();
@@ -17,7 +17,7 @@ test('the first start is not held up by broken files, nor by none at all', async
   expect(none.events('config.changed')).toEqual([{ type: 'config.changed', digest: 'digest-0', files: 0 }]);
 });
 
-test('where there were no files, none is what they should be', async () => {
+test('an empty directory is valid if there were no files before', async () => {
   const world = new AgentWorld();
   world.files = [];
   await world.settle();
@@ -27,14 +27,14 @@ test('where there were no files, none is what they should be', async () => {
   expect(epochsStarted(world)).toEqual([0, 1]);
 });
 
-test('several problems are told in one line', async () => {
+test('several problems are reported in one line', async () => {
   const world = await AgentWorld.serving();
   world.fileProblems = ['tls.crt: no start line', 'tls.key: no start line'];
   await world.certificate('digest-1');
   expect(world.events('config.rejected')).toMatchObject([{ reason: 'tls.crt: no start line; tls.key: no start line' }]);
 });
 
-test('directories that cannot be read count as empty: Envoy is started, and the next change brings another look', async () => {
+test('unreadable directories count as empty, so Envoy is started and the next change triggers a new read', async () => {
   const world = new AgentWorld();
   world.digestAnswer = 'EACCES';
   await world.settle();
@@ -44,11 +44,11 @@ test('directories that cannot be read count as empty: Envoy is started, and the 
   world.digestAnswer = undefined;
   await world.certificate('digest-1');
   expect(epochsStarted(world)).toEqual([0, 1]);
-  // In no diagram: the effect that we have reads what it can, and does not fail (src/agent/files/certificate-files.ts).
+  // In no diagram: the real effect reads what it can, and does not fail (src/agent/files/certificate-files.ts).
   AgentWorld.made.splice(0);
 });
 
-test('a reading that fails while Envoy runs restarts nothing; it is told, and tried again', async () => {
+test('a read that fails while Envoy runs restarts nothing, is reported and is retried', async () => {
   const world = await AgentWorld.serving();
   world.digestAnswer = 'EIO';
   await world.certificate('digest-1');
@@ -57,12 +57,12 @@ test('a reading that fails while Envoy runs restarts nothing; it is told, and tr
   world.digestAnswer = undefined;
   await world.pass(30_000);
   expect(epochsStarted(world)).toEqual([0, 1]);
-  // In no diagram: the effect that we have does not fail.
+  // In no diagram: the real effect does not fail.
   AgentWorld.made.splice(0);
 });
 
-describe('a file system that does not answer', () => {
-  /** An agent that is started while it hangs. */
+describe('a file system that does not respond', () => {
+  /** An agent that starts while it hangs. */
   const startedInVain = async (): Promise<AgentWorld> => {
     const world = new AgentWorld();
     world.readingHangs = true;
@@ -70,7 +70,7 @@ describe('a file system that does not answer', () => {
     return world;
   };
 
-  test('holds up the first start for ten seconds: then Envoy is started, as without files that cannot be read', async () => {
+  test('delays the first start by 10 s, and then Envoy is started as if the files were unreadable', async () => {
     const world = await startedInVain();
     expect(epochsStarted(world)).toEqual([]);
     await world.pass(1);
@@ -79,7 +79,7 @@ describe('a file system that does not answer', () => {
     expect(world.events('config.rejected')).toMatchObject([{ reason: expect.stringContaining('does not respond') }]);
   });
 
-  test('is asked again after pauses that double to a minute, and what it holds is taken when it answers', async () => {
+  test('is read again after pauses that double up to 1 min, and its content is used when it responds', async () => {
     const world = await startedInVain();
     await world.pass(1);
     await goesLive(world);
@@ -104,7 +104,7 @@ describe('a file system that does not answer', () => {
     expect(world.events('config.changed').at(-1)).toMatchObject({ digest: 'digest-0', files: 1 });
   });
 
-  test('gets no word for an answer that comes late: what lies there now may be something else', async () => {
+  test('is not read from a late response, because the files may have changed since', async () => {
     const world = await startedInVain();
     await world.pass(1);
     await goesLive(world);
@@ -116,7 +116,7 @@ describe('a file system that does not answer', () => {
     expect(world.events('config.changed').slice(1)).toMatchObject([{ digest: 'digest-1' }]);
   });
 
-  test('is not asked sooner for changes that a watch supposes, and pauses are short again after an answer', async () => {
+  test('is not read sooner after watch events, and the pauses are short again after a response', async () => {
     const world = await AgentWorld.serving();
     world.readingHangs = true;
     await world.certificate('digest-1');
@@ -135,7 +135,7 @@ describe('a file system that does not answer', () => {
     expect(epochsStarted(world)).toEqual([0, 1]);
   });
 
-  test('and that answers with what Envoy cannot use when it was started without certificates changes nothing', async () => {
+  test('and that returns files that Envoy rejects after a start without certificates changes nothing', async () => {
     const world = await startedInVain();
     await world.pass(1);
     await goesLive(world);
@@ -147,7 +147,7 @@ describe('a file system that does not answer', () => {
   });
 });
 
-test('certificates that Envoy could not be asked about restart nothing; it is asked again, without a change', async () => {
+test('certificates that Envoy could not check restart nothing, and are checked again without a change', async () => {
   const world = await AgentWorld.serving();
   world.notJudged = 'no verdict in 30000 ms';
   await world.certificate('digest-1');
@@ -162,7 +162,7 @@ test('certificates that Envoy could not be asked about restart nothing; it is as
   expect(epochsStarted(world)).toEqual([0, 1]);
 });
 
-test('a change brings another look before Envoy would be asked again', async () => {
+test('a change triggers a new read before the next check by Envoy', async () => {
   const world = await AgentWorld.serving();
   world.notJudged = 'no verdict';
   await world.certificate('digest-1');
@@ -171,7 +171,7 @@ test('a change brings another look before Envoy would be asked again', async () 
   expect(epochsStarted(world)).toEqual([0, 1]);
 });
 
-test('Envoy is not asked before the first start, which is not held up', async () => {
+test('Envoy does not check the certificates before the first start, which is not delayed', async () => {
   const world = new AgentWorld();
   world.notJudged = 'no verdict';
   await world.settle();
@@ -179,7 +179,7 @@ test('Envoy is not asked before the first start, which is not held up', async ()
   expect(world.judgements).toEqual([false]);
 });
 
-test('files that never rest are told now and then', async () => {
+test('files that keep changing are reported now and then', async () => {
   const world = await AgentWorld.serving();
   let n = 0;
   world.onReading = () => world.changeFiles(`digest-${++n}`);
@@ -194,7 +194,7 @@ test('files that never rest are told now and then', async () => {
   expect(epochsStarted(world)).toEqual([0, 1]);
 });
 
-test('an ordered restart waits while what lies there was not found good: the Envoy that serves would give way to none', async () => {
+test('an ordered restart waits while the certificates are not known to be valid, because the next Envoy could not serve', async () => {
   const world = await AgentWorld.serving();
   world.looksAtCertificates = true;
   const good = world.digest;
@@ -214,7 +214,7 @@ test('an ordered restart waits while what lies there was not found good: the Env
   expect(epochsStarted(world).slice(0, 2)).toEqual([0, 1]);
 });
 
-test('where nobody serves, an Envoy is started with whatever lies there', async () => {
+test('Envoy is started with any certificates while no Envoy serves', async () => {
   const world = await AgentWorld.serving();
   world.looksAtCertificates = true;
   world.digest = 'digest-bad';
@@ -223,7 +223,7 @@ test('where nobody serves, an Envoy is started with whatever lies there', async 
   expect(epochsStarted(world)).toEqual([0, 0]);
 });
 
-test('§3.2: a batch of changes is one change, read ten seconds after the first of them', async () => {
+test('§3.2: changes within 10 s of the first one are read as one batch', async () => {
   const world = await AgentWorld.serving();
   world.changeFiles('digest-1');
   await world.pass(9_000);
@@ -244,14 +244,14 @@ test('files that change while they are read for the first time start Envoy, and 
   expect(epochsStarted(world)).toEqual([0]);
   await world.pass(10_000);
   expect(world.events('config.changed').map(({ digest }) => digest)).toEqual(['digest-0', 'digest-1']);
-  // The first reading counts: without any file, Envoy would be left without what it has.
+  // The first read found files, so an empty directory is rejected.
   await goesLive(world);
   world.files = [];
   await world.certificate('digest-2');
   expect(world.events('config.rejected')).toHaveLength(1);
 });
 
-test('files that change while they are read again are not taken before the next reading', async () => {
+test('files that change while they are read again are used after the next read', async () => {
   const world = await AgentWorld.serving();
   changeDuringNextReading(world, 'digest-2');
   await world.certificate('digest-1');
@@ -260,7 +260,7 @@ test('files that change while they are read again are not taken before the next 
   expect(world.events('config.changed').map(({ digest }) => digest)).toEqual(['digest-0', 'digest-2']);
 });
 
-test('what was rejected and is put right as it was is no change', async () => {
+test('rejected files that are restored to the previous content are no change', async () => {
   const world = await handedOver();
   world.fileProblems = ['tls.key is not the key of tls.crt'];
   await world.certificate('digest-2');
@@ -278,7 +278,7 @@ function changeDuringNextReading(world: AgentWorld, digest: string): void {
   };
 }
 
-test('§3.5: files that do not come are waited for until their time is over, and Envoy is started without them', async () => {
+test('§3.5: Envoy is started without missing files when their deadline has passed', async () => {
   const world = new AgentWorld();
   world.filesMissing = true;
   await world.pass(119_999);
@@ -290,7 +290,7 @@ test('§3.5: files that do not come are waited for until their time is over, and
   expect(epochsStarted(world)).toEqual([0, 1]);
 });
 
-test('files that do not come are told after 1, 3, 7, … s, and once more when Envoy is started without them', async () => {
+test('missing files are reported after 1, 3, 7, … s, and again when Envoy is started without them', async () => {
   const world = new AgentWorld();
   world.filesMissing = true;
   await world.pass(7_000);
@@ -305,7 +305,7 @@ test('files that do not come are told after 1, 3, 7, … s, and once more when E
   expect(epochsStarted(world)).toEqual([0]);
 });
 
-test('files that come start Envoy at once, and nobody is told of them any more', async () => {
+test('files that appear start Envoy at once and are not reported again', async () => {
   const world = new AgentWorld();
   world.filesMissing = true;
   await world.pass(1_000);
@@ -316,7 +316,7 @@ test('files that come start Envoy at once, and nobody is told of them any more',
   expect(world.events('files.missing')).toHaveLength(1);
 });
 
-test('a file that can never be seen is told, and does not hold Envoy up; beside one that may come, it does', async () => {
+test('a file that can never be read is reported and delays Envoy only beside a file that may still appear', async () => {
   const world = new AgentWorld();
   world.filesMissing = true;
   await world.settle();

@@ -1,4 +1,4 @@
-/** Each start is told when it is decided, and again when it is over: for logs, traces and metrics. */
+/** Each start is reported when it is decided and again when it ends: for logs, traces and metrics. */
 import { describe, expect, test } from 'vitest';
 import { AgentWorld } from '../../simulation/agent-world.ts';
 import { checkEveryWorld, crashed, doomed, ends, goesLive, handedOver, killed, refuse, tainted } from './scenes.ts';
@@ -8,7 +8,7 @@ checkEveryWorld();
 const lastDecided = (world: AgentWorld): unknown => world.events('restart.decided').at(-1);
 const lastEnded = (world: AgentWorld): unknown => world.events('restart.ended').at(-1);
 
-describe('why', () => {
+describe('the reason of a start', () => {
   test('the first start keeps its reason until it is live', async () => {
     const world = new AgentWorld();
     await world.settle();
@@ -79,7 +79,7 @@ describe('why', () => {
     expect(lastDecided(world)).toMatchObject({ name: 'epoch-1', reason, how: 'hot restart' });
   });
 
-  test('a first start that is ordered meanwhile, and fails, is tried again as a first start', async () => {
+  test('a first start that is ordered again while it runs, and fails, is retried as a first start', async () => {
     const world = new AgentWorld();
     await world.settle();
     world.signal('SIGHUP');
@@ -89,7 +89,7 @@ describe('why', () => {
     expect(lastDecided(world)).toMatchObject({ reason: 'first start', how: 'cold start', attempt: 2 });
   });
 
-  test('a parent that dies early is followed by a replacement', async () => {
+  test('a parent that exits early is followed by a replacement', async () => {
     const world = await doomed();
     expect(lastDecided(world)).toEqual({
       type: 'restart.decided',
@@ -118,8 +118,8 @@ describe('why', () => {
   });
 });
 
-describe('what came of it', () => {
-  test('live, and how long that took', async () => {
+describe('the outcome of a start', () => {
+  test('is live, with the duration', async () => {
     const world = await AgentWorld.serving();
     expect(lastEnded(world)).toEqual({
       type: 'restart.ended',
@@ -132,7 +132,7 @@ describe('what came of it', () => {
     });
   });
 
-  test('the bootstrap was refused', async () => {
+  test('is a rejected bootstrap', async () => {
     const world = await AgentWorld.serving();
     world.rejectBootstrap = 'no such field';
     await world.certificate('digest-1');
@@ -146,7 +146,7 @@ describe('what came of it', () => {
     });
   });
 
-  test('the control plane could not be reached', async () => {
+  test('is an unreachable control plane', async () => {
     const world = await AgentWorld.serving();
     world.unreachable = 'istiod:15010 (connection refused)';
     await world.certificate('digest-1');
@@ -157,7 +157,7 @@ describe('what came of it', () => {
     expect((await world.ask()).ready).toBe(true);
   });
 
-  test('the control plane could not be reached: asked only for an Envoy that would wait for it beside its parent', async () => {
+  test('is an unreachable control plane only for an Envoy that would wait for it beside its parent', async () => {
     const world = new AgentWorld();
     world.unreachable = 'istiod:15010 (connection refused)';
     await world.settle();
@@ -168,7 +168,7 @@ describe('what came of it', () => {
     expect(lastEnded(world)).toMatchObject({ name: 'epoch-1', outcome: 'control plane unreachable' });
   });
 
-  test('the certificates had changed meanwhile', async () => {
+  test('is changed certificates', async () => {
     const world = await AgentWorld.serving();
     world.outdated = 'the certificate files changed after they were checked';
     await world.certificate('digest-1');
@@ -179,7 +179,7 @@ describe('what came of it', () => {
     expect((await world.ask()).ready).toBe(true);
   });
 
-  test('the folder of its bootstrap could not be written', async () => {
+  test('is an unwritable folder of its bootstrap', async () => {
     const world = await AgentWorld.serving();
     world.unwritable = '/etc/istio/proxy: EROFS: read-only file system';
     await world.certificate('digest-1');
@@ -194,21 +194,21 @@ describe('what came of it', () => {
     expect(world.supervisorIs()).toEqual(['beside the serving epoch', 'starting']);
   });
 
-  test('the parent refused it', async () => {
+  test('is a rejection by the parent', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     await refuse(world);
     expect(lastEnded(world)).toMatchObject({ name: 'epoch-1', outcome: 'refused by the parent' });
   });
 
-  test('it died', async () => {
+  test('is a crash', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     await ends(world, world.newest(), { code: 1 });
     expect(lastEnded(world)).toMatchObject({ name: 'epoch-1', outcome: 'died' });
   });
 
-  test('it was not live in time', async () => {
+  test('is a missed deadline', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     await world.pass(20_000);
@@ -227,7 +227,7 @@ describe('what came of it', () => {
     expect(lastEnded(world)).toMatchObject({ name: 'epoch-1', outcome: 'parent lost' });
   });
 
-  test('its parent left, as a parent does, while it was to take a dead one’s place', async () => {
+  test('is a parent that exited on time while the epoch was about to replace a crashed one', async () => {
     const world = await handedOver();
     await ends(world, world.newest(), crashed);
     await world.pass(60_000);

@@ -1,4 +1,4 @@
-/** A watch of a certificate directory that fails, and a directory that goes and comes. */
+/** A watch of a certificate directory that fails, and a directory that is removed and created. */
 import { expect, test } from 'vitest';
 import { createActor, fromCallback, setup } from 'xstate';
 import { directoryWatchMachine } from '../../../machines/agent/files/directory-watch.machine.ts';
@@ -11,7 +11,7 @@ checkEveryWorld();
 const dayMs = 24 * 60 * 60_000;
 const fails = (seen: string | null) => ({ type: 'watch.failed', reason: 'ENOSPC', seen }) as const;
 
-/** When the pauses of the trace began to be over, in milliseconds. */
+/** When the pauses in the trace ended, in milliseconds. */
 const pausesOver = (world: AgentWorld): number[] =>
   world.records.flatMap((record) =>
     record.kind === 'transition' && record.actor === 'directory-0' && record.from === 'backing off' ? [record.t] : [],
@@ -19,7 +19,7 @@ const pausesOver = (world: AgentWorld): number[] =>
 
 const gaps = (times: readonly number[]): number[] => times.map((t, index) => t - (times[index - 1] ?? 0));
 
-test('a watch that fails again and again is tried after pauses that double to a minute, and costs no Envoy', async () => {
+test('a watch that fails repeatedly is retried with pauses that double up to 1 min, and does not affect Envoy', async () => {
   const world = new AgentWorld();
   world.watchAnswer = 'watch.failed';
   await world.pass(400_000);
@@ -30,7 +30,7 @@ test('a watch that fails again and again is tried after pauses that double to a 
   expect(world.events('config.rejected')).toEqual([]);
 });
 
-test('a watch that is set up and fails at once each time does not begin with short pauses again; one that lasts does', async () => {
+test('a watch that fails right after each setup keeps its long pauses, and one that lasts resets them', async () => {
   const world = await AgentWorld.serving();
   for (const pauseMs of [500, 1_000, 2_000, 4_000]) {
     world.watch(fails('digest-0'));
@@ -59,7 +59,7 @@ test('a change during the pause is not lost', async () => {
   expect(epochsStarted(world)).toEqual([0, 1]);
 });
 
-test('after a pause without a change nothing is read again; where nobody knows what was there, it is', async () => {
+test('files are read again after a pause only if the directory changed or its previous state is unknown', async () => {
   const world = await AgentWorld.serving();
   world.watch(fails('digest-0'));
   await world.pass(20_000);
@@ -70,7 +70,7 @@ test('after a pause without a change nothing is read again; where nobody knows w
   expect(epochsStarted(world)).toEqual([0]);
 });
 
-test('a kernel that does not answer is asked again after a limit, and what changed meanwhile is found', async () => {
+test('a watch that the kernel does not confirm is retried after a limit, and changes until then are found', async () => {
   const world = new AgentWorld();
   world.watchAnswer = undefined;
   await world.settle();
@@ -84,12 +84,12 @@ test('a kernel that does not answer is asked again after a limit, and what chang
   expect(epochsStarted(world)).toEqual([0, 1]);
 });
 
-test('§3.4: a directory that is gone for a day is waited for without a failure, and watched when it is back', async () => {
+test('§3.4: a directory that was removed for a day is no failure, and is watched when it is back', async () => {
   const world = await AgentWorld.serving();
   world.watch({ type: 'directory.missing' });
   const before = world.records.length;
   await world.pass(dayMs);
-  // Epoch 0 becomes healthy; nothing else is to be told of such a day.
+  // Epoch 0 becomes healthy; there are no other events that day.
   expect(world.records.length - before).toBeLessThan(10);
   expect(world.watches).toHaveLength(1);
   world.watch({ type: 'directory.found' });
@@ -98,7 +98,7 @@ test('§3.4: a directory that is gone for a day is waited for without a failure,
   expect(epochsStarted(world)).toEqual([0, 1]);
 });
 
-test('a directory that is found and cannot be watched then is tried again', async () => {
+test('a directory that is found but cannot be watched is retried', async () => {
   const world = await AgentWorld.serving();
   world.watch({ type: 'directory.missing' });
   world.watch({ type: 'directory.found' });
@@ -106,7 +106,7 @@ test('a directory that is found and cannot be watched then is tried again', asyn
   expect(world.watches).toHaveLength(2);
 });
 
-test('a watch that ends with an error that nobody foresaw is set up again like one that fails', () => {
+test('a watch that ends with an unexpected error is set up again like one that fails', () => {
   const clock = new VirtualClock();
   const starts: number[] = [];
   const changes: number[] = [];
@@ -124,23 +124,23 @@ test('a watch that ends with an error that nobody foresaw is set up again like o
   const actor = createActor(watcher, { clock: clock as never }).start();
   clock.advance(3_600);
   expect(starts).toEqual([0, 500, 1_500, 3_500]);
-  // What changed meanwhile nobody knows.
+  // Changes between two watches are unknown.
   expect(changes).toEqual([500, 1_500, 3_500]);
   actor.stop();
 });
 
-test('another directory that is not watched in time is asked for again, be it that one was watched before', async () => {
+test('another directory that is not watched in time is retried, even if it was watched before', async () => {
   const world = await AgentWorld.serving();
   world.watch({ type: 'directory.found' });
   await world.pass(9_999);
   expect(world.watches).toHaveLength(1);
-  // Who comes after it has no time of its own.
+  // The next `directory.found` does not restart the limit.
   world.watch({ type: 'directory.found' });
   await world.pass(501);
   expect(world.watches).toHaveLength(2);
 });
 
-test('each directory has a watch of its own; one that is named twice has one', async () => {
+test('each directory has its own watch, and a directory that is listed twice has one', async () => {
   const watch = { directories: ['/a', '/b', '/a'], delayMs: 10_000, requiredFiles: [], requiredFilesLimitMs: 0 };
   const world = new AgentWorld({ watch });
   await world.settle();

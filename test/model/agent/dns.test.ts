@@ -1,4 +1,4 @@
-/** The workload's name server: where it is wanted, its port is open before an Envoy is there, and again after it was lost. */
+/** The workload's DNS server: if enabled, its port is open before an Envoy starts, and reopened after it was lost. */
 import { expect, test } from 'vitest';
 import { AgentWorld } from '../../simulation/agent-world.ts';
 import { checkEveryWorld, epochsStarted } from './scenes.ts';
@@ -8,7 +8,7 @@ checkEveryWorld();
 const table = { type: 'name-table.received', names: 3, skipped: 0 } as const;
 const lost = { type: 'dns-port.failed', reason: 'EBADF' } as const;
 
-test('where it is not wanted there is none', async () => {
+test('the DNS server is disabled by default', async () => {
   const world = await AgentWorld.serving();
   expect(world.dnsOpened).toBe(0);
   expect(world.records.filter((record) => 'actor' in record && record.actor === 'dns')).toEqual([]);
@@ -28,7 +28,7 @@ test('no Envoy is started before the port is open', async () => {
   ]);
 });
 
-test('a port that cannot be had ends the agent with the reason, and no Envoy was there', async () => {
+test('an unavailable port ends the agent with the reason before an Envoy starts', async () => {
   const world = new AgentWorld({ dns: true });
   world.dnsAnswer = 'failed';
   await world.settle();
@@ -37,14 +37,14 @@ test('a port that cannot be had ends the agent with the reason, and no Envoy was
   expect(world.released).toEqual([7, 8]);
 });
 
-test('one that is neither open nor refused ends it after 5 s', async () => {
+test('a port that neither opens nor fails ends the agent after 5 s', async () => {
   const world = new AgentWorld({ dns: true });
   world.dnsAnswer = undefined;
   await world.pass(5_000);
   expect(world.output()).toEqual({ exitCode: 1, trouble: ['DNS port not open after 5000 ms'] });
 });
 
-test('a port that is lost is opened again after pauses that double to 30 s, and costs no Envoy', async () => {
+test('a lost port is reopened after pauses that double up to 30 s, and does not affect Envoy', async () => {
   const world = await AgentWorld.serving({ dns: true });
   world.tellDns(table);
   world.dnsAnswer = 'failed';
@@ -66,7 +66,7 @@ test('a port that is lost is opened again after pauses that double to 30 s, and 
   expect(world.events('dns.listening')).toHaveLength(2);
 });
 
-test('one that has held for a minute is opened again soon; a table that is there is told before the port is open', async () => {
+test('a port lost after 1 min is reopened soon, and an existing table is reported before the port is open', async () => {
   const world = await AgentWorld.serving({ dns: true });
   world.dnsAnswer = undefined;
   world.tellDns(lost);
@@ -81,7 +81,7 @@ test('one that has held for a minute is opened again soon; a table that is there
   expect(world.dnsOpened).toBe(4);
 });
 
-test('told to end while the port is being opened, it ends at once', async () => {
+test('a stop while the port is being opened ends the server at once', async () => {
   const world = new AgentWorld({ dns: true });
   world.dnsAnswer = undefined;
   await world.settle();

@@ -40,11 +40,11 @@ test.each<[string, EpochRecord[], boolean, string]>([
   });
 });
 
-test('an agent with one base id has no other to go to', () => {
+test('an agent with one base id has no spare one', () => {
   expect(nextEpochId([record('epoch-3', 'retiring')], [7], false)).toEqual({ name: 'epoch-4', epoch: 4, baseId: 7 });
 });
 
-test('a phase is one epoch’s', () => {
+test('each phase belongs to one epoch', () => {
   const epochs = [record('epoch-0', 'live'), record('epoch-1', 'starting')];
   expect(withPhase(epochs, { name: 'epoch-1' }, 'live').map(({ phase }) => phase)).toEqual(['live', 'live']);
   expect(withPhase(epochs, { name: 'epoch-0' }, 'leaving').map(({ phase }) => phase)).toEqual(['leaving', 'starting']);

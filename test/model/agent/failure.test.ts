@@ -15,7 +15,7 @@ import {
 checkEveryWorld();
 
 describe('a child', () => {
-  test('that fails leaves its parent serving, and the same number is tried again', async () => {
+  test('that fails leaves its parent serving, and the same epoch number is retried', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     await ends(world, world.newest(), { code: 1, lastWords: 'cannot bind' });
@@ -25,7 +25,7 @@ describe('a child', () => {
     expect((await world.ask()).ready).toBe(true);
   });
 
-  test('fact 3: that is not live within 20 s is killed, never asked to end', async () => {
+  test('fact 3: that is not live within 20 s is killed, without SIGTERM', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     await world.pass(19_999);
@@ -38,7 +38,7 @@ describe('a child', () => {
     expect(world.process('epoch-0').signals).toEqual([]);
   });
 
-  test('that is killed, and whose parent dies before it is gone, is followed by epoch 0', async () => {
+  test('that is killed, and whose parent exits before it does, is followed by epoch 0', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     await world.pass(20_000);
@@ -50,7 +50,7 @@ describe('a child', () => {
     expect(epochsStarted(world)).toEqual([0, 1, 0]);
   });
 
-  test('whose parent dies while it starts is killed, and epoch 0 follows', async () => {
+  test('whose parent exits while it starts is killed, and epoch 0 follows', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     await ends(world, world.process('epoch-0'), killed);
@@ -60,7 +60,7 @@ describe('a child', () => {
     expect(epochsStarted(world)).toEqual([0, 1, 0]);
   });
 
-  test('that does not end on SIGKILL holds nothing up but its own base id', async () => {
+  test('that does not exit on SIGKILL blocks only its own base id', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     await world.pass(20_000 + 9_999);
@@ -76,13 +76,13 @@ describe('a child', () => {
     await ends(world, world.process('epoch-0'));
     expect(world.supervisorIs()).toEqual(['settled']);
     expect(await world.ask()).toEqual({ ready: true, reason: '' });
-    // Gone after all: its base id is free again.
+    // It has exited at last, so its base ID is available again.
     await ends(world, world.process('epoch-1'), killed);
     await world.certificate('digest-2');
     expect(namesStarted(world).at(-1)).toBe('epoch-1b');
   });
 
-  test('that does not end on SIGKILL, and there is no other base id: the old epoch serves on, and what is wanted is given up', async () => {
+  test('that does not exit on SIGKILL blocks the restart if there is no other base id, and the old epoch keeps serving', async () => {
     const world = await AgentWorld.serving({}, [7]);
     await world.certificate('digest-1');
     await world.pass(3_600_000);
@@ -94,7 +94,7 @@ describe('a child', () => {
     expect(namesStarted(world).at(-1)).toBe('epoch-1');
   });
 
-  test('that has become live since the last look when its time is over is kept', async () => {
+  test('that has become live since the last probe is kept when its deadline passes', async () => {
     const world = await AgentWorld.serving();
     world.onLook = 'live';
     await world.certificate('digest-1');
@@ -105,7 +105,7 @@ describe('a child', () => {
     expect(world.events('restart.ended').at(-1)).toMatchObject({ name: 'epoch-1', outcome: 'live' });
   });
 
-  test('that is asked once more and does not answer is killed a second later', async () => {
+  test('that does not respond to a last probe is killed 1 s later', async () => {
     const world = await AgentWorld.serving();
     world.onLook = 'no answer';
     await world.certificate('digest-1');
@@ -116,7 +116,7 @@ describe('a child', () => {
     expect(world.events('restart.ended').at(-1)).toMatchObject({ name: 'epoch-1', outcome: 'not live in time' });
   });
 
-  test('whose live report comes while it is asked once more is kept', async () => {
+  test('whose live report arrives during a last probe is kept', async () => {
     const world = await AgentWorld.serving();
     world.onLook = 'no answer';
     await world.certificate('digest-1');
@@ -128,7 +128,7 @@ describe('a child', () => {
 });
 
 describe('the only Envoy', () => {
-  test('that crashes is followed by epoch 0, after the first delay, unchecked because it is known to be good', async () => {
+  test('that crashes is followed by epoch 0, after the first delay, unchecked because its bootstrap is proven', async () => {
     const world = await AgentWorld.serving();
     await ends(world, world.newest(), killed);
     expect(await world.ask()).toEqual({ ready: false, reason: 'Envoy ended' });
@@ -139,7 +139,7 @@ describe('the only Envoy', () => {
     expect(world.prepared.at(-1)).toMatchObject({ epoch: 0, validate: false });
   });
 
-  test('is checked before it is started with what was never live', async () => {
+  test('is checked before it is started with a bootstrap that was never live', async () => {
     const world = await AgentWorld.serving();
     await ends(world, world.newest(), killed);
     await world.certificate('digest-1');
@@ -148,7 +148,7 @@ describe('the only Envoy', () => {
     expect(world.prepared.at(-1)).toMatchObject({ epoch: 0, validate: true });
   });
 
-  test('that crashes while a start is waited for takes nothing with it', async () => {
+  test('that crashes while a start is pending does not affect that start', async () => {
     const world = await AgentWorld.serving({ starts: { burst: 1, refillMs: 60_000 } });
     await world.certificate('digest-1');
     expect(world.supervisorIs()).toEqual(['rate limited']);
@@ -174,7 +174,7 @@ describe('a crash while the parent drains', () => {
     });
   });
 
-  test('starts the same number again at once, the first time', async () => {
+  test('starts the same epoch number again at once, the first time', async () => {
     const world = await handedOver();
     await world.pass(30_000);
     await ends(world, world.newest(), crashed);
@@ -206,7 +206,7 @@ describe('a crash while the parent drains', () => {
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('leads to epoch 0 when the parent is overdue before the next child is live: it may hang, and then so does the child', async () => {
+  test('leads to epoch 0 when the parent is overdue before the next child is live, because both may hang', async () => {
     const world = await handedOver();
     await ends(world, world.newest(), crashed);
     await world.pass(64_999);
@@ -222,7 +222,7 @@ describe('a crash while the parent drains', () => {
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-1', 'epoch-0']);
   });
 
-  test('leads to epoch 0 when the parent leaves before the next child is live', async () => {
+  test('leads to epoch 0 when the parent exits before the next child is live', async () => {
     const world = await handedOver();
     await ends(world, world.newest(), crashed);
     await world.pass(60_000);
@@ -233,7 +233,7 @@ describe('a crash while the parent drains', () => {
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-1', 'epoch-0']);
   });
 
-  test('leads to nothing when the next child was live, unseen, and has sent the parent away', async () => {
+  test('leads to no start when the next child was live, unobserved, and has shut the parent down', async () => {
     const world = await handedOver();
     await ends(world, world.newest(), crashed);
     Object.assign(world, { onLook: 'live', unseenMs: 60_300 });
@@ -254,7 +254,7 @@ describe('a crash while the parent drains', () => {
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-1', 'epoch-0']);
   });
 
-  test('waits for its delay, the second time, also when the parent crashes meanwhile', async () => {
+  test('waits for its delay, the second time, also when the parent crashes before it', async () => {
     const world = await handedOver();
     await ends(world, world.newest(), crashed);
     await goesLive(world);
@@ -265,7 +265,7 @@ describe('a crash while the parent drains', () => {
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-1', 'epoch-0']);
   });
 
-  test('and its parent’s end are both in the report of an agent that gives up', async () => {
+  test('and its parent’s exit are both in the report of an agent that gives up', async () => {
     const world = await handedOver({ retry: { budget: 2, firstDelayMs: 200, maxDelayMs: 30_000 } });
     await ends(world, world.newest(), crashed);
     await world.pass(60_000);
@@ -281,7 +281,7 @@ describe('a crash while the parent drains', () => {
     ]);
   });
 
-  test('is tried again when the next child fails too', async () => {
+  test('is retried when the next child fails too', async () => {
     const world = await handedOver();
     await ends(world, world.newest(), crashed);
     await ends(world, world.newest(), { code: 1 });
@@ -313,7 +313,7 @@ describe('modes', () => {
     expect(world.output()).toEqual({ exitCode, trouble });
   });
 
-  test('with the policy exit an Envoy that ends with 0 while its child starts takes the child along, and the agent ends with 0', async () => {
+  test('with the policy exit an Envoy that exits with 0 while its child starts stops the child, and the agent exits with 0', async () => {
     const world = await AgentWorld.serving({ restartPolicy: 'exit' });
     await world.certificate('digest-1');
     await ends(world, world.process('epoch-0'), { code: 0 });
@@ -321,7 +321,7 @@ describe('modes', () => {
     expect(world.output()).toEqual({ exitCode: 0, trouble: [] });
   });
 
-  test('with the policy exit an Envoy that ends before it ever served is a failure, whatever its exit code', async () => {
+  test('with the policy exit an Envoy that exits before it ever served is a failure, whatever its exit code', async () => {
     const world = new AgentWorld({ restartPolicy: 'exit' });
     await world.settle();
     await ends(world, world.newest(), { code: 0 });
@@ -338,7 +338,7 @@ describe('modes', () => {
     expect(epochsStarted(world)).toEqual([0, 1, 1]);
   });
 
-  test('with hot restart off a change drains Envoy, ends it, and starts it anew as epoch 0', async () => {
+  test('with hot restart off a change drains Envoy, stops it, and restarts it as epoch 0', async () => {
     const world = await AgentWorld.serving({ hotRestart: false });
     await world.certificate('digest-1');
     expect(epochsStarted(world)).toEqual([0]);
@@ -355,21 +355,21 @@ describe('modes', () => {
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('with hot restart off an Envoy that ends while it is drained is followed at once', async () => {
+  test('with hot restart off an Envoy that exits while it is drained is followed at once', async () => {
     const world = await AgentWorld.serving({ hotRestart: false, terminationDrainMs: 1_000 });
     await world.certificate('digest-1');
     await ends(world, world.newest());
     expect(epochsStarted(world)).toEqual([0, 0]);
   });
 
-  test('with hot restart off a short drain is enough where the agent’s own is short', async () => {
+  test('with hot restart off a short drain is used if the agent’s own is short', async () => {
     const world = await AgentWorld.serving({ hotRestart: false, terminationDrainMs: 1_000 });
     await world.certificate('digest-1');
     await world.pass(1_000);
     expect(world.newest().signals).toEqual(['SIGKILL']);
   });
 
-  test('with hot restart off the only Envoy that crashes is started again', async () => {
+  test('with hot restart off the only Envoy is restarted after a crash', async () => {
     const world = await AgentWorld.serving({ hotRestart: false });
     await ends(world, world.newest(), crashed);
     await world.pass(200);
@@ -377,8 +377,8 @@ describe('modes', () => {
   });
 });
 
-describe('pace', () => {
-  test('ten starts at once, then one a second', async () => {
+describe('the start limiter', () => {
+  test('grants ten starts at once, then one a second', async () => {
     const world = await AgentWorld.serving({ retry: { budget: 1_000, firstDelayMs: 1, maxDelayMs: 1 } });
     const from = world.started.length;
     const startedAt: number[] = [];
@@ -388,11 +388,11 @@ describe('pace', () => {
       startedAt.push(world.clock.now());
     }
     expect(world.started.length - from).toBe(15);
-    // One of ten tokens went to the first start; nine are used up in a few milliseconds, then a second counts from the asking.
+    // One of ten tokens went to the first start; nine are used within a few milliseconds, then 1 s counts from the request.
     expect(startedAt).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 1_010, 2_011, 3_012, 4_013, 5_014, 6_015]);
   });
 
-  test('a minute without starts fills the bucket again, token by token, and no further', async () => {
+  test('refills its bucket during a minute without starts, token by token, up to its capacity', async () => {
     const world = await AgentWorld.serving({ ...patient, starts: { burst: 3, refillMs: 1_000 } });
     const startsAfter = async (crashes: number): Promise<number[]> => {
       const from = world.clock.now();
@@ -414,7 +414,7 @@ describe('pace', () => {
   });
 });
 
-test('an epoch that is over is no actor any more', async () => {
+test('an epoch that has ended has no actor any more', async () => {
   const world = await handedOver();
   expect(world.epochActors()).toEqual(['epoch-0', 'epoch-1']);
   await world.pass(60_000);
@@ -424,13 +424,13 @@ test('an epoch that is over is no actor any more', async () => {
   expect(world.epochActors()).toEqual([]);
 });
 
-test('a chart of ours that fails ends the agent, and says so', async () => {
+test('a chart that throws an error ends the agent with that error', async () => {
   const world = await AgentWorld.serving();
   world.breakNextProcess = true;
   await world.certificate('digest-1');
   expect(world.output()?.exitCode).toBe(1);
   expect(world.output()?.trouble.join('\n')).toMatch(/epoch-1 failed in the agent: a bug of ours/);
   expect(world.supervisorIs()).toEqual(['gone']);
-  // No diagram has what happens after a bug.
+  // No diagram contains events after a bug.
   AgentWorld.made.splice(0);
 });

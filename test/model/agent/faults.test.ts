@@ -1,6 +1,6 @@
 /**
- * The faults of the reference, spec/agent.md §2.6, by their numbers: each test fails when what keeps the fault away is
- * taken out (docs/mutation-testing.md).
+ * The faults of the reference, spec/agent.md §2.6, by their numbers: each test fails when the code that prevents the fault is
+ * removed (docs/mutation-testing.md).
  */
 import { EventEmitter, once } from 'node:events';
 import { createServer } from 'node:http';
@@ -38,7 +38,7 @@ test('§2.6 F1: an epoch that failed does not count: the next one has the number
   expect(new Set(epochsStarted(world))).toEqual(new Set([0, 1]));
 });
 
-test('§2.6 F2: a new bootstrap is checked before any child attaches, also one that is known to be good', async () => {
+test('§2.6 F2: a new bootstrap is checked before any child attaches, even if it is proven', async () => {
   const world = await AgentWorld.serving();
   world.signal('SIGHUP');
   await world.certificate('digest-1');
@@ -50,7 +50,7 @@ test('§2.6 F2: a new bootstrap is checked before any child attaches, also one t
   expect(namesStarted(refused)).toEqual(['epoch-0']);
 });
 
-test('§2.6 F2: a parent that refuses every child is repaired, or replaced; it is not asked for ever', async () => {
+test('§2.6 F2: a parent that rejects every child is repaired or replaced, and does not get children forever', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   await refuse(world);
@@ -63,7 +63,7 @@ test('§2.6 F2: a parent that refuses every child is repaired, or replaced; it i
   expect(world.supervisorIs()).toEqual(['settled']);
 });
 
-test('§2.6 F3: no gap in the numbers, whatever fails, and a child that is not live in 20 s is killed and told', async () => {
+test('§2.6 F3: epoch numbers have no gaps after failures, and a child that is not live in 20 s is killed and reported', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   await world.pass(20_000);
@@ -78,14 +78,14 @@ test('§2.6 F3: no gap in the numbers, whatever fails, and a child that is not l
   expect(epochsStarted(world)).toEqual([0, 1, 1, 2]);
 });
 
-test('§2.6 F3: an epoch that waits for the control plane while nobody serves is left waiting', async () => {
+test('§2.6 F3: an epoch that waits for the control plane while no Envoy serves keeps waiting', async () => {
   const world = new AgentWorld();
   await world.pass(3_600_000);
   expect(world.newest().signals).toEqual([]);
   expect(epochsStarted(world)).toEqual([0]);
 });
 
-test('§2.6 F4: a child that fails harms nobody: the one that serves gets no order and no signal', async () => {
+test('§2.6 F4: a child that fails does not affect the serving epoch, which gets no order and no signal', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   const before = world.messages().length;
@@ -101,7 +101,7 @@ test('§2.6 F4: a child that fails harms nobody: the one that serves gets no ord
   expect(await world.ask()).toEqual({ ready: true, reason: '' });
 });
 
-test('§2.6 F5: changes and stops are taken in at any time: the newest change is what is started, a stop is obeyed', async () => {
+test('§2.6 F5: changes and stops are accepted at any time: the newest change is started, and a stop is obeyed', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   await world.certificate('digest-2');
@@ -117,7 +117,7 @@ test('§2.6 F5: changes and stops are taken in at any time: the newest change is
   expect(world.drained).toEqual([{ epoch: 2, baseId: 7, replaced: false }]);
 });
 
-test('§2.6 F6: a child that has no process yet when the stop comes never gets one', async () => {
+test('§2.6 F6: a child that has no process yet when the stop arrives never gets one', async () => {
   const world = await AgentWorld.serving();
   world.changeFiles('digest-1');
   const preparing = (): boolean => world.records.some((r) => r.kind === 'spawn' && r.actor === 'epoch-1/prepare');
@@ -130,7 +130,7 @@ test('§2.6 F6: a child that has no process yet when the stop comes never gets o
   expect(world.output()).toEqual(orderedEnd);
 });
 
-test('§2.6 F7: a stop ends when every Envoy is gone, ten seconds after SIGKILL at the latest', async () => {
+test('§2.6 F7: a stop ends when every Envoy exited, within 10 s after SIGKILL', async () => {
   const world = await handedOver();
   world.signal('SIGTERM');
   await world.pass(5_000);
@@ -145,7 +145,7 @@ test('§2.6 F7: a stop ends when every Envoy is gone, ten seconds after SIGKILL 
   expect(world.output()).toEqual(orderedEnd);
 });
 
-test('§2.6 F8: what should run is compared with what runs, so what failed is tried again, with growing delays', async () => {
+test('§2.6 F8: the desired state is compared with the running one, so a failed start is retried with growing delays', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   const delays: number[] = [];
@@ -176,7 +176,7 @@ test('§2.6 F9: the current epoch’s clean exit is a failure, and counts as one
   expect(world.output()?.exitCode).toBe(1);
 });
 
-test('§2.6 F10: the wait of a stop is over when every Envoy is gone, or when a second signal comes', async () => {
+test('§2.6 F10: the wait of a stop ends when every Envoy exited, or at a second signal', async () => {
   const gone = await AgentWorld.serving();
   gone.signal('SIGTERM');
   await gone.pass(1_000);
@@ -192,7 +192,7 @@ test('§2.6 F10: the wait of a stop is over when every Envoy is gone, or when a 
   expect(signalled.clock.now()).toBe(1_000);
 });
 
-test('§2.6 F11: at a stop the newest live epoch gets SIGTERM, SIGKILL comes after a deadline; who is not live gets SIGKILL only', async () => {
+test('§2.6 F11: a stop sends SIGTERM to the newest live epoch, SIGKILL after a deadline, and only SIGKILL to epochs that are not live', async () => {
   const world = await handedOver();
   world.signal('SIGTERM');
   await world.pass(16_999);
@@ -207,8 +207,8 @@ test('§2.6 F11: at a stop the newest live epoch gets SIGTERM, SIGKILL comes aft
   expect(starting.started.map((p) => p.signals)).toEqual([['SIGTERM'], ['SIGKILL']]);
 });
 
-// How the kernel is asked: src/agent/envoy/out-of-memory.test.ts, src/agent/envoy/envoy-process.test.ts.
-test('§2.6 F12: want of memory is what the kernel says, not what a text or a SIGKILL says', async () => {
+// How the kernel is queried: src/agent/envoy/out-of-memory.test.ts, src/agent/envoy/envoy-process.test.ts.
+test("§2.6 F12: an out-of-memory kill is recognized by the kernel's report, not by a text or a SIGKILL", async () => {
   const reasons: unknown[] = [];
   for (const end of [
     { ...killed, outOfMemory: true, lastWords: '' },
@@ -222,7 +222,7 @@ test('§2.6 F12: want of memory is what the kernel says, not what a text or a SI
   expect(reasons).toEqual(['out of memory', 'Envoy crashed']);
 });
 
-test('§2.6 F13: an answer of another epoch’s on the admin port makes nobody live', async () => {
+test('§2.6 F13: a response of another epoch on the admin port makes no epoch live', async () => {
   const admin = { epoch: 0 };
   const server = createServer((request, response) => {
     if (request.url === '/ready') response.end('LIVE\n');
@@ -248,7 +248,7 @@ test('§2.6 F13: an answer of another epoch’s on the admin port makes nobody l
   const asking = createActor(asks).start();
   onTestFinished(() => void asking.stop());
   const live = once(reports, 'probe.passed').then(() => true);
-  // After several answers.
+  // After several responses.
   await sleep(100);
   asking.getSnapshot().children.probe?.send({ type: 'probe.explain' });
   expect(await Promise.race([live, once(reports, 'probe.waiting').then(() => false)])).toBe(false);

@@ -38,14 +38,14 @@ test('the file is written after the certificates, once, and the workload is not 
   world.reportOutput({ type: 'output.written' });
   await world.settle();
   expect(await world.ask()).toEqual(ready);
-  // A renewed certificate is in its own files.
+  // A renewed certificate is written to its own files.
   world.reportOutput({ type: 'output.written' });
   await world.settle();
   expect(world.grpcBootstrapWrites).toBe(1);
   expect(await world.ask()).toEqual(ready);
 });
 
-test('certificates that could not be written keep the workload from being ready', async () => {
+test('the workload is not ready while certificates cannot be written', async () => {
   const world = await started(withCertificates);
   world.reportOutput({ type: 'output.failed', reason: 'ENOSPC' });
   await world.pass(60_000);
@@ -77,7 +77,7 @@ test('a file that cannot be written is retried after 0.5 s, then after longer pa
   expect(await world.ask()).toEqual(ready);
 });
 
-test('a file system that hangs is asked again after 10 s', async () => {
+test('a write to a file system that hangs is retried after 10 s', async () => {
   const world = await started(proxyless, { grpcBootstrapAnswer: 'hangs' });
   await world.pass(10_000);
   expect(world.events('grpc-bootstrap.failed')).toEqual([

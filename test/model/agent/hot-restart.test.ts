@@ -18,21 +18,24 @@ test('§2.1, §2.3: a changed certificate starts the next epoch; the old one dra
 test.each([
   ['broken', ['tls.key is not the key of tls.crt'], ['tls.crt', 'tls.key'], 'tls.key is not the key of tls.crt'],
   ['away', [], [], 'all certificate files were removed'],
-])('certificates that are %s change nothing, and are told; good ones do', async (_, problems, files, reason) => {
-  const world = await AgentWorld.serving();
-  world.fileProblems = problems;
-  world.files = files;
-  await world.certificate('digest-1');
-  expect(epochsStarted(world)).toEqual([0]);
-  expect(world.events('config.rejected')).toEqual([{ type: 'config.rejected', reason }]);
-  world.fileProblems = [];
-  world.files = ['tls.crt'];
-  await world.certificate('digest-2');
-  expect(epochsStarted(world)).toEqual([0, 1]);
-});
+])(
+  'certificates that are %s change nothing and are reported, and valid ones restart Envoy',
+  async (_, problems, files, reason) => {
+    const world = await AgentWorld.serving();
+    world.fileProblems = problems;
+    world.files = files;
+    await world.certificate('digest-1');
+    expect(epochsStarted(world)).toEqual([0]);
+    expect(world.events('config.rejected')).toEqual([{ type: 'config.rejected', reason }]);
+    world.fileProblems = [];
+    world.files = ['tls.crt'];
+    await world.certificate('digest-2');
+    expect(epochsStarted(world)).toEqual([0, 1]);
+  },
+);
 
-describe('one waiting slot', () => {
-  test('fact 5: a change while a parent drains waits until it has left, and the newest change wins', async () => {
+describe('the waiting slot', () => {
+  test('fact 5: holds a change while a parent drains, and the newest change wins', async () => {
     const world = await handedOver();
     await world.certificate('digest-2');
     await world.certificate('digest-3');
@@ -48,7 +51,7 @@ describe('one waiting slot', () => {
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('a change that is taken back while a parent drains starts nothing', async () => {
+  test('starts nothing for a change that is reverted while a parent drains', async () => {
     const world = await handedOver();
     await world.certificate('digest-2');
     await world.certificate('digest-1');
@@ -58,7 +61,7 @@ describe('one waiting slot', () => {
     expect(epochsStarted(world)).toEqual([0, 1]);
   });
 
-  test('a change while a child starts is served by the next one, not forgotten', async () => {
+  test('keeps a change during the start of a child for the next one', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     await world.certificate('digest-2');
@@ -87,13 +90,13 @@ describe('a child that was live before a probe saw it', () => {
     expect(epochsStarted(world)).toEqual([0, 1, 1]);
   });
 
-  test('and whose parent is killed serves, until its replacement does', async () => {
+  test('and whose parent is killed serves until its replacement does', async () => {
     const world = await AgentWorld.serving({}, [7, 8]);
     world.onLook = 'live';
     await world.certificate('digest-1');
     await ends(world, world.process('epoch-0'), killed);
     expect(world.looks).toEqual(['1@7']);
-    // Its next message to the dead parent would block it: another one is started at once.
+    // Its next message to the exited parent would block it: another one is started at once.
     expect(world.newest()).toMatchObject({ epoch: 0, baseId: 8 });
     expect(world.process('epoch-1').signals).toEqual([]);
     expect(world.events('restart.ended').map(({ outcome }) => outcome)).toEqual(['live', 'live']);
@@ -101,7 +104,7 @@ describe('a child that was live before a probe saw it', () => {
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('and has sent its parent away, of which its agent knows nothing either, needs nobody', async () => {
+  test('and has shut its parent down unobserved needs no replacement', async () => {
     const world = await AgentWorld.serving();
     Object.assign(world, { onLook: 'live', unseenMs: 60_300 });
     await world.certificate('digest-1');
@@ -122,7 +125,7 @@ describe('a child that was live before a probe saw it', () => {
     expect(world.newest().name).toBe('epoch-0b');
   });
 
-  test('and is killed as the agent is told to stop is not followed by another', async () => {
+  test('and is killed while the agent begins to stop is not followed by another', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     world.signal('SIGTERM');
@@ -132,7 +135,7 @@ describe('a child that was live before a probe saw it', () => {
     expect(epochsStarted(world)).toEqual([0, 1]);
   });
 
-  test('or was not live when it was killed: its parent serves, and the next one waits its time', async () => {
+  test('or was not live when it was killed leaves its parent serving, and the next one waits for its delay', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     await ends(world, world.process('epoch-1'), killed);
@@ -153,7 +156,7 @@ describe('signals', () => {
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('each SIGHUP restarts once, and leaves the configuration what it is', async () => {
+  test('each SIGHUP restarts once, and keeps the configuration', async () => {
     const world = await AgentWorld.serving();
     for (const epoch of [1, 2]) {
       world.signal('SIGHUP');
@@ -167,7 +170,7 @@ describe('signals', () => {
     expect(epochsStarted(world)).toEqual([0, 1, 2]);
   });
 
-  test('SIGHUP while a parent drains restarts once more when it has left', async () => {
+  test('SIGHUP while a parent drains triggers another restart after its exit', async () => {
     const world = await handedOver();
     world.signal('SIGHUP');
     world.signal('SIGHUP');
@@ -182,7 +185,7 @@ describe('signals', () => {
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('SIGUSR1, which ends an Envoy that has just begun, waits until that is live', async () => {
+  test('SIGUSR1, which would kill an Envoy that has just started, waits until it is live', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     world.signal('SIGUSR1');
@@ -210,7 +213,7 @@ describe('signals', () => {
 describe('SIGUSR1 and an Envoy that shuts down', () => {
   const byReopen = { code: null, signal: 'SIGUSR1' };
 
-  test('it is sent to no parent that may leave at any time, and to no Envoy that was told to end', async () => {
+  test('is sent to no parent that may exit at any time, and to no Envoy that received an exit request', async () => {
     const world = await handedOver();
     await world.pass(53_999);
     world.signal('SIGUSR1');
@@ -225,7 +228,7 @@ describe('SIGUSR1 and an Envoy that shuts down', () => {
     expect(world.process('epoch-1').signals).toEqual(['SIGUSR1', 'SIGUSR1', 'SIGTERM']);
   });
 
-  test('a parent that it ends on time has left in order: its child serves on', async () => {
+  test('ends a parent on time: the parent exited in order, and its child keeps serving', async () => {
     const world = await handedOver();
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'), byReopen);
@@ -234,14 +237,14 @@ describe('SIGUSR1 and an Envoy that shuts down', () => {
     expect(epochsStarted(world)).toEqual([0, 1]);
   });
 
-  test('fact 4: a parent that it ends too early was told to end by another, and dooms its child', async () => {
+  test('fact 4: ends a parent too early: another process sent the signal, and the child is orphaned', async () => {
     const world = await handedOver();
     await world.pass(30_000);
     await ends(world, world.process('epoch-0'), byReopen);
     expect(world.newest().name).toBe('epoch-0b');
   });
 
-  test('an Envoy that it ends while it serves was told to end by another: it has ended, not crashed', async () => {
+  test('ends a serving Envoy: another process sent the signal, and the Envoy exited without a crash', async () => {
     const world = await AgentWorld.serving();
     await ends(world, world.process('epoch-0'), byReopen);
     await world.pass(200);
@@ -250,7 +253,7 @@ describe('SIGUSR1 and an Envoy that shuts down', () => {
 });
 
 describe('the parent', () => {
-  test('that outstays its time and grace is killed, and only then', async () => {
+  test('that exceeds its shutdown time and grace period is killed, and not earlier', async () => {
     const world = await handedOver();
     await world.pass(64_999);
     expect(world.process('epoch-0').signals).toEqual([]);
@@ -261,7 +264,7 @@ describe('the parent', () => {
     expect(epochsStarted(world)).toEqual([0, 1]);
   });
 
-  test('that leaves up to a tenth before its time is on time: a busy host sees late that its child is live', async () => {
+  test('that exits up to a tenth before its shutdown time is on time, because a busy host sees late that its child is live', async () => {
     const world = await handedOver();
     await world.pass(54_000);
     await ends(world, world.process('epoch-0'));
@@ -283,7 +286,7 @@ describe('the parent', () => {
     expect(world.events('epoch.failed')).toEqual([]);
   });
 
-  test('is overdue no earlier for that: its child may have been live later', async () => {
+  test('is not overdue earlier for that, because its child may have been live later', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     world.unseenMs = 60_000;
@@ -294,7 +297,7 @@ describe('the parent', () => {
     expect(world.process('epoch-0').signals).toEqual(['SIGKILL']);
   });
 
-  test('fact 4: that leaves earlier than that dooms its child', async () => {
+  test('fact 4: that exits earlier than that orphans its child', async () => {
     const world = await handedOver();
     await world.pass(53_999);
     await ends(world, world.process('epoch-0'));
@@ -309,11 +312,11 @@ describe('the parent', () => {
     const world = await handedOver();
     await world.pass(afterMs);
     await ends(world, world.process('epoch-0'), crashed);
-    // Its child may not have told it to leave yet. Overdue it is killed, and its child needs it no more.
+    // Its child may not have shut it down yet. An overdue parent is killed, and its child does not need it any more.
     expect(world.newest().name).toBe(afterMs < 65_000 ? 'epoch-0b' : 'epoch-1');
   });
 
-  test('with a parent-shutdown time below a second is on time whenever it leaves', async () => {
+  test('with a parent-shutdown time below a second is on time whenever it exits', async () => {
     const world = await handedOver({ parentShutdownMs: 500 });
     await world.pass(0);
     await ends(world, world.process('epoch-0'));
@@ -322,7 +325,7 @@ describe('the parent', () => {
 });
 
 describe('readiness', () => {
-  test('the proxy stays ready during the hand-over, though the admin port speaks for the child', async () => {
+  test('is kept during the hand-over, though the admin port belongs to the child', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     world.envoyLive = false;
@@ -331,7 +334,7 @@ describe('readiness', () => {
     expect(await world.ask()).toEqual({ ready: false, reason: 'Envoy admin interface: 503' });
   });
 
-  test('Envoy’s own word counts again when its child is gone', async () => {
+  test("Envoy's own state counts again when its child has exited", async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     await ends(world, world.newest(), { code: 1 });

@@ -1,4 +1,4 @@
-/** What the charts are given from outside. */
+/** The dependencies of the charts. */
 import { describe, expect, test } from 'vitest';
 import { type AnyActorLogic, type AnyStateMachine, createActor, StateMachine } from 'xstate';
 import { agentMachine } from '../../../machines/agent/agent.machine.ts';
@@ -23,7 +23,7 @@ describe.each(machines.map((machine) => [machine.id, machine] as const))('%s', (
     ([, logic]) => !(logic instanceof StateMachine),
   );
 
-  test.each(effects)('without its effect %s it fails, and says what is missing', async (name, logic) => {
+  test.each(effects)('without its effect %s it fails with the name of what is missing', async (name, logic) => {
     const error = await new Promise((resolve) => {
       const actor = createActor(logic, { input: {} });
       actor.subscribe({ error: resolve });
@@ -33,7 +33,7 @@ describe.each(machines.map((machine) => [machine.id, machine] as const))('%s', (
   });
 });
 
-test('an agent that is told nothing restarts Envoy hot, tries again, stops after a fixed time, and watches nothing', () => {
+test('an agent without options restarts Envoy hot, retries, stops after a fixed time, and watches nothing', () => {
   expect(defaultSettings).toMatchObject({
     restartPolicy: 'retry',
     hotRestart: true,

@@ -1,4 +1,4 @@
-/** Nobody has to search: each number of spec/agent.md §2.6 and §2.8 stands at the head of a test in one file. */
+/** Each number of spec/agent.md §2.6 and §2.8 is at the start of a test title in one file, so it is easy to find. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

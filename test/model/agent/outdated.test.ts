@@ -1,4 +1,4 @@
-/** Something newer is wanted while an Envoy starts with nobody serving: one that waits for ever must not keep it away. */
+/** A newer configuration arrives while an Envoy starts and no Envoy serves: an Envoy that waits forever must not block it. */
 import { describe, expect, test } from 'vitest';
 import { defaultSettings } from '../../../machines/agent/settings.ts';
 import { AgentWorld, oneDirectory } from '../../simulation/agent-world.ts';
@@ -8,15 +8,15 @@ checkEveryWorld();
 
 const day = 86_400_000;
 
-/** The newest Envoy was killed: it goes, and the next one is awaited. */
+/** The newest Envoy was killed: it exits, and the next one is awaited. */
 async function isFollowed(world: AgentWorld): Promise<void> {
   expect(world.newest().signals).toEqual(['SIGKILL']);
   await ends(world, world.newest(), killed);
   await world.pass(0);
 }
 
-describe('an Envoy that waits for what never comes, with nobody serving,', () => {
-  test('is followed by one with the fix, though it has waited for a day', async () => {
+describe('an Envoy that waits for a missing dependency while no Envoy serves', () => {
+  test('is followed by one with the corrected configuration, even after a day', async () => {
     const world = new AgentWorld();
     await world.pass(day);
     expect(namesStarted(world)).toEqual(['epoch-0']);
@@ -40,7 +40,7 @@ describe('an Envoy that waits for what never comes, with nobody serving,', () =>
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-0']);
   });
 
-  test('costs none of the tries that a failure may cost', async () => {
+  test('does not use up the retry budget', async () => {
     const world = new AgentWorld({ retry: { ...defaultSettings.retry, budget: 0 } });
     await world.pass(day);
     for (const outdatedLimitMs of [5_000, 10_000, 20_000]) {
@@ -65,7 +65,7 @@ describe('an Envoy that waits for what never comes, with nobody serving,', () =>
     expect(world.adminOf).toBe(8);
   });
 
-  test('and cannot be killed, like the one of the other base id: the agent ends, and says so', async () => {
+  test('and cannot be killed, like the one of the other base id, ends the agent with the reason', async () => {
     const world = new AgentWorld();
     await world.pass(day);
     for (const _ of [1, 2]) {
@@ -83,8 +83,8 @@ describe('an Envoy that waits for what never comes, with nobody serving,', () =>
   });
 });
 
-describe('an Envoy that is about to be live when something newer is wanted', () => {
-  test('is let live, and a hot restart follows', async () => {
+describe('an Envoy that is about to be live when a newer configuration arrives', () => {
+  test('may become live, and a hot restart follows', async () => {
     const world = new AgentWorld();
     await world.settle();
     world.signal('SIGHUP');
@@ -94,7 +94,7 @@ describe('an Envoy that is about to be live when something newer is wanted', () 
     expect(world.process('epoch-0').signals).toEqual([]);
   });
 
-  test('is asked once more before it is called off', async () => {
+  test('is probed a last time before it is cancelled', async () => {
     const world = new AgentWorld();
     world.onLook = 'live';
     await world.settle();
@@ -105,7 +105,7 @@ describe('an Envoy that is about to be live when something newer is wanted', () 
     expect(world.process('epoch-0').signals).toEqual([]);
   });
 
-  test('and does not answer when it is asked once more, is called off a second later', async () => {
+  test('and does not respond to the last probe is cancelled 1 s later', async () => {
     const world = new AgentWorld();
     world.onLook = 'no answer';
     await world.settle();
@@ -117,7 +117,7 @@ describe('an Envoy that is about to be live when something newer is wanted', () 
   });
 });
 
-test('news that come one after the other call a start off once', async () => {
+test('successive changes cancel a start once', async () => {
   const world = new AgentWorld();
   await world.settle();
   for (const _ of [1, 2, 3, 4, 5]) {
@@ -129,7 +129,7 @@ test('news that come one after the other call a start off once', async () => {
   expect(world.started).toHaveLength(2);
 });
 
-test('where news never cease, each start has twice the time of the one before: one that takes 18 s is live at last', async () => {
+test('under constant changes each start has twice the time of the previous one, so one that takes 18 s becomes live', async () => {
   const world = new AgentWorld();
   await world.settle();
   let age = 0;
@@ -148,7 +148,7 @@ test('where news never cease, each start has twice the time of the one before: o
   expect(world.started.length).toBeLessThan(6);
 });
 
-test('a change that is taken back calls nothing off', async () => {
+test('a reverted change cancels nothing', async () => {
   const world = new AgentWorld({ watch: { ...oneDirectory, delayMs: 1_000 } });
   await world.settle();
   world.changeFiles('digest-1');
@@ -161,7 +161,7 @@ test('a change that is taken back calls nothing off', async () => {
   expect(world.started).toHaveLength(1);
 });
 
-test('a replacement that nobody is left for makes room for something newer, too', async () => {
+test('a replacement without an epoch to replace is also cancelled for a newer configuration', async () => {
   const world = await tainted();
   await ends(world, world.process('epoch-0'), crashed);
   expect(world.supervisorIs()).toEqual(['no serving epoch', 'starting']);
@@ -172,7 +172,7 @@ test('a replacement that nobody is left for makes room for something newer, too'
   expect(world.supervisorIs()).toEqual(['settled']);
 });
 
-test('a child that needs its parent is not called off: its parent leaves in time, or both are ended', async () => {
+test('a child that needs its parent is not cancelled: its parent exits in time, or both are stopped', async () => {
   const world = await handedOver();
   await ends(world, world.newest(), crashed);
   await world.pass(1_000);
@@ -184,7 +184,7 @@ test('a child that needs its parent is not called off: its parent leaves in time
   expect(world.newest().signals).toEqual(['SIGKILL']);
 });
 
-test('a repair that never ends is done without after a while', async () => {
+test('a repair that never ends is skipped after a limit', async () => {
   const world = await AgentWorld.serving();
   world.repairHangs = true;
   await world.certificate('digest-1');
@@ -194,7 +194,7 @@ test('a repair that never ends is done without after a while', async () => {
   expect(namesStarted(world).at(-1)).toBe('epoch-0b');
 });
 
-describe('base ids that are not given back', () => {
+describe('base ids that are not released', () => {
   const releasing = async (): Promise<AgentWorld> => {
     const world = await AgentWorld.serving();
     world.releaseHangs = true;
@@ -205,7 +205,7 @@ describe('base ids that are not given back', () => {
     return world;
   };
 
-  test('are waited for no longer than an Envoy that was killed can take', async () => {
+  test('are waited for at most as long as an Envoy that was killed may take', async () => {
     const world = await releasing();
     await world.pass(12_000);
     expect(world.output()).toMatchObject({ exitCode: 1, trouble: [expect.stringContaining('did not exit within')] });

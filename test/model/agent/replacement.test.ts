@@ -1,4 +1,4 @@
-/** A serving epoch that takes no child any more is replaced by an Envoy under the agent's other base id. */
+/** A serving epoch that accepts no child any more is replaced by an Envoy under the agent's other base ID. */
 import { describe, expect, test } from 'vitest';
 import { AgentWorld } from '../../simulation/agent-world.ts';
 import {
@@ -18,8 +18,8 @@ import {
 
 checkEveryWorld();
 
-describe('a parent that refuses its child', () => {
-  test('is repaired, and takes the same number; the repair is not made twice for nothing', async () => {
+describe('a parent that rejects its child', () => {
+  test('is repaired and gets a child of the same number, and is not repaired twice without success', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     await refuse(world);
@@ -27,7 +27,7 @@ describe('a parent that refuses its child', () => {
     await world.pass(200);
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-1']);
     await goesLive(world);
-    // What helped once is tried again when it is needed again.
+    // A repair that succeeded once is tried again when it is needed again.
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'));
     await world.certificate('digest-2');
@@ -46,7 +46,7 @@ describe('a parent that refuses its child', () => {
     expect(world.drained).toEqual([{ epoch: 0, baseId: 7, replaced: true }]);
   });
 
-  test('is asked at another port under the second base id, where its child is asked too', async () => {
+  test('is probed at another port under the second base id, and so is its child', async () => {
     const world = await replaced();
     const ports = (): unknown[] => world.events('serving.began').map(({ adminPort }) => adminPort);
     expect(ports()).toEqual([15_000, 16_000]);
@@ -59,7 +59,7 @@ describe('a parent that refuses its child', () => {
     expect(world.drainedAt).toEqual([15_000]);
   });
 
-  test('and refuses after the repair too is replaced under the second base id', async () => {
+  test('and rejects its child after the repair too is replaced under the second base id', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     await refuse(world);
@@ -77,7 +77,7 @@ describe('a parent that refuses its child', () => {
     expect(world.repaired).toEqual([]);
   });
 
-  test('is repaired where it is: also under the second base id', async () => {
+  test('is repaired under the second base id as well', async () => {
     const world = await replaced();
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'));
@@ -98,18 +98,18 @@ describe('a parent that refuses its child', () => {
   });
 });
 
-describe('an early death of the parent', () => {
-  test('dooms the child: a replacement is started at once, with what is known to be good', async () => {
+describe('an early exit of the parent', () => {
+  test('orphans the child, and a replacement with the known valid configuration is started at once', async () => {
     const world = await doomed();
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-0b']);
     expect(world.clock.now()).toBe(20_000);
-    // Whether the digest would do was seen when the doomed one went live.
+    // The digest was compared when the orphan became live.
     expect(world.prepared.at(-1)).toEqual({ epoch: 0, baseId: 8, validate: false });
     expect((await world.ask()).ready).toBe(true);
     expect(world.process('epoch-1').signals).toEqual([]);
   });
 
-  test('ends the doomed one 8.5 s after its replacement is live, before it would abort: it hears no SIGTERM', async () => {
+  test('stops the orphan 8.5 s after its replacement is live, before it would abort, without SIGTERM', async () => {
     const world = await doomed();
     await goesLive(world);
     expect(world.events('epoch.retire')).toEqual([{ type: 'epoch.retire', lingerMs: 8_500, doomed: true }]);
@@ -122,18 +122,18 @@ describe('an early death of the parent', () => {
     expect(namesAlive(world)).toEqual(['epoch-0b']);
   });
 
-  test('ends the doomed one after the parent-shutdown time where that is shorter', async () => {
+  test('stops the orphan after the parent-shutdown time where that is shorter', async () => {
     const world = await handedOver({ parentShutdownMs: 3_000 });
     await ends(world, world.process('epoch-0'), killed);
     await goesLive(world);
     expect(world.events('epoch.retire')).toEqual([{ type: 'epoch.retire', lingerMs: 3_000, doomed: true }]);
   });
 
-  test('and of the doomed one, before its replacement is live: the replacement needs nobody, and goes on', async () => {
+  test('and of the orphan, before its replacement is live, does not affect the replacement', async () => {
     const world = await doomed();
     await ends(world, world.process('epoch-1'), crashed);
     expect(await world.ask()).toEqual({ ready: false, reason: 'Envoy ended' });
-    // However long it takes: nobody else serves.
+    // No time limit applies, because no other Envoy serves.
     await world.pass(60_000);
     expect(world.process('epoch-0b').signals).toEqual([]);
     await goesLive(world);
@@ -143,7 +143,7 @@ describe('an early death of the parent', () => {
     expect(world.events('epoch.retire')).toEqual([]);
   });
 
-  test('and of the doomed one and its replacement: epoch 0 of the first base id', async () => {
+  test('and of the orphan and its replacement is followed by epoch 0 of the first base id', async () => {
     const world = await doomed();
     await ends(world, world.process('epoch-1'), crashed);
     await ends(world, world.process('epoch-0b'), { code: 1 });
@@ -151,7 +151,7 @@ describe('an early death of the parent', () => {
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-0b', 'epoch-0']);
   });
 
-  test('while a change waits: the replacement runs the change', async () => {
+  test('while a change is pending: the replacement runs the change', async () => {
     const world = await handedOver();
     await world.certificate('digest-2');
     await ends(world, world.process('epoch-0'), killed);
@@ -161,7 +161,7 @@ describe('an early death of the parent', () => {
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('after the agent gave the configuration up: a replacement with a fresh budget', async () => {
+  test('after the agent gave the configuration up: a replacement with a new retry budget', async () => {
     const world = await handedOver({ retry: { budget: 0, firstDelayMs: 200, maxDelayMs: 30_000 } });
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'));
@@ -175,7 +175,7 @@ describe('an early death of the parent', () => {
 });
 
 describe('the replaced epoch', () => {
-  test('closes its listeners, and ends by SIGTERM when the parent-shutdown time is over', async () => {
+  test('closes its listeners, and is stopped by SIGTERM when the parent-shutdown time has passed', async () => {
     const world = await replaced();
     expect(world.events('epoch.retire')).toEqual([{ type: 'epoch.retire', lingerMs: 60_000, doomed: false }]);
     expect(world.events('epoch.drained')).toMatchObject([{ name: 'epoch-0' }]);
@@ -188,7 +188,7 @@ describe('the replaced epoch', () => {
     expect(world.events('epoch.exited')).toMatchObject([{ name: 'epoch-0', code: 0 }]);
   });
 
-  test('whose listeners cannot be closed is ended at once: it would go on accepting', async () => {
+  test('whose listeners cannot be closed is stopped at once, because it would accept connections', async () => {
     const world = await tainted();
     world.drainAnswer = 'connect ECONNREFUSED 127.0.0.1:15000';
     await goesLive(world);
@@ -203,7 +203,7 @@ describe('the replaced epoch', () => {
     ]);
   });
 
-  test('that does not end on SIGTERM is killed', async () => {
+  test('that does not exit on SIGTERM is killed', async () => {
     const world = await replaced();
     await world.pass(64_999);
     expect(world.process('epoch-0').signals).toEqual(['SIGTERM']);
@@ -213,7 +213,7 @@ describe('the replaced epoch', () => {
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('that crashes instead of ending harms nobody', async () => {
+  test('that crashes during its shutdown affects no other epoch', async () => {
     const world = await replaced();
     await ends(world, world.process('epoch-0'), crashed);
     expect(world.events('epoch.failed').filter(({ name }) => name === 'epoch-0')).toEqual([]);
@@ -223,7 +223,7 @@ describe('the replaced epoch', () => {
 });
 
 describe('the replacement', () => {
-  test('is whom status and metrics ask from the moment it is live', async () => {
+  test('serves status and metrics from the moment it is live', async () => {
     const world = await tainted();
     expect(world.adminOf).toBe(7);
     await goesLive(world);
@@ -231,7 +231,7 @@ describe('the replacement', () => {
     expect(await world.ask()).toEqual({ ready: true, reason: '' });
   });
 
-  test('has a child of its own base id, when the replaced one has left', async () => {
+  test('has a child of its own base id when the replaced epoch has exited', async () => {
     const world = await replaced();
     await world.certificate('digest-2');
     expect(world.supervisorIs()).toEqual(['waiting for parent exit']);
@@ -263,7 +263,7 @@ describe('the replacement', () => {
     expect(namesAlive(world)).toEqual(['epoch-0']);
   });
 
-  test('that crashes while the first retires is started again under its own base id', async () => {
+  test('that crashes while the first retires is restarted under its own base id', async () => {
     const world = await replaced();
     await ends(world, world.process('epoch-0b'), crashed);
     expect((await world.ask()).ready).toBe(false);
@@ -272,14 +272,14 @@ describe('the replacement', () => {
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-0b', 'epoch-0b']);
     await goesLive(world);
     expect(world.adminOf).toBe(8);
-    // The one that retires was told so already.
+    // The retiring epoch already received its order.
     expect(world.events('epoch.retire')).toHaveLength(1);
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'));
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('that is starting again keeps starting when the retired one ends', async () => {
+  test('that is restarting keeps starting when the retired one exits', async () => {
     const world = await replaced();
     await ends(world, world.process('epoch-0b'), crashed);
     await world.pass(1_000);
@@ -291,14 +291,14 @@ describe('the replacement', () => {
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('kills a retired one that is overdue even while nobody serves', async () => {
+  test('kills an overdue retired epoch even while no epoch serves', async () => {
     const world = await replaced();
     await ends(world, world.process('epoch-0b'), crashed);
     await world.pass(65_000);
     expect(world.process('epoch-0').signals).toEqual(['SIGTERM', 'SIGKILL']);
   });
 
-  test('that dies though its bootstrap was good: a full, drained restart', async () => {
+  test('that crashes with a valid bootstrap is followed by a full, drained restart', async () => {
     const world = await tainted();
     await ends(world, world.newest(), { code: 1, lastWords: 'cannot bind' });
     expect(world.supervisorIs()).toEqual(['draining', 'full restart']);
@@ -313,7 +313,7 @@ describe('the replacement', () => {
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('whose bootstrap is refused is tried again; the old one goes on serving', async () => {
+  test('whose bootstrap is rejected is retried, and the old one keeps serving', async () => {
     const world = await AgentWorld.serving();
     world.repairAnswer = 'another version';
     await world.certificate('digest-1');
@@ -327,7 +327,7 @@ describe('the replacement', () => {
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-0b']);
   });
 
-  test('that gets no process is tried again: that says nothing of base ids', async () => {
+  test('that gets no process is retried, without a conclusion about base ids', async () => {
     const world = await AgentWorld.serving();
     world.repairAnswer = 'another version';
     await world.certificate('digest-1');
@@ -340,7 +340,7 @@ describe('the replacement', () => {
     expect(world.newest().name).toBe('epoch-0b');
   });
 
-  test('that is not live in time is killed, and tried again', async () => {
+  test('that is not live in time is killed and retried', async () => {
     const world = await tainted();
     await world.pass(20_000);
     expect(world.newest().signals).toEqual(['SIGKILL']);
@@ -350,7 +350,7 @@ describe('the replacement', () => {
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-0b', 'epoch-0b']);
   });
 
-  test('clears what was known of the parent’s refusal: the next change is a hot restart again', async () => {
+  test('clears the parent’s rejection, so the next change is a hot restart again', async () => {
     const world = await replaced();
     world.repairAnswer = undefined;
     await world.pass(60_000);
@@ -362,11 +362,11 @@ describe('the replacement', () => {
   });
 });
 
-describe('an agent that has one base id only', () => {
+describe('an agent with one base id', () => {
   test.each([
     ['refuses its child', () => tainted({}, [7]), 'epoch-0'],
     ['is doomed', () => doomed({}, [7]), 'epoch-1'],
-  ])('drains an Envoy that %s, and starts it anew from epoch 0', async (_, scene, served) => {
+  ])('drains an Envoy that %s and restarts it as epoch 0', async (_, scene, served) => {
     const world = await scene();
     expect(world.supervisorIs()).toEqual(['draining', 'full restart']);
     expect(world.drained).toMatchObject([{ baseId: 7, replaced: false }]);

@@ -5,7 +5,7 @@ import { checkEveryWorld, crashed, doomed, ends, epochsStarted, goesLive, killed
 checkEveryWorld();
 
 describe('§2.2: the retry budget', () => {
-  test('is renewed by a new certificate, which cuts the delay short; and by a minute of health', async () => {
+  test('is renewed by a new certificate, which ends the delay, and by a minute of health', async () => {
     const world = new AgentWorld({ retry: { budget: 3, firstDelayMs: 200, maxDelayMs: 30_000 } });
     await world.settle();
     for (const digest of ['a', 'b', 'c']) {
@@ -36,7 +36,7 @@ describe('§2.2: the retry budget', () => {
     expect(world.started).toHaveLength(3);
   });
 
-  test('is not renewed by the same certificate again, which cuts no delay short', async () => {
+  test('is not renewed by the same certificate again, which does not end the delay', async () => {
     const world = await AgentWorld.serving({ retry: { budget: 1, firstDelayMs: 30_000, maxDelayMs: 30_000 } });
     await world.certificate('digest-1');
     await ends(world, world.newest(), { code: 1 });
@@ -48,7 +48,7 @@ describe('§2.2: the retry budget', () => {
     expect(world.supervisorIs()).toEqual(['retries exhausted']);
   });
 
-  test('is renewed by SIGHUP, which cuts the delay short', async () => {
+  test('is renewed by SIGHUP, which ends the delay', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     for (let attempt = 0; attempt < 5; attempt++) {
@@ -65,14 +65,14 @@ describe('§2.2: the retry budget', () => {
     expect(world.started).toHaveLength(8);
   });
 
-  test('that is exhausted beside a serving epoch ends nothing; each minute of health brings new tries', async () => {
+  test('that is exhausted beside a serving epoch stops nothing, and each minute of health renews it', async () => {
     const world = await AgentWorld.serving({ retry: { budget: 0, firstDelayMs: 200, maxDelayMs: 30_000 } });
     await world.certificate('digest-1');
     await ends(world, world.newest(), { code: 1 });
     expect(world.supervisorIs()).toEqual(['retries exhausted']);
     expect((await world.ask()).ready).toBe(true);
     for (const { tries, afterMs } of [
-      // Of the serving epoch's first minute, ten seconds are over.
+      // Ten seconds of the serving epoch's first minute have passed.
       { tries: [0, 1, 1], afterMs: 50_000 },
       { tries: [0, 1, 1, 1], afterMs: 60_000 },
       { tries: [0, 1, 1, 1, 1], afterMs: 60_000 },
@@ -95,7 +95,7 @@ describe('§2.2: the retry budget', () => {
     expect(epochsStarted(world)).toEqual([0, 1, 1]);
   });
 
-  test('that is exhausted says nothing of the Envoy that serves: its crash has a fresh one', async () => {
+  test('that is exhausted does not apply to a crash of the serving Envoy, which has a new budget', async () => {
     const world = await AgentWorld.serving({ retry: { budget: 1, firstDelayMs: 200, maxDelayMs: 30_000 } });
     world.rejectBootstrap = 'tls.crt: no start line';
     await world.certificate('broken');
@@ -125,7 +125,7 @@ describe('§2.2: the retry budget', () => {
     expect(world.output()?.trouble).toEqual(['giving up after repeated Envoy failures', ...told]);
   });
 
-  test('says how long a start was waited for', async () => {
+  test('reports how long a start waited', async () => {
     const world = await doomed({ retry: { budget: 1, firstDelayMs: 200, maxDelayMs: 30_000 } });
     await world.pass(20_000);
     await ends(world, world.process('epoch-0b'), killed);
@@ -138,7 +138,7 @@ describe('§2.2: the retry budget', () => {
   });
 
   test.each(['a changed configuration', 'SIGHUP'])(
-    'that tries at %s used up is renewed when the Envoy that served meanwhile crashes',
+    'that attempts at %s used up is renewed when the serving Envoy crashes',
     async (trigger) => {
       const world = await AgentWorld.serving({ retry: { budget: 1, firstDelayMs: 200, maxDelayMs: 30_000 } });
       if (trigger === 'SIGHUP') world.signal('SIGHUP');

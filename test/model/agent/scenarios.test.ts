@@ -1,6 +1,6 @@
 /**
- * The scenarios of spec/agent.md §2.8, by their numbers. A test's comment says where we differ from the reference on
- * purpose; where there is none, we do the same.
+ * The scenarios of spec/agent.md §2.8, by their numbers. A comment at a test states where this agent differs from the reference on
+ * purpose; without a comment, both behave the same.
  */
 import { expect, test } from 'vitest';
 import { AgentWorld, oneDirectory } from '../../simulation/agent-world.ts';
@@ -24,7 +24,7 @@ const budgetOf = (budget: number, firstDelayMs = 200): object => ({
   retry: { budget, firstDelayMs, maxDelayMs: 30_000 },
 });
 
-// The reference starts one more epoch with a configuration that only drains; we ask the admin interface to drain.
+// The reference starts another epoch with a configuration that only drains; this agent drains over the admin interface.
 test('§2.8 S1: a stop drains the serving epoch by admin calls, without a drain epoch', async () => {
   const world = await AgentWorld.serving({ terminationDrainMs: 0 });
   world.signal('SIGTERM');
@@ -45,7 +45,7 @@ test('§2.8 S2: the same configuration again starts nothing', async () => {
   expect(epochsStarted(world)).toEqual([0]);
 });
 
-// The reference takes the clean exit of `bad` for a parent's; to us a child that ends before it is live has failed.
+// The reference treats the clean exit of `bad` as a parent's; here a child that exits before it is live has failed.
 test('§2.8 S3: good, bad that ends at once, good again: good is still current, and nothing is started', async () => {
   const world = await AgentWorld.serving(budgetOf(0));
   await world.certificate('bad');
@@ -57,8 +57,8 @@ test('§2.8 S3: good, bad that ends at once, good again: good is still current, 
   expect(world.supervisorIs()).toEqual(['settled']);
 });
 
-// The reference aborts 0 and 1 when 2 fails; here 0 has left before 2 starts, and 1 serves on.
-test('§2.8 S4: a bad third epoch ends with an error: it alone is cleaned up, and nobody healthy is aborted', async () => {
+// The reference aborts 0 and 1 when 2 fails; here 0 has exited before 2 starts, and 1 keeps serving.
+test('§2.8 S4: a bad third epoch ends with an error: it alone is cleaned up, and no healthy epoch is aborted', async () => {
   const world = await handedOver(budgetOf(10, 10_000));
   await world.pass(60_000);
   await ends(world, world.process('epoch-0'));
@@ -105,7 +105,7 @@ test('§2.8 S6: every start fails: the delays double, and an exhausted budget en
     await world.nextStart();
     delays.push(world.clock.now() - failedAt);
   }
-  // The reference doubles on, to 102.4 s.
+  // The reference keeps doubling, to 102.4 s.
   expect(delays).toEqual([200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000]);
   expect(new Set(epochsStarted(world))).toEqual(new Set([0]));
   await ends(world, world.newest(), { code: 1, lastWords: 'reason 10' });
@@ -118,7 +118,7 @@ test('§2.8 S6: every start fails: the delays double, and an exhausted budget en
   });
 });
 
-// The reference lets 0, 1 and 2 live together and ends them through one another; here 0 has left before 2 is started.
+// The reference runs 0, 1 and 2 at a time and stops them through one another; here 0 has exited before 2 is started.
 test('§2.8 S7: three configurations in a row: at most two processes of one base id, and no number is used again', async () => {
   const world = await handedOver();
   await world.certificate('digest-2');
@@ -126,7 +126,7 @@ test('§2.8 S7: three configurations in a row: at most two processes of one base
   expect(namesAlive(world)).toEqual(['epoch-0', 'epoch-1']);
   await ends(world, world.process('epoch-0'), { code: 0 });
   await goesLive(world);
-  // 0 left before its time, so 1 is doomed, and 2 would be too: what follows stands beside it under the other base id.
+  // 0 exited too early, so 1 is orphaned, and 2 would be too: the next one starts beside it under the other base ID.
   expect(namesAlive(world)).toEqual(['epoch-1', 'epoch-0b']);
 
   const patient = await handedOver();
@@ -144,7 +144,7 @@ test('§2.8 S7: three configurations in a row: at most two processes of one base
   expect(epochsStarted(patient)).toEqual([0, 1, 2, 3]);
 });
 
-// The reference leaves it at that (1.1) or ends (1.6); a clean exit of the current epoch is a failure to us, see S23.
+// The reference starts nothing (1.1) or ends (1.6); here a clean exit of the current epoch is a failure, see S23.
 test('§2.8 S8: the only Envoy ends normally at once: nothing with a number above 0 follows', async () => {
   const world = new AgentWorld();
   await world.settle();
@@ -153,8 +153,8 @@ test('§2.8 S8: the only Envoy ends normally at once: nothing with a number abov
   expect(epochsStarted(world)).toEqual([0, 0]);
 });
 
-// The reference aborts 0 when 2 crashes; here there is no 0 any more, and 1 drains undisturbed until it crashes itself.
-test('§2.8 S9: the newest crashes, then the one that drains: nothing hangs, nobody healthy is aborted, epoch 0 follows', async () => {
+// The reference aborts 0 when 2 crashes; here 0 has exited, and 1 drains until it crashes itself.
+test('§2.8 S9: the newest crashes, then the draining one: nothing hangs, no healthy epoch is aborted, epoch 0 follows', async () => {
   const world = await handedOver();
   await world.pass(60_000);
   await ends(world, world.process('epoch-0'));
@@ -164,7 +164,7 @@ test('§2.8 S9: the newest crashes, then the one that drains: nothing hangs, nob
   expect(world.process('epoch-1').signals).toEqual([]);
   await world.pass(100);
   await ends(world, world.process('epoch-1'), crashed);
-  // Not live, and never will be without its parent.
+  // Not live, and cannot become live without its parent.
   expect(world.process('epoch-2').signals).toEqual(['SIGKILL']);
   await ends(world, world.process('epoch-2'), killed);
   await world.pass(1_000);
@@ -173,7 +173,7 @@ test('§2.8 S9: the newest crashes, then the one that drains: nothing hangs, nob
   expect(world.supervisorIs()).toEqual(['settled']);
 });
 
-// The reference aborts 1 when 0 crashes; we let it serve until its replacement is live.
+// The reference aborts 1 when 0 crashes; here 1 serves until its replacement is live.
 test('§2.8 S10: the one that drains crashes: a third start within a second, and the one that serves is not aborted', async () => {
   const world = await handedOver(budgetOf(10, 1));
   await ends(world, world.process('epoch-0'), crashed);
@@ -183,7 +183,7 @@ test('§2.8 S10: the one that drains crashes: a third start within a second, and
   expect((await world.ask()).ready).toBe(true);
 });
 
-// The reference ends without an error; whoever runs the agent should learn of it, so ours has exit code 1.
+// The reference exits without an error; here the exit code is 1, so that the launcher of the agent notices.
 test('§2.8 S11: with the policy exit, a first Envoy that ends at once ends the agent', async () => {
   const world = new AgentWorld({ restartPolicy: 'exit' });
   await world.settle();
@@ -195,7 +195,7 @@ test('§2.8 S11: with the policy exit, a first Envoy that ends at once ends the 
   expect(epochsStarted(world)).toEqual([0]);
 });
 
-// The reference kills after the drain; we send SIGTERM first, and wait for the exit.
+// The reference kills after the drain; this agent sends SIGTERM first, and waits for the exit.
 test('§2.8 S12: a stop drains once, waits, then ends Envoy by SIGTERM; nothing is started', async () => {
   const world = await AgentWorld.serving();
   world.signal('SIGTERM');
@@ -212,7 +212,7 @@ test('§2.8 S12: a stop drains once, waits, then ends Envoy by SIGTERM; nothing 
   expect(epochsStarted(world)).toEqual([0]);
 });
 
-test('§2.8 S13: a restart asked for at once waits until epoch 0 is live', async () => {
+test('§2.8 S13: a restart requested right after the start waits until epoch 0 is live', async () => {
   const world = new AgentWorld();
   await world.settle();
   world.signal('SIGHUP');
@@ -223,7 +223,7 @@ test('§2.8 S13: a restart asked for at once waits until epoch 0 is live', async
   expect(world.clock.now()).toBe(2_000);
 });
 
-// The reference starts epoch 1, which would look for a parent that is not there and abort; we start epoch 0.
+// The reference starts epoch 1, which would look for a missing parent and abort; this agent starts epoch 0.
 test('§2.8 S14: epoch 0 ends before it is live: no epoch 1 without a living parent, but epoch 0 within a second', async () => {
   const world = new AgentWorld();
   await world.settle();
@@ -236,9 +236,9 @@ test('§2.8 S14: epoch 0 ends before it is live: no epoch 1 without a living par
   expect(world.supervisorIs()).toEqual(['settled']);
 });
 
-// The reference's agent always ends with Envoy; ours with the policy exit, and by an exit code other than 0 unless Envoy's
+// The reference's agent always exits with Envoy; this one with the policy exit, and by an exit code other than 0 unless Envoy's
 // was 0.
-test('§2.8 S15: with the policy exit and hot restart off, the agent ends with Envoy and says how that ended', async () => {
+test('§2.8 S15: with the policy exit and hot restart off, the agent ends with Envoy and reports how Envoy ended', async () => {
   const world = await AgentWorld.serving({ restartPolicy: 'exit', hotRestart: false });
   await ends(world, world.newest(), { code: 4 });
   expect(world.output()).toEqual({
@@ -260,7 +260,7 @@ test.each(['retry', 'exit'] as const)(
   },
 );
 
-// The reference counts open connections, and idle ones keep it waiting; we count requests (src/agent/admin/requests-in-flight.ts).
+// The reference counts open connections, and idle ones delay it; this agent counts requests (src/agent/admin/requests-in-flight.ts).
 test.each([
   ['19 requests', 19, []],
   ['none', 0, ['SIGTERM']],
@@ -282,7 +282,7 @@ test('§2.8 S18: a child that fails before it attached: the next one has its num
   expect(world.newest().epoch).toBe(1);
 });
 
-// The reference drains and starts anew; for us that comes last: first a repair, then a second base id beside the first.
+// The reference drains and restarts; here that is the last resort, after a repair and a second base ID beside the first.
 test('§2.8 S19: a parent that takes no child: repair, then the second base id, then a cold start', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
@@ -336,7 +336,7 @@ test('§2.8 S21: a stop while a child is waited for: within 100 ms the child is 
   expect(epochsStarted(world)).toEqual([0, 1]);
 });
 
-test('§2.8 S22: a configuration that could not be started is tried again when it comes again', async () => {
+test('§2.8 S22: a configuration that could not be started is retried when it is sent again', async () => {
   const world = await AgentWorld.serving(budgetOf(1));
   world.rejectBootstrap = 'tls.crt: no start line';
   await world.certificate('X');
@@ -365,8 +365,8 @@ test('§2.8 S24: Envoy exits one second into the wait of a stop: the agent ends 
   expect(world.clock.now()).toBe(1_000);
 });
 
-// The reference reads a text in the error; the kernel's own counter tells us (src/agent/envoy/out-of-memory.ts).
-test('§2.8 S25: an Envoy that the kernel killed for want of memory: the report and the next start name that', async () => {
+// The reference reads a text in the error; this agent reads the kernel's own counter (src/agent/envoy/out-of-memory.ts).
+test('§2.8 S25: the report and the next start name the cause when the kernel killed an Envoy because it was out of memory', async () => {
   const world = await AgentWorld.serving();
   await ends(world, world.newest(), { ...killed, outOfMemory: true, lastWords: 'out of memory' });
   expect(world.events('epoch.failed')).toMatchObject([

@@ -1,5 +1,5 @@
 /**
- * What the agent's model tests begin with. They run the real statecharts with scripted effects under virtual time; a
+ * Start states of the agent's model tests. They run the real statecharts with scripted effects under virtual time; a
  * scenario or fault is named by its number in spec/agent.md §2.8 and §2.6, a rule of Envoy's by its fact in
  * spec/envoy-hot-restart.md §0.
  */
@@ -16,7 +16,7 @@ import { replayDifference } from '../../simulation/replayed.ts';
 
 const diagrams = loadDiagrams(join(packageRoot(), 'machines/agent/sequences'));
 
-/** Whatever a test of the file did: no chart failed, its trace conforms to the diagrams and can be replayed, every decision came to its end. */
+/** After each test of the file: no chart failed, its trace conforms to the diagrams and can be replayed, every decision has ended. */
 export function checkEveryWorld(): void {
   afterEach(() => {
     for (const world of AgentWorld.made.splice(0)) {
@@ -30,7 +30,7 @@ export function checkEveryWorld(): void {
   });
 }
 
-/** A decision that is still open belongs to the start that is under way. */
+/** A decision that is still open belongs to the start in progress. */
 function expectDecisionsToEnd(world: AgentWorld): void {
   const decided = world.events('restart.decided').map(({ name, epoch, reason, how }) => ({ name, epoch, reason, how }));
   const ended = world.events('restart.ended').map(({ name, epoch, reason, how }) => ({ name, epoch, reason, how }));
@@ -47,7 +47,7 @@ export const namesAlive = (world: AgentWorld): string[] => [...world.alive].map(
 export const crashed = { code: null, signal: 'SIGSEGV' };
 export const killed = { code: null, signal: 'SIGKILL' };
 
-/** Settings under which a failed start is tried again without end. */
+/** Settings under which a failed start is retried without a limit. */
 export const patient = { retry: { budget: 1_000, firstDelayMs: 200, maxDelayMs: 30_000 } };
 
 /** A world with epoch 1 live and epoch 0 draining. */
@@ -72,7 +72,7 @@ export async function ends(world: AgentWorld, process: ScriptedProcess, end: obj
   await world.settle();
 }
 
-/** A child that Envoy refuses because of the mark that an earlier one left. */
+/** A child that Envoy rejects because of the mark of an earlier one. */
 export async function refuse(world: AgentWorld): Promise<void> {
   await ends(world, world.newest(), {
     code: 1,
@@ -81,7 +81,7 @@ export async function refuse(world: AgentWorld): Promise<void> {
   });
 }
 
-/** A world whose epoch 0 serves, takes no child any more, and cannot be repaired: what replaces it is starting. */
+/** A world whose epoch 0 serves, accepts no child any more, and cannot be repaired: its replacement is starting. */
 export async function tainted(settings: Partial<AgentSettings> = {}, baseIds = scriptedBaseIds): Promise<AgentWorld> {
   const world = await AgentWorld.serving(settings, baseIds);
   world.repairAnswer = 'another version';
@@ -91,7 +91,7 @@ export async function tainted(settings: Partial<AgentSettings> = {}, baseIds = s
   return world;
 }
 
-/** A world with epoch 1 live whose parent died too early: what replaces it is starting. */
+/** A world with epoch 1 live whose parent exited too early: its replacement is starting. */
 export async function doomed(settings: Partial<AgentSettings> = {}, baseIds = scriptedBaseIds): Promise<AgentWorld> {
   const world = await handedOver(settings, baseIds);
   await world.pass(10_000);
@@ -99,7 +99,7 @@ export async function doomed(settings: Partial<AgentSettings> = {}, baseIds = sc
   return world;
 }
 
-/** A world in which epoch 0 of the second base id has taken the place of epoch 0 of the first, which retires. */
+/** A world in which epoch 0 of the second base ID has replaced epoch 0 of the first, which retires. */
 export async function replaced(settings: Partial<AgentSettings> = {}): Promise<AgentWorld> {
   const world = await tainted(settings);
   await goesLive(world);

@@ -23,13 +23,13 @@ function expectToConform(world: SecretsWorld): void {
   expect(checkTrace(diagrams, world.records).departures).toEqual([]);
 }
 
-/** Times between tries, in milliseconds. */
+/** Times between attempts, in milliseconds. */
 const pausesOf = (world: SecretsWorld, from = 0): number[] =>
   world.tries
     .filter(({ atMs }) => atMs >= from)
     .flatMap(({ atMs }, index, all) => (index === 0 ? [] : [atMs - all[index - 1]!.atMs]));
 
-/** The most tries of all in a second. */
+/** Maximum number of attempts of all agents in a second. */
 function busiestSecond(times: readonly number[]): number {
   const perSecond = new Map<number, number>();
   for (const time of times) perSecond.set(Math.floor(time / 1_000), (perSecond.get(Math.floor(time / 1_000)) ?? 0) + 1);
@@ -145,7 +145,7 @@ describe('renewal', () => {
     expect(renewalAtMs(life, { ratio, jitter: 0 }, 0.3)).toBe(minutes * minuteMs);
   });
 
-  test('an authority whose certificates are due at once is not asked without a pause', () => {
+  test('an authority whose certificates must be renewed at once is queried with pauses', () => {
     expect(waitMs(0, 1_000)).toBe(1_000);
     const world = new SecretsWorld();
     world.lifeMs = 1;
@@ -153,7 +153,7 @@ describe('renewal', () => {
     expect(world.tries.length).toBeLessThanOrEqual(12);
   });
 
-  test('is drawn once for each certificate, around half of its life; a life of two years is no problem for timers', () => {
+  test("is scheduled randomly around half of each certificate's life, even for a life of two years", () => {
     const times = Array.from({ length: 200 }, (_, seed) => {
       const world = new SecretsWorld({ seed, records: false });
       world.pass(13 * hourMs);
@@ -165,7 +165,7 @@ describe('renewal', () => {
     expect(Math.max(...times) - Math.min(...times)).toBeGreaterThan(0.4);
     const long = new SecretsWorld({ records: false });
     long.lifeMs = 2 * 365 * 24 * hourMs;
-    // What was obtained before counts.
+    // The first certificate has the default life.
     long.renew();
     long.pass(300 * 24 * hourMs);
     expect(long.tries).toHaveLength(2);
@@ -174,7 +174,7 @@ describe('renewal', () => {
   });
 });
 
-describe('an authority that is away for 24 hours', () => {
+describe('an authority that is unreachable for 24 hours', () => {
   function away(machines: Partial<SecretMachines> = {}): SecretsWorld {
     const world = new SecretsWorld({ machines });
     world.pass(11 * hourMs);
@@ -182,7 +182,7 @@ describe('an authority that is away for 24 hours', () => {
     return world;
   }
 
-  test('costs nobody the certificate in use until it ends; tries are bounded and differ; then everything is well', () => {
+  test('does not invalidate the certificate in use before it expires, and bounded, jittered retries recover after that', () => {
     const world = away();
     world.pass(13 * hourMs - 1);
     expect(world.served.get('default')).toBe('certificate-1');
@@ -193,7 +193,7 @@ describe('an authority that is away for 24 hours', () => {
     expect(world.tries.length).toBeLessThan(300);
     expect(new Set(whileValid).size).toBeGreaterThan(30);
     world.pass(11 * hourMs);
-    // An Envoy that comes now gets nothing: what there was has ended.
+    // A new Envoy gets no certificate, because the last one has expired.
     expect(world.served.has('default')).toBe(false);
     expect(world.events('secret.expired')).toHaveLength(1);
     const after = pausesOf(world, 24 * hourMs + minuteMs);
@@ -205,7 +205,7 @@ describe('an authority that is away for 24 hours', () => {
     expectToConform(world);
   });
 
-  test('a retry without a pause is found by the same figures', () => {
+  test('a retry without a pause is detected by the same numbers', () => {
     const world = away({ secret: secretMachine.provide({ delays: { pause: 100 } }) });
     world.pass(hourMs + 20 * minuteMs);
     expect(Math.min(...pausesOf(world, hourMs))).toBeLessThan(500);
@@ -213,7 +213,7 @@ describe('an authority that is away for 24 hours', () => {
 });
 
 describe('hundreds of agents', () => {
-  // Those of a second are a share of all; of fewer they differ more.
+  // The limit per second is a share of all agents; with fewer agents the variance is higher.
   const { agents, back, without } = sized({
     short: { agents: 300, back: 15, without: 25 },
     full: { agents: 1_000, back: 30, without: 60 },
@@ -222,7 +222,7 @@ describe('hundreds of agents', () => {
   const together = (clock: VirtualClock, word: 'signs' | 'away'): SecretsWorld[] =>
     Array.from({ length: agents }, (_, seed) => new SecretsWorld({ clock, seed, word, records: false }));
 
-  test('that came at once come back one after the other: a few each second, and everybody has a new certificate in ten minutes', () => {
+  test('that start at once renew spread over time: a few each second, and each has a new certificate in 10 min', () => {
     const clock = new VirtualClock();
     const worlds = together(clock, 'signs');
     passTime(clock, 11.5 * hourMs);
@@ -241,7 +241,7 @@ describe('hundreds of agents', () => {
     expect(busiestSecond(times)).toBeLessThanOrEqual(back);
   });
 
-  test('without a certificate ask a few at a time when a quarter of an hour has gone by, and have one within a minute', () => {
+  test('without a certificate send few requests at a time after 15 min, and all have one within 1 min', () => {
     const clock = new VirtualClock();
     const worlds = together(clock, 'away');
     passTime(clock, 15 * minuteMs);
@@ -256,8 +256,8 @@ describe('hundreds of agents', () => {
   });
 });
 
-describe('what is shown', () => {
-  test('is the token, then the certificate while it counts, and never one that has ended', () => {
+describe('the credential for the authority', () => {
+  test('is the token, then the certificate while it is valid, and never an expired one', () => {
     const world = new SecretsWorld();
     world.word = (shown) => (shown === 'token' ? 'not known' : 'signs');
     world.pass(12.5 * hourMs);
@@ -269,7 +269,7 @@ describe('what is shown', () => {
     expectToConform(world);
   });
 
-  test('the authority’s own time is kept, a little later by each', () => {
+  test('the authority’s retry delay is respected, with a jitter for each agent', () => {
     const firsts = Array.from({ length: 50 }, (_, seed) => {
       const world = new SecretsWorld({ seed });
       world.pushbackMs = 90_000;
@@ -283,7 +283,7 @@ describe('what is shown', () => {
   });
 });
 
-test('an authority that never answers is given up and asked again; an answer that comes late changes nothing', () => {
+test('a query without a response is given up and retried, and a late response changes nothing', () => {
   const world = new SecretsWorld();
   world.answered = 'never';
   world.renew();
@@ -310,7 +310,7 @@ describe('a certificate of other authorities', () => {
     return world;
   }
 
-  test('waits for Envoy’s word', () => {
+  test("waits for Envoy's acknowledgement", () => {
     const world = rotated();
     expect(world.served).toEqual(
       new Map([
@@ -323,7 +323,7 @@ describe('a certificate of other authorities', () => {
     expectToConform(world);
   });
 
-  test('is not kept for ever by an Envoy that hangs, nor by one that leaves', () => {
+  test('is served after a limit to an Envoy that hangs, and when an Envoy disconnects', () => {
     const hung = rotated();
     hung.pass(10_000);
     expect(hung.served.get('default')).toBe('certificate-2');
@@ -333,7 +333,7 @@ describe('a certificate of other authorities', () => {
     for (const world of [hung, gone]) expectToConform(world);
   });
 
-  test('goes back with the authorities', () => {
+  test('is replaced when the authorities change back', () => {
     const world = rotated();
     world.root = 'root-1';
     world.renew();
@@ -348,7 +348,7 @@ describe('a certificate of other authorities', () => {
     expectToConform(world);
   });
 
-  test('of which the control plane tells takes the place of what came with the certificate: what was dropped is trusted no more', () => {
+  test('that is replaced by roots of the control plane is not trusted any more if they lack its root', () => {
     const world = rotated();
     world.takeRoots();
     world.bundles.set('both', ['root-1', 'root-2']).set('next', ['root-2']).set('others', ['root-3']);
@@ -365,13 +365,13 @@ describe('a certificate of other authorities', () => {
     world.takeRoots();
     expect(world.served.get('ROOTCA')).toBe('root-2+next');
     expect(world.served.get('default')).toBe('certificate-3');
-    // Somebody else’s are beside them, whoever tells of them.
+    // Roots of another authority are added, whichever source reports them.
     world.bundle('others');
     expect(world.served.get('ROOTCA')).toBe('root-2+others');
     expectToConform(world);
   });
 
-  test('roots of the control plane are told as trusted when Envoy has taken them', () => {
+  test('roots of the control plane are reported as trusted after Envoy accepted them', () => {
     const world = rotated();
     world.bundle('bundle-1');
     expect(world.bundlesServed).toEqual([]);
@@ -382,8 +382,8 @@ describe('a certificate of other authorities', () => {
   });
 });
 
-describe('the word that a certificate has arrived', () => {
-  test('is Envoy’s own, once for each: what was signed may never reach it', () => {
+describe('the event that a certificate has arrived', () => {
+  test('is sent by Envoy itself, once for each, because a signed certificate may never reach it', () => {
     const world = new SecretsWorld();
     expect(world.certificatesServed).toEqual(['certificate-1']);
     world.askForCertificate();
@@ -399,7 +399,7 @@ describe('the word that a certificate has arrived', () => {
     expectToConform(world);
   });
 
-  test('is not that of one that waits for its roots', () => {
+  test('is not sent for a certificate that waits for its roots', () => {
     const world = new SecretsWorld();
     world.wantRoots();
     world.takeRoots();
@@ -411,7 +411,7 @@ describe('the word that a certificate has arrived', () => {
     expectToConform(world);
   });
 
-  test('is not given for an Envoy that broke off: it goes on with what it had until it asks again', () => {
+  test('is not sent for an Envoy that closed its stream, because it keeps the previous certificate until its next request', () => {
     const world = new SecretsWorld();
     world.askForCertificate();
     world.takeCertificate();
@@ -432,7 +432,7 @@ describe('a root that is tainted', () => {
     world.bundle('bundle-1', ['root-1']);
   };
 
-  test('costs the certificate that leads to it, within half a minute; a newer one is left alone', () => {
+  test('invalidates the certificate that it signed within 30 s, and keeps a newer one', () => {
     const world = new SecretsWorld();
     world.pass(hourMs);
     tainted(world);
@@ -445,14 +445,14 @@ describe('a root that is tainted', () => {
     expectToConform(world);
   });
 
-  test('of which nobody has a certificate changes nothing', () => {
+  test('that signed no certificate in use changes nothing', () => {
     const world = new SecretsWorld();
     world.bundle('bundle-1', ['root-0']);
     world.pass(hourMs);
     expect(world.tries).toHaveLength(1);
   });
 
-  test('that signs all the same, or has signed meanwhile, is noticed, and asked again after a pause', () => {
+  test('that signs a certificate anyway, or just before, is noticed and queried again after a pause', () => {
     const world = new SecretsWorld();
     world.bundle('bundle-1', ['root-1']);
     world.pass(5 * minuteMs);
@@ -466,7 +466,7 @@ describe('a root that is tainted', () => {
     expectToConform(world);
   });
 
-  test('is waited for by a certificate that comes after the word', () => {
+  test('affects a certificate that arrives after it was marked tainted', () => {
     const world = new SecretsWorld({ word: 'away' });
     world.bundle('bundle-1', ['root-1']);
     world.word = () => 'signs';
@@ -489,7 +489,7 @@ describe('a root that is tainted', () => {
     return worlds.flatMap(({ tries }) => tries.map(({ atMs }) => atMs)).filter((time) => time >= hourMs);
   };
 
-  test('sends hundreds of agents for another one, a thirtieth each second or so', () => {
+  test('makes hundreds of agents renew, about a thirtieth of them each second', () => {
     const times = renewals();
     console.info(`busiest second: ${busiestSecond(times)} of 300 agents`);
     expect(busiestSecond(times)).toBeLessThanOrEqual(25);
@@ -498,7 +498,7 @@ describe('a root that is tainted', () => {
   });
 });
 
-describe('whatever happens in whatever order', () => {
+describe('any events in any order', () => {
   const deeds: Record<string, (world: SecretsWorld) => void> = {
     renew: (world) => world.renew(),
     'another root': (world) => {
@@ -525,7 +525,7 @@ describe('whatever happens in whatever order', () => {
       deeds[deed]!(world);
       if (world.violations.length > 0) return world.violations;
     }
-    // Once Envoy answers and the authority is there, what was obtained last is served.
+    // Once Envoy responds and the authority is available, the last certificate and roots are served.
     world.word = () => 'signs';
     world.renew();
     world.takeRoots();
@@ -539,18 +539,18 @@ describe('whatever happens in whatever order', () => {
     return departures.map(({ kind, message }) => `${kind}: ${message.type}`);
   }
 
-  /** Every schedule of so many deeds. */
+  /** Every schedule of `depth` steps. */
   function all(depth: number): string[][] {
     return depth === 0 ? [[]] : all(depth - 1).flatMap((schedule) => names.map((name) => [...schedule, name]));
   }
 
   const depth = sized({ short: 2, full: 3 });
 
-  test(`each of the ${names.length ** depth} schedules of ${depth} deeds is well`, () => {
+  test(`each of the ${names.length ** depth} schedules of ${depth} steps satisfies the invariants`, () => {
     for (const schedule of all(depth)) expect(violationsOf(schedule), schedule.join(', ')).toEqual([]);
   });
 
-  test('long schedules are well', () => {
+  test('long schedules satisfy the invariants', () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom(...names), { minLength: 4, maxLength: 25 }), (schedule) => {
         expect(violationsOf(schedule)).toEqual([]);
@@ -581,7 +581,7 @@ describe('whatever happens in whatever order', () => {
     expect(found).toBe(true);
   });
 
-  /** Its certificate has ended, and nobody has said so. */
+  /** Its certificate has expired without an event about it. */
   function showsWhatHasEnded(machines: Partial<SecretMachines>): boolean {
     const world = new SecretsWorld({ machines });
     world.word = () => 'not known';
@@ -590,8 +590,8 @@ describe('whatever happens in whatever order', () => {
   }
 });
 
-describe('an agent that is to take the place of another one', () => {
-  test('is ready when it has its certificate and its roots: Envoys ask it at once', () => {
+describe('an agent that replaces another one', () => {
+  test('is ready when it has its certificate and its roots, because Envoys request them at once', () => {
     const world = new SecretsWorld({ obtainsFirst: true });
     world.pass(10);
     expect(world.events('secrets.ready')).toHaveLength(1);
@@ -599,7 +599,7 @@ describe('an agent that is to take the place of another one', () => {
     expectToConform(world);
   });
 
-  test('is not ready where the authority says nothing, and an agent that is the first one is', () => {
+  test('is not ready while the authority does not respond, and an agent without a predecessor is', () => {
     const word = 'silent' as const;
     const world = new SecretsWorld({ obtainsFirst: true, word });
     world.pass(hourMs);

@@ -13,7 +13,7 @@ test('the watcher starts Envoy at once, whatever the files are', async () => {
   expect(world.newest().configFile).toBe('envoy-rev0.json');
 });
 
-test('an Envoy that waits for the control plane while nobody serves is left waiting, and says why', async () => {
+test('an Envoy that waits for the control plane while no Envoy serves keeps waiting and reports why', async () => {
   const world = new AgentWorld();
   await world.settle();
   world.newest().waits('no xDS stream is open');
@@ -35,7 +35,7 @@ test('an Envoy that waits for the control plane while nobody serves is left wait
   expect(await world.ask()).toEqual({ ready: false, reason: 'no Envoy has served yet' });
 });
 
-test('an Envoy that is live without a listener that it refused is held back for 25 s, then it is asked once more and taken as it is', async () => {
+test('a live Envoy without a rejected listener is held back for 25 s, then probed a last time and accepted', async () => {
   const world = new AgentWorld();
   await world.settle();
   world.onLook = 'live';
@@ -50,7 +50,7 @@ test('an Envoy that is live without a listener that it refused is held back for 
   expect(world.supervisorIs()).toEqual(['settled']);
 });
 
-test('one that gets its listener meanwhile is live at once, one that is not even live any more is waited for', async () => {
+test('a held-back Envoy is live at once when it gets its listener, and is waited for if it is not live any more', async () => {
   const gets = new AgentWorld();
   await gets.settle();
   gets.newest().lacks('LIVE without tls');
@@ -73,7 +73,7 @@ test('one that gets its listener meanwhile is live at once, one that is not even
   expect(lost.supervisorIs()).toEqual(['settled']);
 });
 
-test('an epoch whose preparation is never answered is given up after 40 s, and tried again', async () => {
+test('an epoch whose preparation does not respond is given up after 40 s and retried', async () => {
   const world = new AgentWorld();
   world.preparationHangs = true;
   await world.pass(39_999);
@@ -88,7 +88,7 @@ test('an epoch whose preparation is never answered is given up after 40 s, and t
   expect(epochsStarted(world)).toEqual([0]);
 });
 
-test('a refused bootstrap is tried again, and never becomes a process', async () => {
+test('a rejected bootstrap is retried and never becomes a process', async () => {
   const world = new AgentWorld();
   world.rejectBootstrap = 'envoy-rev0.json: no such field: bogus';
   await world.settle();
@@ -111,7 +111,7 @@ test('a refused bootstrap is tried again, and never becomes a process', async ()
   expect(epochsStarted(world)).toEqual([0]);
 });
 
-test('an Envoy that the operating system cannot start is tried again', async () => {
+test('an Envoy that the operating system cannot start is retried', async () => {
   const world = new AgentWorld({ retry: { budget: 1, firstDelayMs: 200, maxDelayMs: 30_000 } });
   world.spawnAnswer = 'spawn envoy ENOENT';
   await world.pass(200);
@@ -122,7 +122,7 @@ test('an Envoy that the operating system cannot start is tried again', async () 
   expect(world.cleanedUp).toEqual(['epoch-0', 'epoch-0']);
 });
 
-test('a certificate that changes before the first Envoy is live waits for it, and is the next one’s', async () => {
+test('a certificate that changes before the first Envoy is live waits, and is used by the next one', async () => {
   const world = new AgentWorld();
   await world.settle();
   await world.certificate('digest-1');
@@ -131,7 +131,7 @@ test('a certificate that changes before the first Envoy is live waits for it, an
   expect(epochsStarted(world)).toEqual([0, 1]);
 });
 
-test('an agent that gets no base id ends, and starts nothing', async () => {
+test('an agent without a free base id ends and starts nothing', async () => {
   const world = new AgentWorld();
   world.claimAnswer = 'no base id is free';
   await world.settle();
@@ -140,7 +140,7 @@ test('an agent that gets no base id ends, and starts nothing', async () => {
   expect(world.released).toBeUndefined();
 });
 
-test('a status port that is taken ends the agent before Envoy is started', async () => {
+test('a status port in use ends the agent before Envoy is started', async () => {
   const world = new AgentWorld();
   world.httpAnswer = 'port 15020 is in use';
   await world.settle();
@@ -149,14 +149,14 @@ test('a status port that is taken ends the agent before Envoy is started', async
   expect(world.released).toEqual([7, 8]);
 });
 
-test('without a status port the agent does without', async () => {
+test('an agent without a status port has no status server', async () => {
   const world = await AgentWorld.serving({ statusPort: 0 });
   expect(epochsStarted(world)).toEqual([0]);
   expect(world.events('status.listening')).toEqual([{ type: 'status.listening', port: 0 }]);
   expect(world.records.some((r) => r.kind === 'spawn' && r.actor === 'status/http')).toBe(false);
 });
 
-test('base ids that cannot be given back do not make an ordered end a failure', async () => {
+test('base ids that cannot be released do not turn an ordered stop into a failure', async () => {
   const world = await AgentWorld.serving();
   world.releaseAnswer = 'EPERM';
   world.signal('SIGTERM');

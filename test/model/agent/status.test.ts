@@ -1,4 +1,4 @@
-/** What a readiness probe is told, from the first moment to the last. */
+/** Responses to a readiness probe, from the start of the agent to its end. */
 import { expect, test } from 'vitest';
 import { AgentWorld } from '../../simulation/agent-world.ts';
 import { checkEveryWorld, crashed, ends, goesLive, handedOver, tainted } from './scenes.ts';
@@ -7,7 +7,7 @@ checkEveryWorld();
 
 const ready = { ready: true, reason: '' };
 
-test('not ready before an Envoy serves, ready when its admin interface says so', async () => {
+test('the agent is not ready before an Envoy serves, and ready when the admin interface reports it', async () => {
   const world = new AgentWorld();
   await world.settle();
   expect(await world.ask()).toEqual({ ready: false, reason: 'no Envoy has served yet' });
@@ -21,7 +21,7 @@ test('not ready before an Envoy serves, ready when its admin interface says so',
   ]);
 });
 
-test('each answer names the call that it answers', async () => {
+test('each response names its request', async () => {
   const world = await AgentWorld.serving();
   await world.ask();
   await world.certificate('digest-1');
@@ -33,7 +33,7 @@ test('each answer names the call that it answers', async () => {
   world.signal('SIGTERM');
   await world.ask();
   expect(world.events('readiness.respond')).toEqual([
-    // Said by the admin interface it holds for a while; by a port, or of nobody, it does not.
+    // A response of the admin interface is cached for a while; one of a port, or without an Envoy, is not.
     { type: 'readiness.respond', request: 0, ready: true, reason: '', heldMs: 5_000, listenersHeldMs: 10_000 },
     { type: 'readiness.respond', request: 1, ready: true, reason: '', heldMs: 0, listenersHeldMs: 0 },
     { type: 'readiness.respond', request: 2, ready: false, reason: 'Envoy ended', heldMs: 0, listenersHeldMs: 0 },
@@ -48,7 +48,7 @@ test('each answer names the call that it answers', async () => {
   ]);
 });
 
-test('an answer of the admin port that comes during a hand-over is the child’s: the one that serves is asked anew, at its port', async () => {
+test("a response of the admin port during a hand-over is the child's, so the serving Envoy is probed at its port", async () => {
   const world = await AgentWorld.serving();
   world.answersLate = true;
   world.envoyLive = false;
@@ -63,7 +63,7 @@ test('an answer of the admin port that comes during a hand-over is the child’s
   expect(world.events('envoy.probe').map(({ at }) => at)).toEqual(['admin', 'port']);
 });
 
-test('an answer that is held is outdated by whatever may change it: a hand-over and its end, another Envoy, none, the end of the agent', async () => {
+test('a cached response is invalidated by each change: a hand-over and its end, another Envoy, none, the end of the agent', async () => {
   const changes: Record<string, (world: AgentWorld) => Promise<unknown>> = {
     'a hand-over begins': (world) => world.certificate('digest-1'),
     'Envoy ends': (world) => ends(world, world.newest(), crashed),
@@ -76,7 +76,7 @@ test('an answer that is held is outdated by whatever may change it: a hand-over 
     await happens(world);
     expect(world.events('readiness.invalidate'), what).toHaveLength(1);
   }
-  // The child has failed, the one before serves on: its answers hold again, until the next child is started.
+  // The child has failed and the previous epoch keeps serving: its responses are cached again until the next child is started.
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   await ends(world, world.newest(), { code: 1 });
@@ -87,7 +87,7 @@ test('an answer that is held is outdated by whatever may change it: a hand-over 
   expect(world.events('readiness.invalidate')).toHaveLength(2);
 });
 
-test('§6.3: who serves none of the ports that the application was said to have is not ready; once it was seen, each Envoy anew', async () => {
+test('§6.3: an Envoy that serves none of the application ports is not ready until it was seen to serve one, and each Envoy is checked', async () => {
   const world = await AgentWorld.serving({ awaitsApplication: true });
   const unserved = 'no inbound listener for any of the application’s ports (8080)';
   world.unserved = unserved;
@@ -95,18 +95,18 @@ test('§6.3: who serves none of the ports that the application was said to have 
   expect(await world.ask()).toEqual({ ready: false, reason: unserved });
   world.unserved = '';
   expect(await world.ask()).toEqual(ready);
-  // Its listeners come and go with its services.
+  // Its listeners change with its services.
   world.unserved = unserved;
   expect(await world.ask()).toEqual(ready);
   await world.certificate('digest-1');
   await goesLive(world);
   expect(await world.ask()).toEqual({ ready: false, reason: unserved });
-  // Envoy's own word comes first.
+  // Envoy's own state has priority.
   world.envoyLive = false;
   expect(await world.ask()).toEqual({ ready: false, reason: 'Envoy admin interface: 503' });
 });
 
-test('§6.3: a port that answers in place of the admin interface says nothing of the application', async () => {
+test('§6.3: a probe of the Envoy port instead of the admin interface does not check the application ports', async () => {
   const world = await AgentWorld.serving({ awaitsApplication: true });
   await world.certificate('digest-1');
   await ends(world, world.newest(), { code: 1 });
@@ -117,13 +117,13 @@ test('§6.3: a port that answers in place of the admin interface says nothing of
   expect(await world.ask()).toEqual({ ready: false, reason: 'no inbound listener' });
 });
 
-test('§6.3: an Envoy whose application was said to have no ports is asked for none', async () => {
+test('§6.3: an Envoy whose application has an empty list of ports is not checked for ports', async () => {
   const world = await AgentWorld.serving();
   world.unserved = 'no inbound listener';
   expect(await world.ask()).toEqual(ready);
 });
 
-test('§6.3, §9: where names are answered, ready is who has the first table; what is wrong with Envoy is said first', async () => {
+test('§6.3, §9: with DNS enabled the agent is ready after the first table, and a problem with Envoy is reported first', async () => {
   const world = await AgentWorld.serving({ dns: true, xdsSocket: './XDS' });
   const withoutNames = { ready: false, reason: 'control plane has not sent the DNS name table yet' };
   expect(await world.ask()).toEqual(withoutNames);
@@ -134,13 +134,13 @@ test('§6.3, §9: where names are answered, ready is who has the first table; wh
   expect(await world.ask()).toEqual(withoutNames);
   world.tellDns({ type: 'name-table.received', names: 0, skipped: 0 });
   expect(await world.ask()).toEqual(ready);
-  // The control plane may send others, or be away: what came stays.
+  // The control plane may send another table, or be unreachable: the last one is kept.
   world.tellDns({ type: 'name-table.received', names: 3, skipped: 0 });
   expect(await world.ask()).toEqual(ready);
   expect(world.events('names.available')).toHaveLength(1);
 });
 
-test('§9: a table that comes while the port is lost counts when it is open again', async () => {
+test('§9: a table that arrives while the port is lost counts when the port is open again', async () => {
   const world = await AgentWorld.serving({ dns: true, xdsSocket: './XDS' });
   world.dnsAnswer = undefined;
   world.tellDns({ type: 'dns-port.failed', reason: 'EBADF' });
@@ -149,7 +149,7 @@ test('§9: a table that comes while the port is lost counts when it is open agai
   expect(await world.ask()).toEqual(ready);
 });
 
-test('a bootstrap of the user’s own is not waited for: no names come with it', async () => {
+test("the agent is ready without DNS names if the user's own bootstrap is used", async () => {
   const world = await AgentWorld.serving({ dns: true, xdsSocket: '' });
   expect(await world.ask()).toEqual(ready);
 });
@@ -157,12 +157,12 @@ test('a bootstrap of the user’s own is not waited for: no names come with it',
 const tls = { name: 'tls', why: 'no certificate' };
 const late = { name: 'late', why: 'no such field' };
 
-test('§6.3: what an Envoy lacked from its start is told until it has it; what it refuses later is not held against it', async () => {
+test('§6.3: a resource missing since the start is reported until Envoy has it, and a later rejection does not affect readiness', async () => {
   const world = await AgentWorld.serving();
   expect(await world.ask()).toEqual(ready);
   world.refused = [late];
   expect(await world.ask()).toEqual(ready);
-  // Nor against its successor, which lacks something else.
+  // The later rejection does not count for the successor either, which lacks another listener.
   await world.certificate('digest-1');
   world.refused = [late, tls];
   await goesLive(world);
@@ -170,7 +170,7 @@ test('§6.3: what an Envoy lacked from its start is told until it has it; what i
   expect(await world.ask()).toEqual(notReady);
   world.refused = [tls];
   expect(await world.ask()).toEqual(notReady);
-  // What one was not ready without, the next one is not ready without either.
+  // A resource that one was not ready without is required for the next one, too.
   await world.certificate('digest-2');
   await goesLive(world);
   expect(await world.ask()).toEqual(notReady);
@@ -180,7 +180,7 @@ test('§6.3: what an Envoy lacked from its start is told until it has it; what i
   expect(await world.ask()).toEqual(ready);
 });
 
-test('§6.3: of many listeners that Envoy lacks three are named', async () => {
+test('§6.3: at most three missing listeners are named', async () => {
   const world = await AgentWorld.serving();
   world.refused = ['a', 'b', 'c', 'd', 'e'].map((name) => ({ name, why: name === 'b' ? '' : `no ${name}` }));
   await world.certificate('digest-1');
@@ -188,7 +188,7 @@ test('§6.3: of many listeners that Envoy lacks three are named', async () => {
   expect((await world.ask()).reason).toBe('Envoy rejected listeners: a: no a; b; c: no c, and 2 more');
 });
 
-test('an Envoy that lives without a listener that it refused is not ready, also while its child starts', async () => {
+test('an Envoy that is live without a rejected listener is not ready, also while its child starts', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   world.refused = [tls];
@@ -202,14 +202,14 @@ test('an Envoy that lives without a listener that it refused is not ready, also 
   expect(await world.ask()).toEqual(ready);
 });
 
-test('during a hand-over an Envoy whose port does not answer is not ready', async () => {
+test('during a hand-over an Envoy whose port does not respond is not ready', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   world.portAnswers = false;
   expect(await world.ask()).toEqual({ ready: false, reason: 'Envoy port: no answer' });
 });
 
-test('a child that took the admin port with it leaves an epoch that is asked at its port', async () => {
+test('an epoch whose child took the admin port with it is probed at its own port', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   world.adminGone = true;
@@ -226,14 +226,14 @@ test('a child that took the admin port with it leaves an epoch that is asked at 
   expect(world.events('envoy.probe').map(({ at }) => at)).toEqual(['admin or port', 'admin or port', 'port', 'admin']);
 });
 
-test('an Envoy that serves since the question was put is asked anew: what the one before it says counts no more', async () => {
+test('an Envoy that began to serve during a probe is probed again, and the response of the previous one is ignored', async () => {
   const world = await tainted();
   world.answersLate = true;
   world.portAnswers = false;
   await world.ask();
   const former = world.answer;
   await goesLive(world);
-  // The one before it closes its listeners, and with them the connection of the question.
+  // The previous one closes its listeners, and with them the connection of the probe.
   former();
   expect(world.readiness).toEqual([]);
   world.answer();
@@ -244,7 +244,7 @@ test('an Envoy that serves since the question was put is asked anew: what the on
   ]);
 });
 
-test('an answer of an Envoy that has ended meanwhile does not count', async () => {
+test('a response of an Envoy that exited during the probe is ignored', async () => {
   const world = await AgentWorld.serving();
   world.answersLate = true;
   await world.ask();
@@ -253,7 +253,7 @@ test('an answer of an Envoy that has ended meanwhile does not count', async () =
   expect(world.readiness).toEqual([{ ready: false, reason: 'Envoy ended' }]);
 });
 
-test('an Envoy that says nothing for five seconds is not ready, and its word counts no more when it comes', async () => {
+test('an Envoy that does not respond for 5 s is not ready, and its late response is ignored', async () => {
   const world = await AgentWorld.serving();
   world.answersLate = true;
   await world.ask();
@@ -270,7 +270,7 @@ test('an Envoy that says nothing for five seconds is not ready, and its word cou
   expect(world.readiness).toEqual([silent, ready]);
 });
 
-test('the five seconds go on when another Envoy serves meanwhile', async () => {
+test('the limit of 5 s continues when another Envoy begins to serve', async () => {
   const world = await AgentWorld.serving();
   world.answersLate = true;
   world.changeFiles('digest-1');
@@ -283,7 +283,7 @@ test('the five seconds go on when another Envoy serves meanwhile', async () => {
   expect(world.readiness).toEqual([{ ready: false, reason: 'no response within 5000 ms' }]);
 });
 
-test('an answer that comes when the agent stops does not count', async () => {
+test('a response that arrives when the agent stops is ignored', async () => {
   const world = await AgentWorld.serving();
   world.answersLate = true;
   await world.ask();
@@ -292,7 +292,7 @@ test('an answer that comes when the agent stops does not count', async () => {
   expect(world.readiness).toEqual([{ ready: false, reason: 'agent is stopping' }]);
 });
 
-test('each hand-over is told with the name of who comes, each change of who serves with its name, base id, admin port and process', async () => {
+test('each hand-over is reported with the name of the child, and each new serving epoch with its name, base id, admin port and process', async () => {
   const world = await tainted();
   await goesLive(world);
   expect(world.events('handover.began')).toEqual([
@@ -305,7 +305,7 @@ test('each hand-over is told with the name of who comes, each change of who serv
   ]);
 });
 
-test('the end of a draining parent is nobody’s business', async () => {
+test('the exit of a draining parent does not affect the status', async () => {
   const world = await handedOver();
   await world.pass(60_000);
   await ends(world, world.process('epoch-0'));
@@ -313,7 +313,7 @@ test('the end of a draining parent is nobody’s business', async () => {
   expect(await world.ask()).toEqual(ready);
 });
 
-test('§6.2: the Envoy that serves drains on order, and the agent goes on; nobody else does', async () => {
+test('§6.2: only the serving Envoy drains on order, and the agent keeps running', async () => {
   const world = new AgentWorld();
   await world.settle();
   world.orderDrain();
@@ -322,7 +322,7 @@ test('§6.2: the Envoy that serves drains on order, and the agent goes on; nobod
   world.orderDrain();
   expect(world.events('envoy.drain')).toHaveLength(1);
   expect(await world.ask()).toEqual(ready);
-  // Who takes over has the admin port, and is not the one that was meant.
+  // The child has the admin port, and the order was not for the child.
   await world.certificate('digest-1');
   world.orderDrain();
   expect(world.events('envoy.drain')).toHaveLength(1);

@@ -20,7 +20,7 @@ checkEveryWorld();
 
 const orderedEnd = { exitCode: 0, trouble: [] };
 
-describe('who is told what', () => {
+describe('the targets of a stop', () => {
   test('fact 6: with a parent still draining, only the newest epoch is signalled', async () => {
     const world = await handedOver();
     world.signal('SIGINT');
@@ -29,11 +29,11 @@ describe('who is told what', () => {
     await ends(world, world.process('epoch-1'));
     await ends(world, world.process('epoch-0'));
     expect(world.output()).toEqual(orderedEnd);
-    // It left because its child did, and not before its time: nobody's failure.
+    // It exited because its child did, and not too early, so this is no failure.
     expect(world.events('epoch.failed')).toEqual([]);
   });
 
-  test('a draining parent that is alone lets its requests finish, then it is ended', async () => {
+  test('a draining parent without a child completes its requests and is then stopped', async () => {
     const world = await handedOver();
     world.rejectBootstrap = 'no such field';
     await ends(world, world.newest(), crashed);
@@ -46,7 +46,7 @@ describe('who is told what', () => {
     expect(world.output()).toEqual(orderedEnd);
   });
 
-  test('a replaced epoch and the one that serves are both ended by SIGTERM: neither takes the other along', async () => {
+  test('a replaced epoch and the serving one are both stopped by SIGTERM, and neither stops the other', async () => {
     const world = await replaced();
     world.signal('SIGTERM');
     await world.pass(5_000);
@@ -61,7 +61,7 @@ describe('who is told what', () => {
     expect(world.output()).toEqual(orderedEnd);
   });
 
-  test('a replacement that is starting is killed, and the one to be replaced drained', async () => {
+  test('a starting replacement is killed, and the epoch to be replaced is drained', async () => {
     const world = await tainted();
     world.signal('SIGTERM');
     await world.settle();
@@ -74,7 +74,7 @@ describe('who is told what', () => {
     expect(world.output()).toEqual(orderedEnd);
   });
 
-  test('an Envoy whose drain orders fail is ended all the same', async () => {
+  test('an Envoy whose drain orders fail is stopped as well', async () => {
     const world = await AgentWorld.serving();
     world.drainAnswer = 'connection refused';
     world.signal('SIGTERM');
@@ -85,13 +85,13 @@ describe('who is told what', () => {
     expect(world.output()).toEqual(orderedEnd);
   });
 
-  test('nobody is ready any more, whatever Envoy says', async () => {
+  test('the agent is not ready any more, whatever Envoy reports', async () => {
     const world = await AgentWorld.serving();
     world.signal('SIGTERM');
     expect(await world.ask()).toEqual({ ready: false, reason: 'agent is stopping' });
   });
 
-  test('base ids are given back when every Envoy is gone', async () => {
+  test('base ids are released when every Envoy exited', async () => {
     const world = await AgentWorld.serving();
     world.signal('SIGTERM');
     await world.pass(5_000);
@@ -123,7 +123,7 @@ describe('§2.4: limits', () => {
   });
 });
 
-/** A stop reaches the supervisor in every one of its states; the drain, or the end, begins in the same moment. */
+/** A stop reaches the supervisor in each of its states; the drain, or the exit, begins at once. */
 describe('a stop while', () => {
   const backingOff = async (): Promise<AgentWorld> => {
     const world = await AgentWorld.serving();
@@ -198,7 +198,7 @@ describe('a stop while', () => {
     await world.settle();
     expect(world.supervisorIs()).toContainEqual(expect.stringMatching(/^(stopping|gone)$/));
     expect(world.drained).toHaveLength(drains);
-    // Whoever is killed is not live; nobody else is signalled before the drain is over.
+    // A killed epoch is not live; no other epoch is signalled before the drain ends.
     for (const process of world.alive) if (process.signals.includes('SIGKILL')) process.exit(killed);
     await world.pass(5_000);
     for (const process of world.alive) {
@@ -211,7 +211,7 @@ describe('a stop while', () => {
     expect(namesStarted(world)).toEqual(started);
   });
 
-  test('a repair is under way calls it off', async () => {
+  test('a repair is in progress cancels it', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     world.newest().exit({ code: 1, refusedByParent: true });
@@ -224,7 +224,7 @@ describe('a stop while', () => {
     expect(epochsStarted(world)).toEqual([0, 1]);
   });
 
-  test('base ids are being claimed, nothing was started: the agent ends', async () => {
+  test('base ids are being claimed ends the agent without a start', async () => {
     const world = new AgentWorld();
     world.signal('SIGTERM');
     await world.settle();
@@ -232,9 +232,9 @@ describe('a stop while', () => {
     expect(world.started).toEqual([]);
   });
 
-  test('the first epoch is being prepared calls its start off', async () => {
+  test('the first epoch is being prepared cancels its start', async () => {
     const world = new AgentWorld();
-    // The base ids are claimed and the watcher has read the files: the bootstrap is being made.
+    // The base IDs are claimed and the watcher has read the files: the bootstrap is being generated.
     const preparing = (): boolean => world.records.some((r) => r.kind === 'spawn' && r.actor === 'epoch-0/prepare');
     for (let turn = 0; turn < 100 && !preparing(); turn++) await Promise.resolve();
     expect(preparing()).toBe(true);
@@ -244,7 +244,7 @@ describe('a stop while', () => {
     expect(world.started).toEqual([]);
   });
 
-  test('the only Envoy is gone and the next try is waited for ends the agent at once', async () => {
+  test('the only Envoy has exited and a retry is pending ends the agent at once', async () => {
     const world = await AgentWorld.serving();
     await ends(world, world.newest(), { code: 1 });
     world.signal('SIGTERM');
@@ -290,7 +290,7 @@ describe('§2.5: until no request is in flight', () => {
     return world;
   };
 
-  test('nobody counts before the minimum is over', async () => {
+  test('no requests are counted before the minimum has passed', async () => {
     const world = await waiting(0);
     expect(world.drained).toHaveLength(1);
     await world.pass(2_999);
@@ -301,7 +301,7 @@ describe('§2.5: until no request is in flight', () => {
     expect(world.newest().signals).toEqual(['SIGTERM']);
   });
 
-  test('requests are counted once a second, for as long as it takes', async () => {
+  test('requests are counted once a second, without a limit', async () => {
     const world = await waiting(1);
     await world.pass(3_000);
     expect(world.counted).toHaveLength(1);
@@ -315,13 +315,13 @@ describe('§2.5: until no request is in flight', () => {
     expect(world.newest().signals).toEqual(['SIGTERM']);
   });
 
-  test('an Envoy that keeps no statistics is ended', async () => {
+  test('an Envoy without statistics is stopped', async () => {
     const world = await waiting(-1);
     await world.pass(3_000);
     expect(world.newest().signals).toEqual(['SIGTERM']);
   });
 
-  test('an Envoy that does not answer is asked four more times, then ended', async () => {
+  test('an Envoy that does not respond is queried four more times, then stopped', async () => {
     const world = await waiting(undefined);
     await world.pass(6_999);
     expect(world.counted).toHaveLength(4);
@@ -331,7 +331,7 @@ describe('§2.5: until no request is in flight', () => {
     expect(world.newest().signals).toEqual(['SIGTERM']);
   });
 
-  test('an answer in between forgives the missing ones', async () => {
+  test('a response resets the count of missing ones', async () => {
     const world = await waiting(undefined);
     await world.pass(6_000);
     world.requestsInFlight = 2;
@@ -350,28 +350,28 @@ describe('§2.5: until no request is in flight', () => {
     expect(world.newest().signals).toEqual(['SIGKILL']);
   });
 
-  test('the end of every Envoy ends the wait', async () => {
+  test('the exit of every Envoy ends the wait', async () => {
     const world = await waiting(5);
     await world.pass(10_000);
     await ends(world, world.newest(), crashed);
     expect(world.output()).toEqual(orderedEnd);
   });
 
-  test('the epoch that serves is asked: the replacement, not the one that it replaced', async () => {
+  test('requests are counted at the serving epoch: the replacement, not the one that it replaced', async () => {
     const world = await replaced({ exitOnZeroActiveConnections: true });
     world.signal('SIGTERM');
     await world.pass(5_000);
     expect(world.counted).toEqual([16_000]);
   });
 
-  test('the epoch that serves is asked while the replacement that was starting is not gone yet', async () => {
+  test('requests are counted at the serving epoch while a starting replacement has not exited yet', async () => {
     const world = await tainted({ exitOnZeroActiveConnections: true });
     world.signal('SIGTERM');
     await world.pass(5_000);
     expect(world.counted).toEqual([15_000]);
   });
 
-  test('a draining parent that is alone is asked', async () => {
+  test('requests are counted at a draining parent without a child', async () => {
     const world = await handedOver({ exitOnZeroActiveConnections: true });
     world.rejectBootstrap = 'no such field';
     await ends(world, world.newest(), crashed);
@@ -397,7 +397,7 @@ describe('other reasons to stop', () => {
     expect(world.events('supervisor.stop')).toEqual([{ type: 'supervisor.stop', reason: 'SIGINT' }]);
   });
 
-  test('a status port that breaks ends the agent in good order, and is told', async () => {
+  test('a status port that fails ends the agent in good order with a report', async () => {
     const world = await AgentWorld.serving();
     world.breakStatus('EMFILE');
     await world.pass(5_000);
@@ -405,7 +405,7 @@ describe('other reasons to stop', () => {
     expect(world.output()).toEqual({ exitCode: 1, trouble: ['EMFILE'] });
   });
 
-  test('a status port that breaks while the agent stops changes nothing', async () => {
+  test('a status port that fails while the agent stops changes nothing', async () => {
     const world = await AgentWorld.serving();
     world.signal('SIGTERM');
     world.breakStatus('EMFILE');
@@ -417,7 +417,7 @@ describe('other reasons to stop', () => {
   });
 });
 
-test('what changes during a stop starts nothing', async () => {
+test('a change during a stop starts nothing', async () => {
   const world = await handedOver();
   world.changeFiles('digest-2');
   await world.pass(9_999);
@@ -430,7 +430,7 @@ test('what changes during a stop starts nothing', async () => {
   expect(world.output()).toEqual(orderedEnd);
 });
 
-test('a refusal that comes during a stop repairs nothing', async () => {
+test('a rejection of a child during a stop repairs nothing', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   world.signal('SIGTERM');
