@@ -14,20 +14,20 @@ import { isAlive } from '../harness/process-alive.ts';
 import { endWithRunner } from '../harness/runner-watch.ts';
 import { apiServer, findOrBuild } from './go-program.ts';
 
-/** What a client needs to know, as plain data: it passes between processes. */
+/** The data that a client needs, passed between processes. */
 export interface ApiServerAddress {
   readonly url: string;
   /** PEM. */
   readonly ca: string;
   /** May do everything (`system:masters`). */
   readonly adminToken: string;
-  /** Its files: keys of its authority and of service accounts, the socket for what is done to its store. */
+  /** Keys of its authority and of service accounts, and the socket of its store. */
   readonly folder: string;
 }
 
 export interface RunningApiServer extends ApiServerAddress {
   readonly pid: number;
-  /** With SIGKILL; `start` begins it anew, with what it had stored. */
+  /** With SIGKILL; `start` restarts it with its stored data. */
   kill(): Promise<void>;
   /** After it was killed: at the same address. */
   start(): Promise<void>;
@@ -35,7 +35,7 @@ export interface RunningApiServer extends ApiServerAddress {
   stop(): Promise<void>;
 }
 
-/** Where the server runs and how clients reach it. */
+/** Network of the server, and its address for clients. */
 export interface ApiServerPlace {
   /** Starts the command that follows in another network namespace. */
   readonly prefix: readonly string[];
@@ -43,19 +43,19 @@ export interface ApiServerPlace {
   readonly port: number;
   /** Port at loopback at which this process reaches it. */
   readonly reachedAt: number;
-  /** Hosts of its certificate, besides those of loopback. */
+  /** Hosts of its certificate, in addition to those of loopback. */
   readonly hosts: readonly string[];
   /** Called when the server's files are written. @returns its further flags */
   readonly prepare: (folder: string) => readonly string[];
 }
 
-/** It has to be ready in this time, beside ten other things. */
+/** It must be ready within this time, beside ten other processes. */
 const readyLimitMs = 120_000;
-/** Admits what the tests write as it stands: no controller makes the service accounts that this plugin asks for. */
+/** Admits objects of tests unchanged: no controller creates the service accounts that this plugin requires. */
 const admission = '--disable-admission-plugins=ServiceAccount';
 
 /**
- * @param flags besides those that make it a cluster
+ * @param flags in addition to those of every cluster
  * @param place by default a free port at loopback, without controllers
  */
 export async function startApiServer(
@@ -65,7 +65,8 @@ export async function startApiServer(
 ): Promise<RunningApiServer> {
   const binary = await findOrBuild(apiServer, say);
   removeAbandoned();
-  // A socket's path has 107 bytes at the most.
+  // @param flags besides those that make it a cluster
+  // @param place by default a free port at loopback, without controllers
   const folder = mkdtempSync(join(tmpdir(), `cp-kube-${process.pid}-`));
   const { prefix, port, reachedAt, hosts, prepare } = place ?? (await placeAtLoopback());
   const authority = createAuthority('kubernetes test authority');
@@ -102,7 +103,7 @@ export async function startApiServer(
   };
 }
 
-/** Folders of runs that were killed: a store takes 130 MB. */
+/** Folders of killed runs: a store takes 130 MB. */
 function removeAbandoned(): void {
   for (const name of readdirSync(tmpdir())) {
     const owner = Number(/^cp-kube-(\d+)-/.exec(name)?.[1]);
@@ -116,7 +117,7 @@ async function placeAtLoopback(): Promise<ApiServerPlace> {
     ...{ prefix: [], port, reachedAt: port, hosts: [] },
     prepare: () => [
       ...['--bind-address=127.0.0.1', '--advertise-address=127.0.0.1'],
-      // Loopback is no legal address of an endpoint.
+      // Loopback is no valid address of an endpoint.
       '--endpoint-reconciler-type=none',
       admission,
     ],
@@ -154,13 +155,13 @@ function serverFlags(folder: string, port: number): string[] {
     `--service-account-signing-key-file=${file('accounts.key')}`,
     ...['--service-cluster-ip-range=10.96.0.0/16', '--allow-privileged=true'],
     '--watch-cache-sizes=limitranges#0',
-    // Nobody is to be kept waiting here, and to work out who took a quarter of a start.
+    // No request is throttled here, and the classification took a quarter of a start.
     '--enable-priority-and-fairness=false',
   ];
 }
 
 async function run([program = '', ...args]: readonly string[], address: ApiServerAddress): Promise<ChildProcess> {
-  // The pipe is what it lives by: it ends when this process does.
+  // The server exits when the pipe closes, so with this process.
   // It collects its garbage less often, for a seventh of a start's work and 90 MiB.
   const env = { ...process.env, GOGC: '400' };
   const child = spawn(program, args, { detached: true, stdio: ['pipe', 'ignore', 'pipe'], env });
@@ -182,7 +183,7 @@ async function run([program = '', ...args]: readonly string[], address: ApiServe
   return child;
 }
 
-/** With SIGKILL: nothing of it is kept, and after SIGTERM it waits a minute for its watches. */
+/** With SIGKILL: its data is not needed, and after SIGTERM it waits a minute for its watches. */
 async function end(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const closed = once(child, 'close');

@@ -1,4 +1,4 @@
-/** The authority that replicas share as a Secret: one root for all of them, whoever starts when, and whatever becomes of the Secret. */
+/** The authority that replicas share as a Secret: one root for all of them, in any order of starts and after any change of the Secret. */
 
 import { generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -56,7 +56,7 @@ const secret = (of = name): Promise<KubernetesObject> =>
   cluster.admin.request({ method: 'GET', resource: secrets, namespace: cluster.namespace, name: of }, never);
 
 async function textOf(key: string, of = name): Promise<string> {
-  // What a client keeps of a Secret is trimmed; a list that keeps its data is not.
+  // A client trims the Secrets that it stores; a list that keeps its data does not.
   const selection = { namespace: cluster.namespace, fieldSelector: `metadata.name=${of}`, keepsData: true };
   const [object] = (await cluster.admin.list(secrets, selection, never)).items;
   return Buffer.from((object?.data as Record<string, string> | undefined)?.[key] ?? '', 'base64').toString();
@@ -65,7 +65,7 @@ async function textOf(key: string, of = name): Promise<string> {
 const dataFor = (texts: Record<string, string>) =>
   Object.fromEntries(Object.entries(texts).map(([key, text]) => [key, Buffer.from(text).toString('base64')]));
 
-/** What the API server and a replica have in common. */
+/** The state of the authority that is read here from a replica's page. */
 interface Page {
   readonly stage: string;
   readonly signer?: { readonly id: string };
@@ -76,7 +76,7 @@ async function page(plane: ControlPlane): Promise<Page> {
   return (await plane.get('/debug/authorityz')).json();
 }
 
-/** Of the authority: a busy machine may have others. */
+/** Warnings of the authority: a busy machine may cause others. */
 const troublesOf = (plane: ControlPlane): string[] => plane.troubles().filter((line) => line.includes('\tauthority\t'));
 
 const signerOf = async (plane: ControlPlane): Promise<string | undefined> => (await page(plane)).signer?.id;
@@ -96,7 +96,7 @@ async function certificateOf(plane: ControlPlane): Promise<string[]> {
   return askForCertificate(client, { csr: makeRequest(privateKey, []), bearer });
 }
 
-it('two programs that start at once end with one root', async () => {
+it('two programs that start at once share one root', async () => {
   const ports = await freePorts(4);
   const programs = [ports.slice(0, 2), ports.slice(2)].map(([http, secure]) =>
     Program.start('pilot-discovery', {
@@ -126,7 +126,7 @@ it('two programs that start at once end with one root', async () => {
   for (const program of programs) expect((await program.exited).code).toBe(0);
 });
 
-it('a replica that starts later signs by the root that is there, and keys are in no log, trace or page', async () => {
+it('a replica that starts later signs with the existing root, and keys are in no log, trace or page', async () => {
   const one = await replica();
   const other = await replica();
   expect(await signerOf(other)).toBe(await signerOf(one));
@@ -142,7 +142,7 @@ it('a replica that starts later signs by the root that is there, and keys are in
   }
 });
 
-it('a Secret that is broken, emptied or of another root leaves the last good one in force, and is told; one that is gone is put back', async () => {
+it('an invalid, empty or foreign Secret leaves the last valid one active and is reported; a deleted one is recreated', async () => {
   const plane = await replica();
   const signer = await signerOf(plane);
   const [key, certificate] = [await textOf('ca-key.pem'), await textOf('ca-cert.pem')];
@@ -168,14 +168,14 @@ it('a Secret that is broken, emptied or of another root leaves the last good one
   expect(plane.departures()).toEqual([]);
 });
 
-it('a replica that starts where the Secret is broken makes no other and says what is wrong, until somebody mends it', async () => {
+it('a replica that starts with an invalid Secret creates no other and reports the error until the Secret is repaired', async () => {
   const root = await generateRoot({ trustDomain: 'cluster.local', ttlMs: 365 * dayMs, rsaBits: 2_048 }, new Date());
   const certificate = dataFor({ 'ca-cert.pem': root.root.pem });
   await cluster.create(secrets, { metadata: { name }, data: certificate });
   const plane = started();
   const told = 'ca-key.pem is missing or empty';
   await eventually('it says why it waits', async () => (await plane.get('/ready')).text.includes(told));
-  // As Istio writes it: no stage, and its own kind of key.
+  // As Istio writes it: no stage, and another kind of key.
   const key = root.issuer.privateKey.export({ format: 'pem', type: 'pkcs1' }) as string;
   await cluster.patch(secrets, name, { data: { ...certificate, ...dataFor({ 'ca-key.pem': key }) } });
   await plane.ready();
@@ -183,7 +183,7 @@ it('a replica that starts where the Secret is broken makes no other and says wha
   expect(plane.departures()).toEqual([]);
 });
 
-it('one that a person plugs in signs, another intermediate of its roots too, and one of a root that was not given out does not', async () => {
+it('a plugged-in authority signs, another intermediate of its roots too, and one of a root that was not distributed does not', async () => {
   const make = (years = 1) =>
     generateRoot({ trustDomain: 'plugged.test', ttlMs: years * 3_600_000, rsaBits: 0 }, new Date());
   const [first, second, third] = [await make(), await make(2), await make(3)];
@@ -211,12 +211,12 @@ it('one that a person plugs in signs, another intermediate of its roots too, and
   await cluster.patch(secrets, 'cacerts', { data: dataOf(third, first, second, third) });
   await cluster.patch(secrets, 'cacerts', { data: dataOf(second, second) });
   await rootsAre(second);
-  // It is a person's: nobody has made another beside it.
+  // A user created it: no other one exists beside it.
   await expect(secret()).rejects.toThrow('not found');
   expect(plane.departures()).toEqual([]);
 });
 
-/** The stage as it is written, which began so long ago. */
+/** Writes the stage with an earlier start. */
 async function backdate(ms: number): Promise<void> {
   const text = (await secret()).metadata.annotations!['chartpilot/rotation']!;
   const since = new Date(Date.now() - ms).toISOString();
@@ -227,7 +227,7 @@ async function backdate(ms: number): Promise<void> {
 const annotated = (order: string): Promise<unknown> =>
   cluster.patch(secrets, name, { metadata: { annotations: { 'chartpilot/order': order } } });
 
-it('a rotation is written by one replica and followed by all; a restart goes on with it, and each stage lasts its time', async () => {
+it('one replica writes a rotation and all follow it; it continues after a restart, and each stage has its duration', async () => {
   const planes = [await replica(), await replica()];
   const first = await signerOf(planes[0]!);
   const allAre = (stage: string, signer: string | undefined, roots: number) =>
@@ -240,7 +240,7 @@ it('a rotation is written by one replica and followed by all; a restart goes on 
   expect((await secret()).metadata.annotations).not.toHaveProperty('chartpilot/order');
   const { roots } = await page(planes[1]!);
   const next = roots.map(({ id }) => id).find((id) => id !== first);
-  // Not before its time, whoever asks.
+  // Not before its time, even on request.
   await annotated('rotate');
   await eventually('the order is dealt with', async () => {
     const { annotations } = (await secret()).metadata;
@@ -270,7 +270,7 @@ it('a rotation is written by one replica and followed by all; a restart goes on 
   for (const plane of planes) expect([plane.departures(), troublesOf(plane)]).toEqual([[], []]);
 });
 
-it('another root in the place of the one that signs becomes the next one of a rotation', async () => {
+it('another root in place of the signing one becomes the next root of a rotation', async () => {
   const plane = await replica();
   const signer = await signerOf(plane);
   const stranger = await generateRoot({ trustDomain: 'cluster.local', ttlMs: 365 * dayMs, rsaBits: 0 }, new Date());

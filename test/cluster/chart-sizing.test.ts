@@ -44,7 +44,7 @@ describe('memory of the control plane', () => {
     expect(env.map(({ name }) => name)).toContain('CHARTPILOT_MEMORY_LIMIT_BYTES');
   });
 
-  it('is what the values of resources say', async () => {
+  it('is what the values of resources specify', async () => {
     const { resources } = await containerWith('--set', 'resources.limits.memory=3Gi,resources.limits.cpu=2');
     expect(resources).toEqual({
       requests: { cpu: '200m', memory: '512Mi' },

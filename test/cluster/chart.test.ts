@@ -1,4 +1,4 @@
-/** The chart in `deploy/`: what Helm makes of it, what a real API server says to that, and whether its rights are those that are used. */
+/** The chart in `deploy/`: its rendering by Helm, its validation by a real API server, and whether its rights match those in use. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -54,7 +54,7 @@ function resourceOf({ apiVersion = '', kind = '' }: KubernetesObject): ApiResour
 
 /**
  * As `kubectl apply --server-side` does. Webhooks are validated only: other test files write objects to the same API server, and no replica
- * answers.
+ * serves them.
  */
 async function applied(objects: readonly KubernetesObject[]): Promise<void> {
   for (const object of objects) {
@@ -77,7 +77,7 @@ function only(objects: readonly KubernetesObject[], kind: string): KubernetesObj
 
 const nameOf = (objects: readonly KubernetesObject[]): string => only(objects, 'ServiceAccount').metadata.name;
 
-/** Of the program, where it may do what the chart lets it, with the root that replicas share. */
+/** Starts the program with the rights of the chart and the shared root. */
 async function started(...values: string[]): Promise<ControlPlane> {
   const objects = await rendered(...image, ...values);
   await applied(objects);
@@ -90,7 +90,7 @@ async function started(...values: string[]): Promise<ControlPlane> {
 }
 
 describe('Helm', () => {
-  it('finds nothing wrong with the chart', async () => {
+  it('lints the chart without findings', async () => {
     expect(await run('lint', '--strict', 'deploy/chart', ...image)).toContain('0 chart(s) failed');
   });
 
@@ -99,12 +99,12 @@ describe('Helm', () => {
     [[...image, '--set', 'replica=3'], 'replica'],
     [[...image, '--set', 'rights.everything=true'], 'everything'],
     [[...image, '--set-string', 'replicas=two'], 'replicas'],
-  ])('refuses %j, and says why', async (values, word) => {
+  ])('rejects %j with the reason', async (values, word) => {
     await expect(rendered(...values)).rejects.toThrow(word);
   });
 });
 
-describe('words that YAML has another meaning for are words', () => {
+describe('words that have another meaning in YAML stay words', () => {
   it.each(['20', 'true', 'null', '1e3'])('%s', async (word) => {
     const names = ['revision', 'priorityClassName', 'authority.secretName', 'image.pullSecrets[0]'];
     const said = names.flatMap((name) => ['--set-string', `${name}=${word}`]);
@@ -122,7 +122,7 @@ describe('words that YAML has another meaning for are words', () => {
     });
   });
 
-  it('names of releases and of their namespaces, too', async () => {
+  it('names of releases and of their namespaces stay words too', async () => {
     const text = await run(
       'template',
       '20',
@@ -141,7 +141,7 @@ describe('words that YAML has another meaning for are words', () => {
     expect(only(objects, 'Namespace').metadata.name).toBe('30');
   });
 
-  it('of flags, too: a comment, or a colon with a space, is a part of the flag', async () => {
+  it('flags stay words too: a comment, or a colon with a space, is a part of the flag', async () => {
     const objects = await rendered(...image, '--set-string', 'clusterID=a #b', '--set-string', 'domain=c: d');
     const { template } = only(objects, 'Deployment').spec as {
       template: { spec: { containers: readonly [{ args: readonly string[] }] } };
@@ -154,7 +154,7 @@ describe.each([
   ['as it is', []],
   ['with everything', everything],
 ])('the chart %s', (_, values) => {
-  it('is taken by the API server, its pods in a namespace of the strictest security too', async () => {
+  it('is accepted by the API server, and so are its pods in a namespace of the strictest security', async () => {
     const objects = await rendered(...image, ...values);
     expect(new Set(objects.map(({ kind }) => kind))).toEqual(
       new Set([
@@ -221,7 +221,7 @@ describe.each([
 });
 
 describe('rights', () => {
-  it('are enough: with them, and without any other, the control plane is ready', async () => {
+  it('are sufficient: with them, and without any other, the control plane is ready', async () => {
     const dns = 'meshConfig.certificates[0].secretName=dns.web,meshConfig.certificates[0].dnsNames={web.test}';
     const plane = await started('--set', `meshConfig.trustDomain=chart.test,${dns}`);
     await plane.ready();
@@ -241,7 +241,7 @@ describe('rights', () => {
     );
   });
 
-  it('are no more than what is followed, which is read, the questions who somebody is and what it may, entries of workloads that register themselves, and what one replica writes', async () => {
+  it('are limited to the watched kinds, the reviews of tokens and permissions, entries of workloads that register themselves, and what one replica writes', async () => {
     const { rules: all } = only(await rendered(...image), 'ClusterRole') as unknown as { rules: readonly Rule[] };
     const isQuestion = ({ verbs }: Rule): boolean => !verbs.includes('list');
     const isOfIstiosStatus = ({ apiGroups, resources, verbs }: Rule): boolean =>
@@ -286,7 +286,7 @@ describe('rights', () => {
       { apiGroups: [''], resources: ['events'], verbs: ['create'] },
       { apiGroups: [''], resources: ['configmaps'], verbs: ['get'] },
     ]);
-    // Of Istio's kinds those of which something is told.
+    // Istio's kinds whose status is written.
     const told = all.filter(isOfIstiosStatus);
     expect(told.every(({ verbs }) => verbs.join() === 'get,update')).toBe(true);
     const names = told.flatMap(({ apiGroups: [group], resources }) =>
@@ -314,7 +314,7 @@ describe('rights', () => {
     expect(new Set(rules.flatMap(({ verbs }) => verbs))).toEqual(new Set(['list', 'watch']));
   });
 
-  it('to the root that replicas share are to make a Secret in the own namespace and to change that one, and no others', async () => {
+  it('to the shared root are to create a Secret in the own namespace and to change that one, and no others', async () => {
     const roleIn = (objects: readonly KubernetesObject[]) =>
       objects.find(({ kind, metadata: { name } }) => kind === 'Role' && name.endsWith('-authority'));
     const role = roleIn(await rendered(...image));
@@ -358,7 +358,7 @@ describe('rights', () => {
     expect(plane.lines.filter((line) => line.includes('forbidden'))).toEqual([]);
   });
 
-  it('to the ConfigMap with the root are to the one that it is named', async () => {
+  it('to the ConfigMap with the root are limited to its name', async () => {
     const named = async (...values: string[]): Promise<unknown> => {
       const { rules } = only(await rendered(...image, ...values), 'ClusterRole') as unknown as {
         rules: readonly Rule[];
@@ -371,7 +371,7 @@ describe('rights', () => {
     expect(await named('--set', 'env.PILOT_CA_CERT_CONFIGMAP=mesh-root')).toEqual(['mesh-root']);
   });
 
-  it('to certificate requests are there where a signer is named, and approve those of this signer alone', async () => {
+  it('to certificate requests exist where a signer is named, and approve those of this signer alone', async () => {
     const group = { apiGroups: ['certificates.k8s.io'] };
     const made = { ...group, resources: ['certificatesigningrequests'], verbs: ['create', 'get', 'delete'] };
     const rulesWith = async (...values: string[]): Promise<readonly Rule[]> => {
@@ -390,7 +390,7 @@ describe('rights', () => {
     ]);
   });
 
-  it('to run Gateways are enough for their Deployment, Service and ServiceAccount', async () => {
+  it('to run Gateways are sufficient for their Deployment, Service and ServiceAccount', async () => {
     await defineKinds(cluster, ['GatewayClass', 'KubernetesGateway']);
     const gatewayClass = `run-${cluster.namespace}`;
     await cluster.apply(resourceOfKind('GatewayClass'), {
@@ -464,7 +464,7 @@ describe('rights', () => {
 
   it('that are missing are named by /ready', async () => {
     const plane = await started('--set', 'rights.secrets=false,revision=poor');
-    // Those that name other clusters as well, the two that have an authority, and those of names of hosts.
+    // Secrets that name other clusters as well, the two that have an authority, and those of DNS names.
     const told =
       /Kubernetes: waiting for (?:v1\/secrets\S* \(secrets(?: \S+)? is forbidden: [^,]*, ){4}1 other kinds\)$/;
     await eventually('it waits for Secrets alone, and says why', async () => {

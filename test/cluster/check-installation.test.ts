@@ -49,7 +49,6 @@ async function checked({ phase, revision = '', rights }: Asked = {}): Promise<Cl
   return report;
 }
 
-/** Findings of a check, without their next steps. */
 const about = ({ findings }: ClusterReport, name: string): string[] =>
   findings.filter(({ check }) => check === name).map(({ level, message }) => `${level}: ${message}`);
 

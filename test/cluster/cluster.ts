@@ -1,4 +1,4 @@
-/** An API server with a namespace that nobody else uses, and what is written to it. */
+/** An API server with a namespace for this file alone, and access to both. */
 import type { ClusterAccess } from '../../src/discovery/kubernetes/access/cluster-access.ts';
 import {
   type ApiResource,
@@ -111,7 +111,7 @@ export class Cluster {
       const roleRef = { apiGroup: rbac.group, kind: role.kind, name: roleName };
       await this.create(binding, { metadata, subjects, roleRef });
     };
-    // Cluster-wide names are everybody's.
+    // Cluster-wide names are shared.
     if (cluster !== undefined) await grant(clusterRoles, clusterRoleBindings, `${this.namespace}-${name}`, cluster);
     if (namespace !== undefined) await grant(roles, roleBindings, name, namespace);
     return name;
@@ -135,7 +135,7 @@ export class Cluster {
     return this.admin.request({ method: 'POST', resource, namespace, body: withKind(resource, object) }, never);
   }
 
-  /** Server-side apply: made, or changed where it is another. */
+  /** Server-side apply: creates the object, or changes it if it differs. */
   apply(resource: ApiResource, object: ObjectToWrite, subresource?: string): Promise<KubernetesObject> {
     const { name, namespace = this.namespace } = object.metadata;
     return this.admin.request(
@@ -157,7 +157,7 @@ export class Cluster {
     await this.admin.request({ method: 'DELETE', resource, namespace, name }, never);
   }
 
-  /** The store forgets its history: versions of before are `410`. */
+  /** The store compacts its history: earlier versions are `410`. */
   compact(): Promise<void> {
     return compact(this.address);
   }

@@ -11,7 +11,7 @@ const host = 'web.service.consul';
 
 afterAll(stopConsulServers);
 
-/** All instances of a Consul service have the port of the service: each has an address of its own. */
+/** All instances of a Consul service have the port of the service: each has its own address. */
 async function backend(name: string, address: string, port: number): Promise<void> {
   const server = createServer((_, response) => void response.end(name));
   server.listen(port, address);

@@ -46,7 +46,7 @@ export class ConsulPlane {
     return Object.values(shards[hostOf(name)]?.default?.Shards ?? {}).flat();
   }
 
-  /** Of the first datacenter. */
+  /** The page of the first datacenter. */
   async view(): Promise<ConsulView> {
     return (await this.views())[0]!;
   }

@@ -73,10 +73,10 @@ it.each(
     ],
   }),
 )(
-  'is read once and watched with a connection for each node, and a change of health reaches a client within %o',
+  'the catalog is read once and watched with a connection for each node, and a change of health reaches a client within %o',
   async ({ debounce, maxMs }) => {
     const server = await ConsulServer.start();
-    // What a start costs without the catalog.
+    // Cost of a start without the catalog.
     const emptyStartMs = await startCpuMs(consulPlane(server, debounce));
     await registerAll(server, services);
     const isMeasured = sized({ short: false, full: true });

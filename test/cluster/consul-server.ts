@@ -22,7 +22,7 @@ export interface ConsulServerOptions {
   readonly otherDatacenter?: ConsulServer;
 }
 
-/** A registration as `PUT /v1/catalog/register` takes it. */
+/** A registration in the form of `PUT /v1/catalog/register`. */
 export interface GivenInstance {
   readonly node?: string;
   readonly nodeAddress?: string;
@@ -133,7 +133,7 @@ export class ConsulServer {
     rmSync(this.#folder, { recursive: true, force: true });
   }
 
-  /** @returns the parsed body; a text where it is none of JSON */
+  /** @returns the parsed body; a text if it is not JSON */
   async request(method: string, path: string, body?: unknown, token = this.#options.managementToken): Promise<unknown> {
     const response = await fetch(`http://127.0.0.1:${this.#ports[0]}/v1/${path}`, {
       method,

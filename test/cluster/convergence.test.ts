@@ -1,6 +1,6 @@
 /**
- * The charts that follow a cluster, over the real transport, in front of a real API server that is killed, cut off and compacted: what
- * is known is in the end what is there, and was told step by step. A server of the file's own.
+ * The charts that watch a cluster, over the real transport, with a real API server that is killed, cut off and compacted: the known state
+ * converges to the actual one, and each step is reported. A server of the file's own.
  */
 import { expect, it, onTestFinished } from 'vitest';
 import {
@@ -69,7 +69,7 @@ async function following() {
     expect(faults).toEqual([]);
   });
   await eventually('all kinds are handed over', () => synced === 1);
-  /** What is known, what was told and what is there are the same. */
+  /** The known, the reported and the actual state are equal. */
   const converged = (): Promise<true> =>
     eventually('what is known is what is there', async () => {
       for (const resource of resources) {
@@ -92,7 +92,7 @@ const contentOf = (objects: readonly KubernetesObject[]): string[] =>
 
 const ports = [{ port: 80 }];
 
-it('a kind that is defined later is followed from then on, and counts as handed over before', async () => {
+it('a kind that is defined later is watched from then on, and counts as synced before', async () => {
   await cluster.create(services, { metadata: { name: 'first' }, spec: { ports } });
   const { effects, converged } = await following();
   await converged();
@@ -110,7 +110,7 @@ it('a kind that is defined later is followed from then on, and counts as handed 
   await converged();
 });
 
-it('a server that is killed loses nothing, and what was known stays in force meanwhile', async () => {
+it('a killed server loses nothing, and the last known state stays active while it is down', async () => {
   const { effects, lost, converged } = await following();
   await converged();
   const known = effects.storeOf(services).size;
@@ -124,7 +124,7 @@ it('a server that is killed loses nothing, and what was known stays in force mea
   await eventually('it is missed no more', () => lost.at(-1) === undefined);
 });
 
-it('what happens while a proxy swallows every byte is known once the connection was given up', async () => {
+it('changes while a proxy swallows every byte arrive once the connection has timed out', async () => {
   const { effects, proxy, converged } = await following();
   await converged();
   proxy.swallow();
@@ -137,7 +137,7 @@ it('what happens while a proxy swallows every byte is known once the connection 
   expect(proxy.connections()).toBeGreaterThan(1);
 });
 
-it('what was deleted, made again and forgotten by the store meanwhile is told by difference', async () => {
+it('objects that were deleted, recreated and compacted during an outage are reported as differences', async () => {
   const limits = { spec: { limits: [] } };
   for (const name of ['gone', 'replaced', 'kept']) await cluster.create(limitRanges, { metadata: { name }, ...limits });
   const { effects, proxy, converged } = await following();
@@ -145,7 +145,7 @@ it('what was deleted, made again and forgotten by the store meanwhile is told by
   const uidOf = (name: string) => effects.storeOf(limitRanges).get(`${cluster.namespace}/${name}`)?.metadata.uid;
   const before = uidOf('replaced');
   expect(before).toBeDefined();
-  // Nothing comes through any more; what follows is never seen as an event.
+  // Nothing passes any more; what follows is never received as an event.
   proxy.stall();
   for (const name of ['gone', 'replaced']) await cluster.delete(limitRanges, name);
   await cluster.create(limitRanges, { metadata: { name: 'replaced' }, ...limits });

@@ -1,4 +1,4 @@
-/** The definitions of `pilot-discovery crds`, as a real API server takes them, and what it takes and refuses by them. */
+/** The definitions of `pilot-discovery crds` in a real API server, and what it accepts and rejects by them. */
 import * as E from 'fp-ts/lib/Either.js';
 import { beforeAll, describe, expect, it } from 'vitest';
 import {
@@ -52,7 +52,7 @@ interface ToSend {
 
 let made = 0;
 
-/** As it would be stored, of an object that is not: `dryRun` goes through everything but the store. */
+/** The object as it would be stored: `dryRun` passes through everything but the store. */
 async function sent({ kind, spec, version }: ToSend, query: Record<string, string> = {}): Promise<KubernetesObject> {
   const resource: ApiResource = resourceOf(kind as KindName, version);
   const { namespace } = cluster;
@@ -68,7 +68,6 @@ async function sent({ kind, spec, version }: ToSend, query: Record<string, strin
 
 const isTaken = (kind: KindName, spec: unknown): boolean => E.isRight(kinds[kind].decode(spec, cluster.namespace));
 
-/** `null` is nothing. */
 function withoutNull(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutNull);
   if (!isObject(value)) return value;
@@ -77,7 +76,7 @@ function withoutNull(value: unknown): unknown {
 }
 
 describe('definitions', () => {
-  it('are structural, and taken again as they are', async () => {
+  it('are structural, and unchanged when applied again', async () => {
     const all = (await cluster.admin.list(customResourceDefinitions, {}, never)).items as readonly Definition[];
     const unsound = all.filter((one) => one.status?.conditions?.some(({ type }) => type === 'NonStructuralSchema'));
     expect(unsound.map(({ metadata }) => metadata.name)).toEqual([]);
@@ -88,7 +87,7 @@ describe('definitions', () => {
   });
 });
 
-describe('objects that decoders take', () => {
+describe('objects that decoders accept', () => {
   it('are stored as they were written, in each version', async () => {
     const objects = objectsOfFiles().filter(({ kind, spec }) => isTaken(kind as KindName, spec));
     for (const { kind, spec } of objects) {
@@ -100,7 +99,7 @@ describe('objects that decoders take', () => {
     expect(objects.length).toBeGreaterThan(100);
   });
 
-  it('are taken, whatever they are', async () => {
+  it('are accepted, whatever they are', async () => {
     const seeds = sized({ short: 5, full: 500 });
     const objects = Array.from({ length: seeds }, (_, seed) => randomObjects(seed)).flat();
     const refused: unknown[] = [];
@@ -117,14 +116,14 @@ describe('objects that decoders take', () => {
   });
 });
 
-describe('mistakes', () => {
-  it.each(mistakenObjects)('are refused, and the field is named: $kind $at ($by)', async ({ kind, spec, at }) => {
+describe('errors', () => {
+  it.each(mistakenObjects)('are rejected, and the field is named: $kind $at ($by)', async ({ kind, spec, at }) => {
     const failure = await failureOf(sent({ kind, spec }));
     expect(failure).toMatchObject({ kind: 'status', code: 422, reason: 'Invalid' });
     expect(failure.message).toContain(at === '' ? 'spec' : `spec.${at}`);
   });
 
-  it('a field that is not known is refused where the client asks for it, and a restriction without a value kept', async () => {
+  it('an unknown field is rejected where the client requests it, and a restriction without a value is kept', async () => {
     const spec = { rulez: [] };
     const failure = await failureOf(sent({ kind: 'AuthorizationPolicy', spec }, { fieldValidation: 'Strict' }));
     expect(failure.message).toContain('unknown field "spec.rulez"');

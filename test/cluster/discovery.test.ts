@@ -1,4 +1,4 @@
-/** The control plane reads a cluster: what is written there by API is what proxies get. A server of the file's own, which is killed. */
+/** The control plane reads a cluster: objects written by API reach proxies. A server of the file's own, which is killed. */
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -33,7 +33,7 @@ const kubeconfig = join(folder, 'config');
 
 beforeAll(async () => {
   writeKubeconfig(kubeconfig, cluster);
-  // One is defined later.
+  // One kind is defined later.
   await defineKinds(
     cluster,
     customKinds.filter((kind) => kind !== 'ServiceEntry'),
@@ -48,7 +48,7 @@ const hostOf = (service: string): string => `${service}.${cluster.namespace}.svc
 const clusterOf = (service: string, port = 80): string => `outbound|${port}||${hostOf(service)}`;
 
 async function following(flags = {}, files = {}): Promise<ControlPlane> {
-  // Where its Leases are.
+  // The namespace of its Leases.
   const plane = new ControlPlane(
     { ...{ registries: 'Kubernetes', configDir: '', kubeconfig, namespace: cluster.namespace }, ...flags },
     files,
@@ -88,7 +88,7 @@ async function routedTo(plane: ControlPlane, host: string): Promise<string> {
   );
 }
 
-it('services, endpoints and routes of the cluster are served, and what becomes of them', async () => {
+it('services, endpoints and routes of the cluster are served, and their changes', async () => {
   await writeRoute(cluster, hostOf('web'), hostOf('other'), 'moves');
   const plane = await following();
   expect(await clustersOf(plane)).toEqual(expect.arrayContaining([clusterOf('web'), clusterOf('other')]));
@@ -108,9 +108,9 @@ it('services, endpoints and routes of the cluster are served, and what becomes o
   expect(plane.mistakes()).toEqual([]);
 });
 
-/** Charts from the registry to the push, besides the informer of slices. The API server, elections and other informers go on meanwhile. */
+/** Charts from the registry to the push, besides the informer of slices. The API server, elections and other informers continue in parallel. */
 const chartsOfPush = /^(service-registry|push|push-queue|discovery)(\/|$)/;
-/** Of one changed slice; 32 and 10 in fact. */
+/** For one changed slice; 32 and 10 in fact. */
 const maxRecordsOfSlice = 34;
 const maxMessagesOfSlice = 11;
 
@@ -125,7 +125,7 @@ it('a changed slice takes a bounded number of messages and transitions until pro
   };
   await acknowledge();
   const counts: { records: number; messages: number }[] = [];
-  // What else happens meanwhile only adds: the least of them is counted.
+  // Concurrent events only add: the minimum counts.
   for (let last = 20; last < 25; last++) {
     const begin = plane.records.length;
     await writeSlice(cluster, 'web', ['10.1.0.1', `10.1.0.${last}`]);
@@ -152,7 +152,7 @@ it('a changed slice takes a bounded number of messages and transitions until pro
   await writeSlice(cluster, 'web', ['10.1.0.1']);
 });
 
-it('what is wrong leaves the last good version in force, a restriction that never was good is closed, and both are told with their place', async () => {
+it('an invalid object leaves the last valid version active, an initially invalid restriction denies, and both are reported with their place', async () => {
   await writeRoute(cluster, hostOf('web'), hostOf('other'), 'mended');
   const plane = await following();
   const http = [{ timeout: 'soon', route: [{ destination: { host: hostOf('web') } }] }];
@@ -193,7 +193,7 @@ it('a kind that is defined later is read from then on, in whichever of its versi
   expect(plane.departures()).toEqual([]);
 });
 
-it('objects of another revision are not there, whichever this one is', async () => {
+it('objects of another revision are ignored, whichever this one is', async () => {
   const object = (revision: string) => ({
     metadata: { name: 'revised', labels: { 'istio.io/rev': revision } },
     spec: { hosts: [hostOf('web')], http: [{ route: [{ destination: { host: hostOf('other') } }] }] },
@@ -216,7 +216,7 @@ it('objects of another revision are not there, whichever this one is', async () 
   await cluster.delete(of.virtualServices, 'revised');
 });
 
-it('directories count beside the cluster, and before it', async () => {
+it('directories are read beside the cluster, and have precedence', async () => {
   const configDir = mkdtempSync(join(folder, 'config-'));
   writeFileSync(join(configDir, 'cart.yaml'), serviceEntry());
   const route = { hosts: [hostOf('web')], http: [{ route: [{ destination: { host: hostOf('other') } }] }] };
@@ -240,7 +240,7 @@ it('directories count beside the cluster, and before it', async () => {
   expect(plane.departures()).toEqual([]);
 });
 
-it('who may not read a kind is told which, by /ready', async () => {
+it('/ready names the kinds that the control plane may not read', async () => {
   const verbs = ['list', 'watch'];
   const everywhere = { cluster: [{ apiGroups: ['networking.istio.io'], resources: ['*'], verbs }] };
   const settings = { namespace: [{ apiGroups: [''], resources: ['configmaps'], verbs }] };
@@ -258,7 +258,7 @@ it('who may not read a kind is told which, by /ready', async () => {
   await waiting('more', { ...everywhere, ...settings }, more);
 });
 
-it('a server that is killed takes nothing from anybody, and what happened meanwhile is there when it is back', async () => {
+it('a killed server removes no configuration, and changes made during its outage arrive afterwards', async () => {
   const plane = await following();
   const before = await clustersOf(plane);
   await own.server.kill();
@@ -280,7 +280,7 @@ it('a server that is killed takes nothing from anybody, and what happened meanwh
   expect([...plane.departures(), ...late.departures()]).toEqual([]);
 });
 
-it('the ConfigMap of the mesh is in force where there is no file, over the shared one, and is followed; a bad one or none changes nothing', async () => {
+it('the ConfigMap of the mesh applies where there is no file, over the shared one, and is watched; an invalid or missing one changes nothing', async () => {
   const namespace = cluster.namespace;
   const write = (name: string, mesh: string) => cluster.apply(of.configMaps, { metadata: { name }, data: { mesh } });
   await write('shared', 'trustDomain: shared.example\nconnectTimeout: 7s\n');

@@ -1,6 +1,6 @@
 /**
- * The word of Envoy comes back to the object: what a real Envoy rejects, and what cannot be read, the object's status says soon, and no more
- * when it is mended. With the definitions of `pilot-discovery crds`, on a server of the file's own.
+ * Envoy's rejections reach the object: its status soon reports what a real Envoy rejects and what is invalid, and no longer
+ * when that is repaired. With the definitions of `pilot-discovery crds`, on a server of the file's own.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,7 +18,7 @@ import { Replicas } from './replica.ts';
 const { cluster } = givenOwnServer();
 const never = new AbortController().signal;
 const folder = mkdtempSync(join(tmpdir(), 'cp-word-'));
-/** As it is promised; with ten other things beside it, it takes what it takes. */
+/** The documented limit; beside ten other processes it takes longer. */
 const promisedMs = sized({ quick: 30_000, short: 30_000, full: 2_000 });
 const waitsForDeath = sized({ short: false, full: true });
 const filters = resourceOf('EnvoyFilter');
@@ -91,7 +91,7 @@ async function conditionsOf(resource: ApiResource, name: string): Promise<Record
   return Object.fromEntries(conditions.map((condition) => [condition.type, condition]));
 }
 
-/** Waits until the conditions are so. @returns them, and how long it took */
+/** Waits until the conditions match. @returns them, and how long it took */
 async function until(
   what: string,
   resource: ApiResource,
@@ -110,13 +110,13 @@ async function until(
   return { conditions, tookMs: performance.now() - from };
 }
 
-/** How many contexts there have been. */
+/** Number of contexts so far. */
 async function contexts(): Promise<number> {
   const { version } = JSON.parse(await mesh.page('/debug/pushcontext')) as { version: string };
   return Number(version.slice(version.lastIndexOf('/') + 1));
 }
 
-/** Once what was changed before is in the last one. */
+/** Number once the last context contains the previous changes. */
 async function settledContexts(): Promise<number> {
   let last = -1;
   return eventually('no more of them come', async () => {
@@ -128,7 +128,7 @@ async function settledContexts(): Promise<number> {
   });
 }
 
-it('what Envoy rejects is a condition of the object with its message, and gone when it is mended', async () => {
+it('Envoy’s rejection is a condition of the object with its message, and removed when the object is repaired', async () => {
   await ring(16);
   const good = await until('both have it', filters, 'ring', ({ Reconciled }) => Reconciled?.status === 'True');
   expect(good.conditions.Reconciled).toMatchObject({ reason: 'UpToDate', message: '2/2 proxies up to date' });
@@ -152,10 +152,10 @@ it('what Envoy rejects is a condition of the object with its message, and gone w
   expect(Object.keys(mended.conditions)).toEqual(['Reconciled']);
 });
 
-it('a mistake in an object is a condition of it; the last good one stays in force; it goes when it is mended', async () => {
+it('an error in an object is a condition of it; the last valid version stays active; the condition is removed when the object is repaired', async () => {
   await route('cart', '1s');
   await until('both have it', of.virtualServices, 'cart', ({ Reconciled }) => Reconciled?.status === 'True');
-  // What no schema can say.
+  // An error that no schema can express.
   await cluster.apply(of.virtualServices, {
     metadata: { name: 'cart' },
     spec: {
@@ -179,7 +179,7 @@ it('a mistake in an object is a condition of it; the last good one stays in forc
   expect(Object.keys(mended.conditions)).toEqual(['Reconciled']);
 });
 
-it('what is written to a status is pushed to nobody, and what others have written there stays', async () => {
+it('status writes are pushed to no proxy, and fields of other writers stay', async () => {
   const foreign = {
     type: 'Audited',
     status: 'True',
@@ -198,12 +198,12 @@ it('what is written to a status is pushed to nobody, and what others have writte
       ({ Reconciled }) => Reconciled?.status === 'True' && Reconciled.observedGeneration === metadata.generation,
     );
     expect(conditions.Audited).toEqual(foreign);
-    // One for each change of the object, and none for what was written of it.
+    // One for each change of the object, and none for its status writes.
     expect(await contexts()).toBe(before + round + 1);
   }
 });
 
-it('what only a proxy of a replica that does not lead rejects is said as well, until that mends it or is no more', async () => {
+it('a rejection that only a proxy of a non-leading replica reports is written too, until it is corrected or that proxy disconnects', async () => {
   const { metadata } = await ring(16);
   const isDone = ({ Reconciled, Rejected }: Record<string, Condition>) =>
     Reconciled?.status === 'True' && Rejected === undefined;
@@ -235,7 +235,7 @@ it('what only a proxy of a replica that does not lead rejects is said as well, u
     message: '2/3 proxies up to date, proxies of another replica reject it',
   });
   isContent = true;
-  // Something else is mended: the filter is the same.
+  // Another object is repaired: the filter is the same.
   await cluster.apply(of.serviceEntries, {
     metadata: { name: 'user' },
     spec: {
@@ -249,7 +249,7 @@ it('what only a proxy of a replica that does not lead rejects is said as well, u
   await ring(32);
   const again = await until('it says so again', filters, 'ring', isBad);
   console.log(`rejected there again: in the status after ${Math.round(again.tookMs)} ms`);
-  // That it is no more is known when its Lease has not changed for its time, at the look after that.
+  // A replica counts as stopped when its Lease has not changed for its duration, at the check after that.
   if (!waitsForDeath) return;
   await second.program.stop({ signal: 'SIGKILL' });
   const ended = await until('nobody says it any more', filters, 'ring', isDone);

@@ -44,7 +44,7 @@ async function startControlPlane(webhooks: number): Promise<Program> {
   return program;
 }
 
-/** As the control plane writes it, a day ago. */
+/** As written by the control plane a day ago. */
 async function createExpiredRoot(): Promise<void> {
   const dayAgo = new Date(Date.now() - 24 * 3_600_000);
   const { issuer } = await generateRoot({ trustDomain: 'cluster.local', ttlMs: 3_600_000, rsaBits: 0 }, dayAgo);

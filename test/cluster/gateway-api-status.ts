@@ -1,6 +1,6 @@
 /**
- * Definitions of the Gateway API's kinds whose status is held to what the API says of it (spec/kubernetes.md §4 and §5: bounds, required fields,
- * lists that are maps, a Gateway's default), so that a real API server judges what is written. The rest of an object is taken as it is.
+ * Definitions of the Gateway API's kinds whose status is validated by the schema of the API (spec/kubernetes.md §4 and §5: bounds, required
+ * fields, lists that are maps, a Gateway's default), so that a real API server checks status writes. Other fields are accepted unchanged.
  */
 import { customResourceDefinitions, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
 import type { KindName } from '../../src/model/kinds/index.ts';
@@ -86,7 +86,7 @@ const statuses: Partial<Record<KindName, object>> = {
   TCPRoute: ofRoute,
 };
 
-/** Answers when the server serves them. */
+/** Resolves when the server serves them. */
 export async function defineGatewayApi(cluster: Cluster): Promise<void> {
   const all: readonly KindName[] = [
     'GatewayClass',

@@ -40,7 +40,7 @@ const deployments: ApiResource = {
   namespaced: true,
 };
 
-it('a Gateway is deployed with the rights of the chart, follows its listeners, reports what the API server refuses, and never takes an object of others', async () => {
+it('a Gateway is deployed with the rights of the chart, follows its listeners, reports what the API server rejects, and never adopts foreign objects', async () => {
   await defineKinds(cluster, ['GatewayClass', 'KubernetesGateway']);
   const objects = await rendered(cluster.namespace, '--set', 'image.repository=registry.test/mesh/chartpilot');
   for (const object of objects) {
@@ -107,7 +107,7 @@ it('a Gateway is deployed with the rights of the chart, follows its listeners, r
   expect(await programmed('taken')).toMatchObject({ status: 'False', reason: 'DeploymentFailed' });
   const hard = { 'count/deployments.apps': '1' };
   await cluster.apply(quotas, { metadata: { name: 'few' }, spec: { hard } });
-  // What the controller manager of a cluster does.
+  // The controller manager of a cluster does this.
   await cluster.apply(quotas, { metadata: { name: 'few' }, status: { hard, used: hard } } as ObjectToWrite, 'status');
   await apply('more', 80);
   await eventually('the status reports the quota', async () => (await programmed('more')).reason === 'NoResources');

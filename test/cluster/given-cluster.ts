@@ -6,7 +6,7 @@ import { type RunningApiServer, startApiServer } from './api-server-process.ts';
 import { Cluster } from './cluster.ts';
 import type { ClusterAnswer } from './global-setup.ts';
 
-/** Call it at the top of a file. Its answers are there once the file's tests run. */
+/** Call it at the top of a file. Its results are available once the file's tests run. */
 export function givenCluster(): Cluster {
   const cluster = new Cluster();
   beforeAll(() => beginInRun(cluster), 1_800_000);
@@ -41,7 +41,7 @@ export function givenOwnServer(options: readonly string[] = []): OwnServer {
   };
 }
 
-/** The run's server stays as long as somebody is connected. */
+/** The run's server stays as long as a client is connected. */
 async function beginInRun(cluster: Cluster): Promise<void> {
   const socket = connect(inject('clusterSocket'));
   socket.on('error', () => {});

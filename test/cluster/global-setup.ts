@@ -1,5 +1,5 @@
 /**
- * One API server for all files of a run. It begins when the first of them asks, and ends soon after the last one: a file holds a
+ * One API server for all files of a run. It starts at the first request of a file, and stops soon after the last one: a file holds a
  * connection for as long as it needs the server.
  */
 
@@ -14,15 +14,15 @@ import { type ApiServerAddress, type RunningApiServer, startApiServer } from './
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** A socket that answers with the server's address, or why there is none. */
+    /** A socket that sends the server's address, or the reason of a failure. */
     readonly clusterSocket: string;
   }
 }
 
-/** What a file is told. */
+/** Response to a file. */
 export type ClusterAnswer = { readonly address: ApiServerAddress } | { readonly failed: string };
 
-/** The next file of the run comes in this time; a server that was ended too soon takes five seconds to begin again. */
+/** The next file of the run connects within this time; restarting a server that was stopped too soon takes five seconds. */
 const lingerMs = 1_500;
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
@@ -53,7 +53,7 @@ class ServerKeeper {
       this.#users.delete(socket);
       if (this.#users.size === 0) this.#lingering = setTimeout(() => void this.end(), lingerMs);
     });
-    // It is never read otherwise, and its end would not be heard.
+    // Otherwise it is never read, and its end would not be noticed.
     socket.resume();
     this.#running ??= startApiServer((line) => console.error(line));
     const answer = await this.#running.then(addressOf, (error: unknown) => ({ failed: messageOf(error) }));

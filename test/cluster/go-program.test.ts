@@ -1,4 +1,4 @@
-/** What is built once for all runs of a machine: found again, waited for, and never half there. */
+/** Binaries that are built once for all runs of a machine: reused, waited for, and never incomplete. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -17,7 +17,7 @@ import { text } from 'node:stream/consumers';
 import { expect, it, onTestFinished } from 'vitest';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 
-/** A `go` that takes its time, counts its builds and writes what it was asked for, or fails. */
+/** A slow `go` that counts its builds and writes the requested output, or fails. */
 const standIn = `#!/bin/sh
 [ "$1" = env ] && { echo go1.26; exit 0; }
 echo build >> "$BUILDS"
@@ -56,7 +56,7 @@ function given() {
   };
 }
 
-it('is built once, by one of those who want it at the same time, and found afterwards', async () => {
+it('a program is built once for concurrent callers, and found afterwards', async () => {
   const { run, builds, cache } = given();
   const runs = await Promise.all([run(), run(), run()]);
   expect(runs.map(({ code }) => code)).toEqual([0, 0, 0]);
@@ -66,7 +66,7 @@ it('is built once, by one of those who want it at the same time, and found after
   expect(readdirSync(join(cache, digest))).toEqual(['api-server']);
 });
 
-it('that cannot be built is a failure with what Go said, leaves nothing, and is tried again', async () => {
+it('a program that cannot be built fails with the output of Go, leaves nothing, and is built again', async () => {
   const { run, builds, cache } = given();
   const { said, code } = await run({ BROKEN: 'yes' });
   expect(code).toBe(1);
@@ -77,7 +77,7 @@ it('that cannot be built is a failure with what Go said, leaves nothing, and is 
   expect(builds()).toBe(2);
 });
 
-it('waits for no process that is gone', async () => {
+it('a build waits for no process that exited', async () => {
   const { run, cache } = given();
   await run({ BROKEN: 'yes' });
   const [digest = ''] = readdirSync(cache);
@@ -87,7 +87,7 @@ it('waits for no process that is gone', async () => {
   expect((await run()).code).toBe(0);
 });
 
-it('needs Go, and says so', async () => {
+it('a build reports that Go is missing', async () => {
   const { run } = given();
   const { said, code } = await run({ PATH: dirname(process.execPath) });
   expect(code).toBe(1);

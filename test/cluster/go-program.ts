@@ -1,4 +1,4 @@
-/** Programs in Go that the tests need: each built once for its sources, and found again. */
+/** Programs in Go that the tests need: each built once for its sources, and reused. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -11,7 +11,7 @@ import { packageRoot } from '../../src/runtime/package-root.ts';
 import { isAlive } from '../harness/process-alive.ts';
 import { endWithRunner } from '../harness/runner-watch.ts';
 
-/** What Kubernetes' own build sets; without it the server calls itself v0.0.0, which its clients cannot read. */
+/** Set by Kubernetes' own build; without it the server reports v0.0.0, which its clients cannot parse. */
 const versionFlags = ['gitVersion=v1.36.3', 'gitMajor=1', 'gitMinor=36'].map(
   (flag) => `-X k8s.io/component-base/version.${flag}`,
 );
@@ -24,13 +24,13 @@ export interface GoProgram {
   readonly folder?: string;
   /** By default `go build`; `go test -c` for a binary of tests. */
   readonly command?: readonly string[];
-  /** For people. */
+  /** Name in messages. */
   readonly title: string;
-  /** Of two cores that do nothing else. */
+  /** Build time on two idle cores. */
   readonly takes: string;
   readonly package: string;
   readonly flags: readonly string[];
-  /** Of the build: another system. */
+  /** Environment of the build: another system. */
   readonly environment?: Readonly<Record<string, string>>;
 }
 
@@ -39,7 +39,7 @@ export const apiServer: GoProgram = {
   flags: [...flags, ['-s', '-w', ...versionFlags].join(' ')],
 };
 
-/** What people install charts with; its sources here are names and sums of modules alone. */
+/** Installs charts; its sources here are names and sums of modules alone. */
 export const helm: GoProgram = {
   ...{ name: 'helm', title: 'Helm', takes: 'a minute and a half', package: 'helm.sh/helm/v4/cmd/helm' },
   flags: [...flags, '-s -w'],
@@ -109,14 +109,14 @@ export const mergeOracle: GoProgram = {
   flags: [...flags, '-s -w'],
 };
 
-/** Ten minutes of processor time: a machine that does six other things as well needs this long. */
+/** Ten minutes of processor time, on a machine with six other processes. */
 const buildLimitMs = 45 * 60_000;
 const tellEveryMs = 30_000;
 
 /**
- * @param say gets each line of progress
+ * @param say - receives each line of progress
  * @returns the binary's path
- * @throws ChartpilotError REQUEST_FAILED: it cannot be built here, with what Go said
+ * @throws ChartpilotError REQUEST_FAILED: the build failed, with the output of Go
  */
 export async function findOrBuild(program: GoProgram, say: (line: string) => void): Promise<string> {
   const folder = cacheFolder(program);
@@ -162,7 +162,7 @@ function goVersion(program: GoProgram): string {
 }
 
 function goOptions(program: GoProgram) {
-  // The version that is there: no other one is downloaded.
+  // The installed version: no other one is downloaded.
   const env = { ...process.env, CGO_ENABLED: '0', GOTOOLCHAIN: 'local', ...program.environment };
   return { cwd: sourcesOf(program), env, encoding: 'utf8' } as const;
 }
@@ -203,7 +203,7 @@ function endGroup(child: ChildProcess): void {
   if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
 }
 
-/** The last of what it said on either side. */
+/** The end of its output on both streams. */
 function lastWords(child: ChildProcess): () => string {
   let text = '';
   for (const stream of [child.stdout, child.stderr]) {
@@ -214,7 +214,7 @@ function lastWords(child: ChildProcess): () => string {
   return () => text.trim();
 }
 
-/** One at a time, of all processes of this machine. What a process that is gone left behind is no lock. */
+/** One at a time, of all processes of this machine. A file of an exited process is no lock. */
 async function withLock(
   { title }: GoProgram,
   file: string,
@@ -257,7 +257,7 @@ function take(file: string): boolean {
   }
 }
 
-/** Undefined: it is being written, or gone. */
+/** `undefined`: it is being written, or was removed. */
 function holderOf(file: string): number | undefined {
   try {
     return Number(readFileSync(file, 'utf8')) || undefined;

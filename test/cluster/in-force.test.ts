@@ -1,6 +1,6 @@
 /**
- * pilot-discovery as a program on a cluster, and a real Envoy: what is written by API is in force soon. A server of the file's own, which is
- * killed while requests flow.
+ * pilot-discovery as a program on a cluster, and a real Envoy: changes by API apply soon. A server of the file's own, which is
+ * killed under load.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -17,7 +17,7 @@ const own = givenOwnServer();
 const { cluster } = own;
 const folder = mkdtempSync(join(tmpdir(), 'cp-kubeconfig-'));
 const rounds = sized({ quick: 3, short: 3, full: 20 });
-/** As it is promised; with ten other things beside it, it takes what it takes. */
+/** The documented limit; beside ten other processes it takes longer. */
 const promisedMs = sized({ quick: 5_000, short: 5_000, full: 300 });
 let mesh: FeatureMesh;
 let port: number;
@@ -48,7 +48,7 @@ afterAll(async () => {
 
 const hostOf = (name: string): string => `${name}.example.com`;
 
-/** A host, and the backend that serves it. Kubernetes takes no slice with an address of the loopback; where requests flow, others are no choice. */
+/** A host, and the backend that serves it. Kubernetes accepts no slice with a loopback address, so hosts under load are ServiceEntries. */
 async function serve(name: string, backend: string): Promise<void> {
   const { address, port: number } = backends.get(backend)!;
   await cluster.apply(of.serviceEntries, {
@@ -64,7 +64,7 @@ async function answers(): Promise<string> {
   return (await mesh.request('client', { port, host: hostOf('web') })).seen?.backend ?? 'nobody';
 }
 
-/** @returns milliseconds from before the write until it is so */
+/** @returns milliseconds from before the write until the condition holds */
 async function until(what: string, isSo: () => Promise<boolean>, write: () => Promise<unknown>): Promise<number> {
   const from = performance.now();
   await write();
@@ -77,7 +77,7 @@ const untilAnswers = (backend: string, write: () => Promise<unknown>): Promise<n
 
 const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
 
-/** @param change in even rounds one way, in odd ones back; answers how long it took */
+/** @param change applied in even rounds, reverted in odd ones; returns how long it took */
 async function measured(what: string, change: (isThere: boolean) => Promise<number>): Promise<void> {
   const took: number[] = [];
   for (let round = 0; round < rounds; round++) took.push(await change(round % 2 === 0));
@@ -85,7 +85,7 @@ async function measured(what: string, change: (isThere: boolean) => Promise<numb
   expect(median(took)).toBeLessThan(promisedMs);
 }
 
-it('a changed VirtualService is in force soon after it was written', async () => {
+it('a changed VirtualService applies shortly after it was written', async () => {
   await untilAnswers('one', async () => {});
   const write = (backend: string) =>
     cluster.apply(of.virtualServices, {
@@ -100,8 +100,8 @@ it('a changed VirtualService is in force soon after it was written', async () =>
   await untilAnswers('one', async () => {});
 });
 
-it('the readiness of a pod is in force in Envoy soon after it was written', async () => {
-  // Nobody is there: Envoy says whom it would send requests to.
+it('the readiness of a pod applies in Envoy shortly after it was written', async () => {
+  // The endpoints do not exist: Envoy's clusters page shows where it would send requests.
   const [steady, other] = ['192.0.2.10', '192.0.2.11'] as const;
   const write = (ready: boolean) => writeSlice(cluster, 'ready', [other], 80, { ready, name: 'ready-2' });
   await writeService(cluster, 'ready', [steady]);
@@ -120,7 +120,7 @@ it('the readiness of a pod is in force in Envoy soon after it was written', asyn
   );
 });
 
-it('a server that is killed costs no request; what happened is in force soon after it is back', async () => {
+it('a killed server costs no request; changes apply shortly after it is back', async () => {
   await untilAnswers('one', () => serve('web', 'one'));
   await own.server.kill();
   for (let request = 0; request < 50; request++) expect(await answers()).toBe('one');

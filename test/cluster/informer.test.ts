@@ -1,6 +1,6 @@
 /**
- * Kinds followed on a real API server: what the simulated one (test/simulation/simulated-api-server.ts) does is what a real one does, and
- * what informers make of it is the same. A server of the file's own, which is killed, compacted and restored.
+ * Kinds watched on a real API server: the simulated one (test/simulation/simulated-api-server.ts) behaves like a real one, and
+ * informers reach the same state. A server of the file's own, which is killed, compacted and restored.
  */
 import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,7 +23,7 @@ import { givenOwnServer } from './given-cluster.ts';
 const never = new AbortController().signal;
 const configMaps = resourceOf('ConfigMap');
 const virtualServices = resourceOf('VirtualService');
-/** They have no watch cache: a watch of them asks the store. */
+/** They have no watch cache: a watch of them reads the store. */
 const limitRanges: ApiResource = { ...configMaps, plural: 'limitranges', kind: 'LimitRange' };
 const own = givenOwnServer();
 const { cluster } = own;
@@ -83,7 +83,7 @@ async function there(resource = configMaps): Promise<string[]> {
   return items.map(({ metadata }) => `${metadata.namespace}/${metadata.name}@${metadata.resourceVersion}`).sort();
 }
 
-/** @returns how long it took; the machine may be busy with others, so the limit is what a person would give up after */
+/** @returns how long it took; the machine may be busy, so the limit is generous */
 async function converges(one: Following, resource = configMaps): Promise<number> {
   const from = performance.now();
   const wanted = await there(resource);
@@ -91,7 +91,7 @@ async function converges(one: Following, resource = configMaps): Promise<number>
   return performance.now() - from;
 }
 
-/** What a watch says until something is waited for no more. */
+/** Events of a watch until it is canceled. */
 function watched(client: ApiServer, resource: ApiResource, resourceVersion: string) {
   const events: WatchEvent[] = [];
   const stop = new AbortController();
@@ -102,7 +102,7 @@ function watched(client: ApiServer, resource: ApiResource, resourceVersion: stri
   return { events, end };
 }
 
-it('all that there is comes as a stream, and then what becomes of it', async () => {
+it('a watch streams all existing objects, and then their changes', async () => {
   await make('a');
   await make('b');
   const one = await following(configMaps);
@@ -114,20 +114,20 @@ it('all that there is comes as a stream, and then what becomes of it', async () 
   expect(known(one)).toEqual(await there());
 });
 
-it('a server that is killed and comes back is followed on, with what happened meanwhile', async () => {
+it('a watch continues after the server was killed and restarted, with the changes made while it was down', async () => {
   const one = await following(configMaps);
   await own.server.kill();
   await eventually('that was noticed', () => one.lost.length > 0);
   const before = known(one);
   await own.server.start();
   await make('killed');
-  // Within five seconds; a machine that does ten other things takes what it takes.
+  // Within five seconds; beside ten other processes it takes longer.
   expect(await converges(one)).toBeLessThan(sized({ short: 30_000, full: 10_000 }));
   expect(known(one).length).toBe(before.length + 1);
   await eventually('it is missed no more', () => one.lost.at(-1) === undefined);
 });
 
-it('connections whose bytes are swallowed are left for others, and nothing is missing', async () => {
+it('connections whose bytes are swallowed are replaced, and nothing is missing', async () => {
   const one = await following(configMaps, limitRanges);
   one.proxy.swallow();
   await make('swallowed');
@@ -135,12 +135,12 @@ it('connections whose bytes are swallowed are left for others, and nothing is mi
   expect(one.lost).toEqual([]);
 });
 
-it('history that the store has forgotten is taken anew, with deletions that nobody saw', async () => {
+it('history that the store has compacted is listed again, with the deletions that no watch reported', async () => {
   await makeRange('kept');
   await makeRange('deleted');
   const one = await following(limitRanges);
   one.told.splice(0);
-  // Nothing of what happens now is seen: the connection is dead, and is noticed in two seconds or more.
+  // No event arrives now: the connection is dead, which is detected in two seconds or more.
   one.proxy.swallow();
   await cluster.delete(limitRanges, 'deleted');
   await makeRange('new');
@@ -150,9 +150,9 @@ it('history that the store has forgotten is taken anew, with deletions that nobo
   expect(one.told.sort()).toEqual(['add new', 'delete deleted']);
 });
 
-it('a version that is compacted is an ERROR event of a watch that was answered with 200', async () => {
+it('a compacted version is an ERROR event of a watch that got status 200', async () => {
   const { resourceVersion } = await cluster.admin.list(limitRanges, { namespace: cluster.namespace }, never);
-  // The version after the last that was seen is the first that is needed: with one more it is gone.
+  // The version after the last received one is the first that is needed: one more change compacts it away.
   await makeRange('compacted');
   await makeRange('compacted-too');
   await cluster.compact();
@@ -161,7 +161,7 @@ it('a version that is compacted is an ERROR event of a watch that was answered w
   expect(events).toMatchObject([{ type: 'ERROR', object: { code: 410 } }]);
 });
 
-it('a watch from the future says nothing of what happens before', async () => {
+it('a watch from a future version reports no earlier events', async () => {
   const { resourceVersion } = await cluster.admin.list(configMaps, { namespace: cluster.namespace }, never);
   const { events, end } = watched(cluster.admin, configMaps, String(Number(resourceVersion) + 1_000));
   const failure = failureOf(end);
@@ -172,7 +172,7 @@ it('a watch from the future says nothing of what happens before', async () => {
   expect(events).toEqual([]);
 });
 
-it('a kind that nobody has defined is empty, and followed as soon as it is defined', async () => {
+it('an undefined kind is empty, and watched as soon as it is defined', async () => {
   const one = await following(virtualServices, customResourceDefinitions);
   expect(known(one, virtualServices)).toEqual([]);
   const { group, version, plural, kind } = virtualServices;
@@ -213,7 +213,7 @@ it('a kind that nobody has defined is empty, and followed as soon as it is defin
   await eventually('it is gone', () => known(one, virtualServices).length === 0);
 });
 
-it('a store that is restored to an earlier version is believed', async () => {
+it('a store that is restored to an earlier version is trusted', async () => {
   await own.server.kill();
   const backup = join(own.server.folder, 'backup');
   cpSync(join(own.server.folder, 'etcd'), backup, { recursive: true });

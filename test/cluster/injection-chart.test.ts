@@ -98,7 +98,7 @@ describe('webhooks of injection', () => {
     },
   );
 
-  it('of validation forbid the control plane to set Fail only where the values say Ignore', async () => {
+  it('of validation forbid the control plane to set Fail only where the values specify Ignore', async () => {
     for (const [policy, annotations] of [
       ['', undefined],
       ['Ignore', { 'chartpilot/failure-policy': 'keep' }],
@@ -224,7 +224,7 @@ describe('an upgrade of the release', () => {
       const query = { fieldManager: 'control-plane', force: 'true' };
       await cluster.admin.request({ method: 'PATCH', patch: 'apply', resource, name, body, query }, never);
     };
-    // Other files of tests define the kinds. The API server validates what Helm sends, without the time that Helm takes for it.
+    // Other test files define the kinds. The API server validates what Helm sends, without the time that Helm takes for it.
     const flags = ['deploy/chart', `--server-side=${serverSide}`, '--skip-crds', '--disable-openapi-validation'];
     const upgrade = (...more: string[]): Promise<string> =>
       run('upgrade', release, ...flags, ...where, ...values, ...more);
@@ -234,7 +234,7 @@ describe('an upgrade of the release', () => {
       const [policy] = await webhooks(validating, names.validating);
       expect(policy?.failurePolicy).toBe('Ignore');
       await upgrade('--set', 'podLabels.a=b');
-      // Nothing was proved yet: the API server's default, Fail, would reject every object.
+      // Nothing was confirmed yet: the API server's default, Fail, would reject every object.
       expect((await webhooks(validating, names.validating))[0]?.failurePolicy).toBe('Ignore');
       await setBy(mutating, names.mutating, {});
       await setBy(validating, names.validating, { failurePolicy: 'Fail' });

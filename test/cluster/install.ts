@@ -16,7 +16,7 @@ import {
 
 const asked = process.argv.slice(2);
 const ofEachRun = [apiServer, nodeProgram, clusterDns, helm, goTemplate, goTemplates, goPeer, mergeOracle, consul];
-// Of nightly runs alone.
+// Programs of nightly runs alone.
 const others = [istioctl];
 try {
   for (const program of [...ofEachRun, ...others]) {

@@ -1,4 +1,4 @@
-/** Certificates through the API of certificate requests: a small signer of our own plays the controller of somebody else's on a real API server. */
+/** Certificates through the API of certificate requests: a small signer in the test stands for a foreign controller on a real API server. */
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -40,7 +40,7 @@ beforeAll(async () => {
 afterEach(stopControlPlanes);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** What a signer does with one request. */
+/** How a signer handles one request. */
 interface Deed {
   readonly by?: AuthorityMaterial;
   readonly key?: KeyObject;
@@ -114,37 +114,34 @@ function asked(of: KubernetesSigner) {
 const left = async (name: string): Promise<number> =>
   (await cluster.admin.list(requests, { fieldSelector: `spec.signerName=${name}` }, never)).items.length;
 
-it('what a signer signs as it was asked for is given out, and the object goes', async () => {
+it('a certificate that a signer signs as requested is issued, and the object is deleted', async () => {
   const { name } = signer();
   const answer = await asked(client(name));
   expect(answer).toMatchObject({ issued: { root: { sha256: root.root.sha256 } } });
   await eventually('nothing is left', async () => (await left(name)) === 0);
 });
 
-it.each(['writes something into', 'approves'])(
-  'somebody else who %s a request that was just made holds up nothing',
-  async (deed) => {
-    const { name } = signer();
-    const server = cluster.client();
-    const request: typeof server.request = async (order, signal) => {
-      const made = await server.request(order, signal);
-      if (order.method !== 'POST') return made;
-      const where = { resource: requests, name: made.metadata.name } as const;
-      if (deed === 'approves') {
-        const condition = { type: 'Approved', status: 'True', reason: 'Policy', message: 'by somebody else' };
-        const body = { ...made, status: { conditions: [condition] } };
-        await cluster.admin.request({ method: 'PUT', ...where, subresource: 'approval', body }, never);
-      } else {
-        const body = { metadata: { annotations: { seen: 'yes' } } };
-        await cluster.admin.request({ method: 'PATCH', ...where, body }, never);
-      }
-      return made;
-    };
-    expect(await asked(client(name, { server: { request } }))).toHaveProperty('issued');
-  },
-);
+it.each(['writes something into', 'approves'])('another client that %s a new request blocks nothing', async (deed) => {
+  const { name } = signer();
+  const server = cluster.client();
+  const request: typeof server.request = async (order, signal) => {
+    const made = await server.request(order, signal);
+    if (order.method !== 'POST') return made;
+    const where = { resource: requests, name: made.metadata.name } as const;
+    if (deed === 'approves') {
+      const condition = { type: 'Approved', status: 'True', reason: 'Policy', message: 'by somebody else' };
+      const body = { ...made, status: { conditions: [condition] } };
+      await cluster.admin.request({ method: 'PUT', ...where, subresource: 'approval', body }, never);
+    } else {
+      const body = { metadata: { annotations: { seen: 'yes' } } };
+      await cluster.admin.request({ method: 'PATCH', ...where, body }, never);
+    }
+    return made;
+  };
+  expect(await asked(client(name, { server: { request } }))).toHaveProperty('issued');
+});
 
-it('a request that somebody has put in the place of the one that was made is not approved', async () => {
+it('a request that replaces the created one is not approved', async () => {
   const { name, seen } = signer();
   const server = cluster.client();
   let theirs: KubernetesObject | undefined;
@@ -170,7 +167,7 @@ it('a request that somebody has put in the place of the one that was made is not
 });
 
 it.each<[string, Deed | 'nothing', RegExp]>([
-  ['never answers', 'nothing', /failed.*there is no certificate after 1 s/],
+  ['never responds', 'nothing', /failed.*there is no certificate after 1 s/],
   ['denies', { condition: 'Denied' }, /refused.*was denied: Policy: not this one/],
   ['fails', { condition: 'Failed' }, /refused.*failed: Policy: not this one/],
   [
@@ -179,32 +176,32 @@ it.each<[string, Deed | 'nothing', RegExp]>([
     /refused.*has another key/,
   ],
   [
-    'signs for somebody else',
+    'signs for another identity',
     { names: { uris: [`${uri}2`], dns: [], ips: [] } },
     /refused.*must have exactly the names/,
   ],
   [
-    'signs for more than was asked for',
+    'signs for more than was requested',
     { names: { uris: [uri], dns: ['shop'], ips: [] } },
     /refused.*must have exactly the names/,
   ],
   ['signs for longer', { lifetimeMs: 2 * hourMs }, /refused.*longer lifetime than the requested 3600 s/],
-  ['signs what has ended', { lifetimeMs: -1_000 }, /refused.*expires too soon, on/],
-])('one that %s gives nobody a certificate, and the reason', async (_, deed, reason) => {
+  ['issues an expired certificate', { lifetimeMs: -1_000 }, /refused.*expires too soon, on/],
+])('a signer that %s yields the reason instead of a certificate', async (_, deed, reason) => {
   const { name } = signer(deed);
-  // What is approved cannot be denied.
+  // An approved request cannot be denied.
   const approvesRequests = deed === 'nothing' || deed.condition !== 'Denied';
   const limitMs = deed === 'nothing' ? 1_000 : 60_000;
   expect(JSON.stringify(await asked(client(name, { approvesRequests, limitMs })))).toMatch(reason);
   await eventually('nothing is left', async () => (await left(name)) === 0);
 });
 
-it('one of a root that is not the mesh’s gives nobody a certificate', async () => {
+it('a certificate of another root than the mesh’s is not issued', async () => {
   const { name } = signer({ by: stranger });
   expect(JSON.stringify(await asked(client(name)))).toMatch(/refused.*has no valid chain to a root of the mesh/);
 });
 
-it('rights to make, read and remove requests and to approve those of this signer are enough, and each is needed', async () => {
+it('rights to create, read and delete requests and to approve those of this signer are sufficient, and each is required', async () => {
   const group = { apiGroups: ['certificates.k8s.io'] };
   const { name } = signer();
   const rules: Rule[] = [
@@ -221,7 +218,7 @@ it('rights to make, read and remove requests and to approve those of this signer
   await eventually('nothing is left', async () => (await left(name)) === 0);
 });
 
-it('a request beyond those that run and wait is told when to come again', async () => {
+it('a request beyond the running and queued ones gets a retry delay', async () => {
   const { name } = signer('nothing');
   const full = client(name, { limitMs: 500, limits: { maxWaiting: 2, maxOfConnection: 100 } });
   const answers = await Promise.all(Array.from({ length: 20 }, () => asked(full)));

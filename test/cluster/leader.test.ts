@@ -1,4 +1,4 @@
-/** Which of two control planes writes, and what, in front of a real API server: a server of the file's own, for one mesh has one root. */
+/** Which of two control planes writes, and what, with a real API server: a server of the file's own, because one mesh has one root. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -61,7 +61,7 @@ const rootIn = async (namespace: string): Promise<string> => {
   return data?.['root-cert.pem'] ?? '';
 };
 
-it('the root of the mesh is in each namespace, whoever writes something else there; its Lease is given back and taken', async () => {
+it('the root of the mesh is in each namespace, whatever another client writes there; its Lease is released and acquired', async () => {
   const first = await serving('one');
   await eventually('the first one leads', async () => (await holder()) === 'one');
   await eventually('each namespace has it', async () => (await rootIn(cluster.namespace)).includes('BEGIN CERT'));

@@ -5,20 +5,20 @@ import { afterAll } from 'vitest';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import type { Command } from '../harness/program-files.ts';
 
-/** With cgroup v1 and v2: where groups are made, the limit's file, and what makes it valid for swap as well. */
+/** With cgroup v1 and v2: the parent of groups, the limit's file, and the file that applies it to swap as well. */
 const mounts = [
   { mount: '/sys/fs/cgroup/memory', file: 'memory.limit_in_bytes' },
   { mount: '/sys/fs/cgroup', file: 'memory.max' },
 ];
 
 /**
- * Call it at the top of a file. Where this user may make a group, the kernel kills what exceeds the limit; elsewhere only the heap is limited,
- * and the test looks at {@link peakBytesOf}.
+ * Call it at the top of a file. If this user may create a group, the kernel kills a process that exceeds the limit; otherwise only the heap
+ * is limited, and the test checks {@link peakBytesOf}.
  */
 export function limitedTo(bytes: number): (command: Command) => Command {
   const group = makeGroup(bytes);
   afterAll(() => {
-    // Its processes have ended; the kernel may take a moment to see it.
+    // Its processes have exited; the kernel may need a moment to notice.
     if (group !== undefined) rmdirSync(group, { maxRetries: 20, retryDelay: 100 } as never);
   });
   const script = [
@@ -48,7 +48,7 @@ function makeGroup(bytes: number): string | undefined {
       writeFileSync(join(group, file), `${bytes}`);
       return group;
     } catch {
-      // It is no cgroup, or its controller is not on.
+      // It is no cgroup, or its controller is not enabled.
       rmdirSync(group);
     }
   }

@@ -1,4 +1,4 @@
-/** What a mesh in a cluster consists of: definitions of the kinds, and objects as people, controllers and kubelets write them. */
+/** The content of a mesh in a cluster: definitions of the kinds, and objects as users, controllers and kubelets write them. */
 import { writeFileSync } from 'node:fs';
 import {
   type ApiResource,
@@ -18,7 +18,7 @@ export const customKinds = (Object.keys(kinds) as KindName[]).filter((kind) =>
   /istio\.io$|^gateway\./.test(kinds[kind].group),
 );
 
-/** Defines kinds without a schema: whatever is written is taken. Answers when the server serves them. */
+/** Defines kinds without a schema, which accept any object. Resolves when the server serves them. */
 export async function defineKinds(cluster: Cluster, of: readonly KindName[] = customKinds): Promise<void> {
   await Promise.all(of.map((kind) => cluster.apply(customResourceDefinitions, definitionOf(kind))));
   await eventually('all kinds are served', async () => {
@@ -123,7 +123,7 @@ export async function writeSlice(
   });
 }
 
-/** Everything of a host goes to another service. */
+/** Routes all requests for a host to another service. */
 export async function writeRoute(cluster: Cluster, host: string, to: string, name = host): Promise<void> {
   await cluster.apply(of.virtualServices, {
     metadata: { name },

@@ -219,7 +219,6 @@ it('a Service, Pod, EndpointSlice or Ingress beyond a limit of one object is rep
 
 const kindOf = ({ object }: FaultyObjects): KindName => object.slice(0, object.indexOf('/')) as KindName;
 const nameOf = ({ object }: FaultyObjects): string => object.slice(object.indexOf('/') + 1);
-/** The status of the Gateway API's objects has conditions of that API. */
 const isOfGatewayApi = (fault: FaultyObjects): boolean =>
   kinds[kindOf(fault)].group === 'gateway.networking.k8s.io' && !kindsWithWarningEvents.has(kindOf(fault));
 const hasEvent = (fault: FaultyObjects): boolean => kindsWithWarningEvents.has(kindOf(fault));

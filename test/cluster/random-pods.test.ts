@@ -264,7 +264,7 @@ async function rejectionOf(pod: object): Promise<string | undefined> {
   }
 }
 
-/** The pod limits all of its containers together, and the API server says how much the sidecar lacks. */
+/** The pod limits all of its containers together, and the API server reports how much the sidecar lacks. */
 function exceedsPodResources(rejection: string): boolean {
   const [, errors = ''] = /is invalid: \[?(.*?)\]? \[API_REQUEST_REJECTED\]$/.exec(rejection) ?? [];
   const each = errors.split(/, (?=spec\.)/);

@@ -1,4 +1,4 @@
-/** `Reconciled` of an object whose only proxy was served by a replica that died, on a real API server. */
+/** `Reconciled` of an object whose only proxy was connected to a killed replica, on a real API server. */
 import { describe, expect, it } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import { sized } from '../harness/size-of-run.ts';
@@ -17,7 +17,7 @@ interface Condition {
   readonly observedGeneration?: number;
 }
 
-describe.runIf(isFull)('Reconciled of an object whose only proxy was served by a replica that died', () => {
+describe.runIf(isFull)('Reconciled of an object whose only proxy was connected to a killed replica', () => {
   const { cluster } = givenOwnServer();
   const never = new AbortController().signal;
   const env = { PILOT_LEASE_DURATION: '3s' };
@@ -47,7 +47,7 @@ describe.runIf(isFull)('Reconciled of an object whose only proxy was served by a
     return conditions.find(({ type }) => type === 'Reconciled') ?? { type: 'Reconciled' };
   }
 
-  it('is Unknown and names the dead replica until its proxy reconnects, then True', async () => {
+  it('is Unknown and names the killed replica until its proxy reconnects, then True', async () => {
     await defineShippedKinds(cluster);
     await cluster.apply(of.serviceEntries, {
       metadata: { name: 'cart' },

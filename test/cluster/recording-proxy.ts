@@ -1,4 +1,4 @@
-/** What stands between a program and the API server: it writes down what is written, and may keep a write or its answer back. */
+/** A proxy between a program and the API server: it records writes, and can hold back a write or its response. */
 import { once } from 'node:events';
 import {
   type ClientHttp2Session,
@@ -17,15 +17,14 @@ export interface RecordedWrite {
   readonly method: string;
   readonly path: string;
   readonly body: string;
-  /** When all of it was here. */
+  /** When it was received completely. */
   readonly at: number;
-  /** When it was handed on; absent: not yet. */
+  /** When it was forwarded; absent: not yet. */
   forwardedAt?: number;
-  /** Of the answer. */
   status?: number;
 }
 
-/** At which of its two ends a write may be kept back. */
+/** Where a write can be held back. */
 export interface WriteHold {
   readonly before?: Promise<void>;
   readonly after?: Promise<void>;
@@ -35,7 +34,7 @@ const readingMethods = ['GET', 'HEAD', 'OPTIONS'];
 
 export class RecordingProxy {
   readonly writes: RecordedWrite[] = [];
-  /** Of each write that comes. */
+  /** Called for each write. */
   hold: (write: RecordedWrite) => WriteHold = () => ({});
   readonly #target: ApiServerAddress;
   readonly #authority = createAuthority();
@@ -67,7 +66,7 @@ export class RecordingProxy {
     this.#session?.destroy();
   }
 
-  /** Writes of others than Leases. */
+  /** Writes other than of Leases. */
   ofDuties(): RecordedWrite[] {
     return this.writes.filter(({ path }) => !path.includes('/leases'));
   }
@@ -89,7 +88,7 @@ export class RecordingProxy {
     this.#forward(stream, headers, body, hold, write);
   }
 
-  /** What was kept back goes on although whoever sent it has gone: its bytes were on their way. */
+  /** A held write is forwarded even if its client has disconnected: its bytes were in transit. */
   #forward(
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,

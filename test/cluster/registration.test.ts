@@ -17,7 +17,7 @@ import { type NodeWords, type Replica, Replicas } from './replica.ts';
 
 const never = new AbortController().signal;
 const cluster = givenCluster();
-/** Somebody who comes back has to be connected, known and noted within it. */
+/** A returning workload must be connected, authenticated and recorded within it. */
 const graceMs = 6_000;
 const replicas = new Replicas(cluster, {
   PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: `${graceMs}ms`,
@@ -70,7 +70,7 @@ async function entry(name: string): Promise<KubernetesObject | undefined> {
 const annotation = (object: KubernetesObject | undefined, name: string): string | undefined =>
   object?.metadata.annotations?.[`istio.io/${name}`];
 
-/** Once it is there, and says by whom it is held. */
+/** The entry, once it exists and names the controller that holds it. */
 const heldBy = (name: string, controller: string): Promise<KubernetesObject> =>
   eventually(`${name} is held by ${controller}`, async () => {
     const object = await entry(name);
@@ -78,7 +78,7 @@ const heldBy = (name: string, controller: string): Promise<KubernetesObject> =>
     return isHeld && annotation(object, 'connectedAt') !== undefined ? object : undefined;
   });
 
-/** Those that requests are sent to. */
+/** Endpoints that receive requests. */
 async function endpoints(replica: Replica): Promise<string[]> {
   const stream = replicas.connect(replica.plainPort, { ip: '10.9.9.9' });
   await stream.next();
@@ -106,7 +106,7 @@ async function endpoints(replica: Replica): Promise<string[]> {
 const isEndpoint = async (replica: Replica, ip: string): Promise<boolean> =>
   (await endpoints(replica)).includes(`${ip}:8080`);
 
-it('a workload that connects has an entry of its group, and is an endpoint; away for less than the grace period it keeps it, and then not', async () => {
+it('a workload that connects has an entry of its group and is an endpoint; it keeps it when absent for less than the grace period', async () => {
   const ip = '10.9.1.1';
   const name = `vm-${ip}-lab`;
   const words = { ip, metadata: { NETWORK: 'lab', LABELS: { version: 'v2' } } };
@@ -131,7 +131,7 @@ it('a workload that connects has an entry of its group, and is an endpoint; away
   await eventually('it is deleted', async () => (await entry(name)) === undefined);
 });
 
-it('one that is probed is an endpoint once it says that it is healthy, and as long as it says so', async () => {
+it('a probed workload is an endpoint while it reports that it is healthy', async () => {
   const ip = '10.9.2.1';
   const name = `vm-${ip}`;
   const stream = connect(first, { ip, metadata: probe });
@@ -185,15 +185,15 @@ it.each<[string, () => SotwStream | Promise<SotwStream>, keyof typeof status, Re
     'INVALID_ARGUMENT',
     /must be the name of a WorkloadGroup/,
   ],
-  ['that says an address of every host', () => connect(first, { ip: '127.0.0.1' }), 'INVALID_ARGUMENT', /127\.0\.0\.1/],
-])('a workload %s is refused, and nothing is written', async (_, from, code, told) => {
+  ['with a loopback address', () => connect(first, { ip: '127.0.0.1' }), 'INVALID_ARGUMENT', /127\.0\.0\.1/],
+])('a workload %s is rejected, and nothing is written', async (_, from, code, told) => {
   const ended = await (await from()).ended;
   expect([status[ended.code], ended.details]).toEqual([code, expect.stringMatching(told)]);
   const { items } = await cluster.admin.list(entries, { namespace: cluster.namespace, keepsData: true }, never);
   expect(items.filter(({ metadata }) => /127|none/.test(metadata.name))).toEqual([]);
 });
 
-it('an entry of the same name that a person wrote is let be, and whoever wants it is refused', async () => {
+it('an entry of the same name that a user wrote is left unchanged, and a workload that claims it is rejected', async () => {
   const ip = '10.9.3.1';
   await cluster.apply(entries, { metadata: { name: `vm-${ip}` }, spec: { address: ip } });
   const ended = await connect(first, { ip }).ended;
@@ -221,7 +221,7 @@ async function inboundListener(replica: Replica, ip: string, namespace: string):
   return virtual && toJsonString(ListenerSchema, virtual, { registry: extensionTypes });
 }
 
-it('a workload that registers itself at the address of another namespace changes nothing that this namespace takes in', async () => {
+it('a workload that registers itself at the address of another namespace changes nothing that this namespace accepts', async () => {
   const [ip, victim] = ['10.9.6.1', `v-${cluster.namespace}`];
   await cluster.create(of.namespaces, { metadata: { name: victim } });
   const serving = (name: string, more: object, protocol: string): KubernetesObject['spec'] => ({
@@ -249,7 +249,7 @@ it('a workload that registers itself at the address of another namespace changes
   await cluster.delete(of.serviceEntries, 'raw');
 });
 
-it('an entry that somebody deletes while its workload is connected is made anew', async () => {
+it('an entry that is deleted while its workload is connected is recreated', async () => {
   const ip = '10.9.4.1';
   const stream = connect(first, { ip });
   const made = await heldBy(`vm-${ip}`, 'first');
@@ -259,7 +259,7 @@ it('an entry that somebody deletes while its workload is connected is made anew'
   stream.cancel();
 });
 
-it('another replica takes over who connects to it, and neither a late disconnect nor a kill of the one before deletes anything; who does not come back is cleared away', async () => {
+it('another replica takes over a reconnecting workload without a deletion by a late disconnect or a kill; an absent workload is removed', async () => {
   const [moved, killed, lost] = ['10.9.5.1', '10.9.5.2', '10.9.5.4'];
   const old = connect(first, { ip: moved });
   const alone = connect(first, { ip: killed });
@@ -268,7 +268,8 @@ it('another replica takes over who connects to it, and neither a late disconnect
   for (const ip of [killed, lost]) await heldBy(`vm-${ip}`, 'first');
   const taken = connect(second, { ip: moved });
   await heldBy(`vm-${moved}`, 'second');
-  // Late: it is with the other one already. When one that went with it is noted, this one was looked at too.
+  // Late: the workload is already connected to the other one. Once a workload that disconnected with it is recorded, this one was checked
+  // too.
   old.cancel();
   const witness = connect(first, { ip: '10.9.5.3' });
   await heldBy('vm-10.9.5.3', 'first');
@@ -293,7 +294,7 @@ it('another replica takes over who connects to it, and neither a late disconnect
       const replicasThere = items.filter(({ metadata }) => metadata.name.startsWith('istiod-replica-')).length;
       return (await entry(`vm-${lost}`)) === undefined && replicasThere === 1;
     },
-    // A leader that gets no processor time loses Leases of so short a time, and what it had counted begins anew.
+    // A leader without processor time loses Leases of such a short duration, and restarts its grace periods.
     { deadlineMs: 120_000 },
   );
   expect([await entry(`vm-${moved}`), await entry(`vm-${killed}`)].map((one) => one?.metadata.uid)).toEqual([

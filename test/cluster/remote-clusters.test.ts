@@ -1,6 +1,6 @@
 /**
- * Two clusters, each with a real API server, and two networks: what the other cluster has is served beside the own one's,
- * as a Secret says, for as long as the Secret says so.
+ * Two clusters, each with a real API server, and two networks: services of the other cluster are served beside the own ones,
+ * as configured by a Secret, for as long as the Secret exists.
  */
 
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -22,7 +22,7 @@ const other = givenOwnServer();
 const { namespace } = cluster;
 const folder = mkdtempSync(join(tmpdir(), 'cp-remote-'));
 const kubeconfig = join(folder, 'config');
-/** Nobody listens there. */
+/** No server listens there. */
 const nowhere = 'https://127.0.0.1:9';
 const gateway = '203.0.113.9';
 
@@ -47,7 +47,7 @@ async function following(env: NodeJS.ProcessEnv = {}): Promise<ControlPlane> {
   return plane;
 }
 
-/** What Envoy has of a service, and everything that it ever had. */
+/** Endpoints of a service in Envoy, now and at any earlier time. */
 class Endpoints {
   readonly all: string[][] = [];
   readonly #stream: SotwStream;
@@ -98,7 +98,7 @@ async function writeRemotes(kubeconfigs: Readonly<Record<string, string>>, name 
 const told = (plane: ControlPlane, line: RegExp) =>
   eventually(`${line} is told`, () => plane.lines.some((one) => line.test(one)));
 
-it('a Secret that comes adds the endpoints of its cluster, one that goes takes them away, and another key is another cluster', async () => {
+it('an added Secret adds the endpoints of its cluster, a deleted one removes them, and another key is another cluster', async () => {
   const plane = await following();
   const endpoints = new Endpoints(plane);
   await endpoints.are('10.1.0.1');
@@ -119,17 +119,17 @@ it('a Secret that comes adds the endpoints of its cluster, one that goes takes t
   expect(plane.departures()).toEqual([]);
 });
 
-it('a rotated Secret takes nothing away: the old kubeconfig counts until everything was read with the new one', async () => {
+it('a rotated Secret removes nothing: the old kubeconfig applies until everything was read with the new one', async () => {
   await writeRemotes({ c2: kubeconfigText(other.server) });
   const plane = await following();
   const endpoints = new Endpoints(plane);
   await endpoints.are('10.1.0.1', '10.2.0.1');
-  // With this one nothing is ever read.
+  // With this kubeconfig nothing is ever read.
   await writeRemotes({ c2: kubeconfigText(other.server, { server: nowhere }) });
   await told(plane, loggedLine('kubernetes.unresponsive', { cluster: 'c2' }));
   await writeSlice(other.cluster, 'web', ['10.2.0.1', '10.2.0.3'], 80, { namespace });
   await endpoints.are('10.1.0.1', '10.2.0.1', '10.2.0.3');
-  // What is no kubeconfig changes nothing either.
+  // An invalid kubeconfig changes nothing either.
   await writeRemotes({ c2: 'nonsense' });
   await told(
     plane,
@@ -146,14 +146,14 @@ it('a rotated Secret takes nothing away: the old kubeconfig counts until everyth
   await eventually('it was read once more', () => read() === 2);
   await writeSlice(other.cluster, 'web', ['10.2.0.1'], 80, { namespace });
   await endpoints.are('10.1.0.1', '10.2.0.1');
-  // Whatever Envoy was given had both clusters in it.
+  // Every state that Envoy received had both clusters in it.
   expect(endpoints.all.every((some) => some.includes('10.1.0.1') && some.includes('10.2.0.1'))).toBe(true);
   endpoints.end();
   await cluster.delete(of.secrets, 'remotes');
   expect(plane.departures()).toEqual([]);
 });
 
-it('endpoints of another network are reached through its gateway, by who has a certificate', async () => {
+it('clients with a certificate reach endpoints of another network through its gateway', async () => {
   const { cluster: there } = other;
   await there.apply(of.namespaces, {
     metadata: { name: namespace, labels: { 'topology.istio.io/network': 'n2' } },
@@ -183,7 +183,7 @@ it('endpoints of another network are reached through its gateway, by who has a c
   const ofItsNetwork = new Endpoints(plane, { NETWORK: 'n2', CLUSTER_ID: 'c2' });
   await ofOwnNetwork.are('10.1.0.1', gateway);
   await ofItsNetwork.are('10.1.0.1', '10.2.0.7');
-  // What the mesh says of networks counts where there is no label, also of a cluster that is followed already.
+  // Networks of the mesh configuration apply where there is no label, also to a cluster that is already watched.
   writeFileSync(join(plane.root, 'meshNetworks'), 'networks: {n1: {endpoints: [{fromRegistry: c2}], gateways: []}}\n');
   await there.apply(of.namespaces, { metadata: { name: namespace } });
   await ofOwnNetwork.are('10.1.0.1', '10.2.0.7');
@@ -193,7 +193,7 @@ it('endpoints of another network are reached through its gateway, by who has a c
   await cluster.delete(of.secrets, 'remotes');
 });
 
-it('a cluster that does not answer delays nobody for long, and is named', async () => {
+it('an unresponsive cluster delays no proxy for long, and is named', async () => {
   await writeRemotes({ dead: kubeconfigText(other.server, { server: nowhere }), c2: kubeconfigText(other.server) });
   const flags = { registries: 'Kubernetes', configDir: '', kubeconfig };
   const env = { POD_NAMESPACE: namespace, PILOT_REMOTE_CLUSTER_TIMEOUT: '2s' };
@@ -211,7 +211,7 @@ it('a cluster that does not answer delays nobody for long, and is named', async 
   expect(plane.departures()).toEqual([]);
 });
 
-it('a kubeconfig of a Secret neither runs a program nor reads a file of ours, and takes nothing from other keys', async () => {
+it('a kubeconfig of a Secret neither runs a program nor reads a file of the control plane, and takes nothing from other keys', async () => {
   const marker = join(folder, 'was-here');
   const apiVersion = 'client.authentication.k8s.io/v1';
   const exec = { apiVersion, command: '/bin/touch', args: [marker], interactiveMode: 'Never' };
@@ -264,7 +264,7 @@ it('a kubeconfig of a Secret neither runs a program nor reads a file of ours, an
   for (const name of ['remotes', 'second']) await cluster.delete(of.secrets, name);
 });
 
-it('while the API server of a cluster is away its endpoints stay; they go with its Secret', async () => {
+it('while the API server of a cluster is unreachable its endpoints stay; they are removed with its Secret', async () => {
   await writeRemotes({ c2: kubeconfigText(other.server) });
   const plane = await following();
   const endpoints = new Endpoints(plane);

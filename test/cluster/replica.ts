@@ -22,7 +22,7 @@ export interface Replica {
   readonly httpPort: number;
 }
 
-/** What a workload says of its node. */
+/** Node metadata of a workload. */
 export interface NodeWords {
   /** Absent: sidecar. */
   readonly type?: 'sidecar' | 'router';
@@ -30,7 +30,7 @@ export interface NodeWords {
   readonly metadata?: Readonly<Record<string, unknown>>;
 }
 
-/** Call it at the top of a file. All that it starts ends with the file. */
+/** Call it at the top of a file. Everything that it starts ends with the file. */
 export class Replicas {
   readonly #cluster: Cluster;
   readonly #folder = mkdtempSync(join(tmpdir(), 'cp-replicas-'));
@@ -40,7 +40,7 @@ export class Replicas {
   readonly #env: NodeJS.ProcessEnv;
   readonly #wrap: (command: Command) => Command;
 
-  /** @param wrap what is run instead of the program, and becomes it */
+  /** @param wrap runs instead of the program, and executes it */
   constructor(
     cluster: Cluster,
     env: NodeJS.ProcessEnv = {},
@@ -57,9 +57,9 @@ export class Replicas {
   }
 
   /**
-   * @param token of whom it asks the API server as; by default it may do everything
-   * @param flags more of them
-   * @param via another address of the API server, as of a proxy before it
+   * @param token for requests to the API server; by default that of an administrator
+   * @param flags additional ones
+   * @param via another address of the API server, such as a proxy in front of it
    */
   async start(name: string, token?: string, via?: ApiServerAddress, flags: readonly string[] = []): Promise<Replica> {
     const [securePort, plainPort, httpPort] = (await freePorts(3)) as [number, number, number];
@@ -97,7 +97,7 @@ export class Replicas {
     return { program, securePort, plainPort, httpPort };
   }
 
-  /** Of a service account of the file's namespace. */
+  /** Credentials of a service account of the file's namespace. */
   async credentialsOf(account: string): Promise<ChannelCredentials> {
     const token = await this.#cluster.token(account, 'istio-ca');
     const calls = credentials.createFromMetadataGenerator((_, answer) => {
@@ -111,7 +111,7 @@ export class Replicas {
     );
   }
 
-  /** A stream whose first request says which node it is; it acknowledges what comes. */
+  /** A stream whose first request identifies the node; it acknowledges every response. */
   connect(
     port: number,
     { type = 'sidecar', ip = '10.9.0.1', metadata = {} }: NodeWords,

@@ -1,4 +1,4 @@
-/** An API server that is killed, comes back, and is ended: what the transport says of it. A server of the file's own. */
+/** An API server that is killed, restarted, and stopped: how the transport reports it. A server of the file's own. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, it, onTestFinished } from 'vitest';
 import { resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
@@ -11,11 +11,11 @@ import { givenOwnServer } from './given-cluster.ts';
 
 const never = new AbortController().signal;
 const configMaps = resourceOf('ConfigMap');
-// The most that it takes: it ends one connection of fifty requests.
+// The maximum: it ends one connection of fifty requests.
 const own = givenOwnServer(['--goaway-chance=0.02']);
 const { cluster } = own;
 
-/** A watch that has had its first list. */
+/** A watch that has received its first list. */
 async function watching(client: Http2ApiServer) {
   const names: string[] = [];
   let began = false;
@@ -33,7 +33,7 @@ async function watching(client: Http2ApiServer) {
   return { end, names };
 }
 
-it('that says GOAWAY now and then costs no request, and no watch', async () => {
+it('an API server that occasionally sends GOAWAY costs no request, and no watch', async () => {
   const { url, connections } = await faultyProxy(new URL(own.server.url));
   const client = new Http2ApiServer({ ...cluster.access(), server: url });
   onTestFinished(() => client.close());
@@ -42,7 +42,7 @@ it('that says GOAWAY now and then costs no request, and no watch', async () => {
     for (let done = 0; done < count; done++)
       await client.list(configMaps, { namespace: cluster.namespace, limit: 1 }, never);
   };
-  // That none of 500 is told to go happens once in 20,000 runs.
+  // The probability that none of 500 receives a GOAWAY is 1 in 20,000.
   await Promise.all(Array.from({ length: 5 }, () => lists(100)));
   expect(connections()).toBeGreaterThan(1);
   await cluster.create(configMaps, { metadata: { name: 'after-goaway' } });
@@ -52,7 +52,7 @@ it('that says GOAWAY now and then costs no request, and no watch', async () => {
   expect(state).toBe('goes on');
 });
 
-it('that is killed cuts its watches, is unreachable, and has everything when it is back', async () => {
+it('an API server that is killed cuts its watches, is unreachable, and has everything when it is back', async () => {
   await cluster.create(configMaps, { metadata: { name: 'kept' } });
   const client = cluster.client();
   const { end } = await watching(client);
@@ -61,15 +61,15 @@ it('that is killed cuts its watches, is unreachable, and has everything when it 
   expect(await failureOf(client.ping(never))).toMatchObject({ kind: 'unreachable' });
   expect(await failureOf(client.list(configMaps, {}, never))).toMatchObject({ kind: 'unreachable' });
   await own.server.start();
-  // The same client: nothing of the connection that is gone stays.
+  // The same client: no state of the closed connection remains.
   expect(await client.ping(never)).toBeGreaterThan(0);
   expect((await watching(client)).names).toEqual(['kept']);
 });
 
-/** Of a connection that the server has just told to leave (GOAWAY, two of a hundred) the ping is cut off instead. */
+/** A ping on a connection that has just received GOAWAY (two in a hundred) is cut off instead. */
 const unanswered = { kind: expect.stringMatching(/^(timeout|closed)$/) };
 
-it('that is stopped in the middle (SIGSTOP) is noticed by a ping, and a new connection serves when it goes on', async () => {
+it('an API server that is suspended (SIGSTOP) is detected by a ping, and a new connection serves when it resumes', async () => {
   const client = cluster.client(undefined, { pingMs: 300, connectMs: 300 });
   // Its first connection may take longer beside others: watches and pings share it.
   await eventually('it is connected', () => client.ping(never));
@@ -80,7 +80,7 @@ it('that is stopped in the middle (SIGSTOP) is noticed by a ping, and a new conn
     expect(await failureOf(client.ping(never))).toMatchObject(unanswered);
     client.reconnect();
     expect(await failureOf(end)).toMatchObject({ kind: 'closed' });
-    // The kernel takes the connection, and nobody speaks.
+    // The kernel accepts the connection, and no process responds.
     expect(await failureOf(client.ping(never))).toMatchObject({ kind: 'timeout' });
   } finally {
     process.kill(own.server.pid, 'SIGCONT');
@@ -89,7 +89,7 @@ it('that is stopped in the middle (SIGSTOP) is noticed by a ping, and a new conn
   expect((await watching(client)).names).toContain('kept');
 });
 
-it('whose bytes a proxy swallows is noticed by a ping, though the connection looks open', async () => {
+it('an API server whose bytes a proxy swallows is detected by a ping, though the connection looks open', async () => {
   const { url, swallow } = await faultyProxy(new URL(own.server.url));
   const client = new Http2ApiServer({ ...cluster.access(), server: url }, { pingMs: 300 });
   onTestFinished(() => client.close());
@@ -101,7 +101,7 @@ it('whose bytes a proxy swallows is noticed by a ping, though the connection loo
   expect((await watching(client)).names).toContain('kept');
 });
 
-it('that is being ended (SIGTERM) takes no new requests, while its watches go on until it is gone', async () => {
+it('an API server that is stopping (SIGTERM) accepts no new requests, while its watches continue until it exits', async () => {
   const client = cluster.client();
   const { end } = await watching(client);
   let isOver = false;
@@ -111,19 +111,19 @@ it('that is being ended (SIGTERM) takes no new requests, while its watches go on
       isOver = true;
     });
   process.kill(own.server.pid, 'SIGTERM');
-  // It says GOAWAY: another request has a connection of its own, which nobody takes.
+  // It sends GOAWAY: another request opens a new connection, which is not accepted.
   await eventually(
     'it takes no request',
     async () => (await failureOf(client.list(configMaps, {}, never))).kind === 'unreachable',
   );
   expect(isOver).toBe(false);
   await own.server.stop();
-  // It ends its watches in its last moments, or its connections with them.
+  // It ends its watches while it stops, or its connections with them.
   await end.catch((error: unknown) => expect(error).toMatchObject({ failure: { kind: 'closed' } }));
   expect(isOver).toBe(true);
 });
 
-/** All of its threads: one that has not heard of the signal yet answers. */
+/** All of its threads: one that has not received the signal yet still responds. */
 function standsStill(pid: number): boolean {
   const tasks = `/proc/${pid}/task`;
   return readdirSync(tasks).every((thread) => readFileSync(`${tasks}/${thread}/stat`, 'utf8').includes(') T '));

@@ -1,7 +1,7 @@
 /**
- * What a mesh means does not depend on where it is written: objects in a real API server give every proxy what the same objects in a
- * directory give it, to the last field. Meshes are those of the golden cases; with ROUTING_ACCEPTANCE=FOLDER also the cases of a
- * routing acceptance, whose judge then reads what was served (ROUTING_ACCEPTANCE_SERVED=FOLDER).
+ * The result does not depend on where configuration is stored: objects in a real API server give every proxy the same as in a directory, to
+ * the last field. Meshes are those of the golden cases; with ROUTING_ACCEPTANCE=FOLDER also the cases of a routing acceptance, which
+ * then checks the served configuration (ROUTING_ACCEPTANCE_SERVED=FOLDER).
  */
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -47,7 +47,7 @@ const never = new AbortController().signal;
 const registry = withCompleteApi(extensionTypes);
 const acceptance = process.env.ROUTING_ACCEPTANCE ?? '';
 const served = process.env.ROUTING_ACCEPTANCE_SERVED ?? '';
-/** Services say which address they want: those of the acceptance others than those of the golden cases. */
+/** Services request fixed addresses, which differ between the acceptance and the golden cases. */
 const own = givenOwnServer([
   `--service-cluster-ip-range=${acceptance === '' ? '10.0.0.0/8' : '1.2.0.0/16'},fd00:96::/112`,
 ]);
@@ -55,7 +55,7 @@ const { cluster } = own;
 const folder = mkdtempSync(join(tmpdir(), 'cp-same-'));
 const kubeconfig = join(folder, 'config');
 const registryKinds: ReadonlySet<KindName> = new Set(['Service', 'EndpointSlice', 'Pod', 'Node']);
-/** Objects of them are the server's own affair. */
+/** The server manages objects of these kinds itself. */
 const unwritten: ReadonlySet<KindName> = new Set(['Namespace', 'Endpoints']);
 
 beforeAll(async () => {
@@ -90,8 +90,8 @@ it.skipIf(acceptance === '').each(acceptanceCases)('acceptance %s', async (file)
 async function expectSame(mesh: Mesh): Promise<{ inCluster: Served }> {
   await write(mesh.objects);
   /*
-   * Services of Kubernetes are those of a registry, wherever they lie. Without them none is asked for: a short name then is a name of its
-   * namespace (`a.default`), as the acceptance has it, and not one of a cluster's domain (`a.default.svc.cluster.local`).
+   * Services of Kubernetes belong to a registry, in any location. Without them no registry is configured: a short name then is a name of
+   * its namespace (`a.default`), as the acceptance has it, and not one of a cluster's domain (`a.default.svc.cluster.local`).
    */
   const registries = mesh.objects.some((object) => registryKinds.has(kindOf(object))) ? 'Kubernetes' : '';
   const meshConfig = stringify(mesh.meshConfig);
@@ -165,7 +165,7 @@ function documentsOf(yaml: string): unknown[] {
     .filter((value) => value !== null && value !== undefined);
 }
 
-/** In the order of their age; a server says itself when an object was made, in whole seconds. */
+/** In the order of their age; a server sets the creation time itself, in whole seconds. */
 async function write(objects: readonly Written[]): Promise<void> {
   const ageOf = ({ metadata: { creationTimestamp = '' } }: Written): string => String(creationTimestamp);
   let last: string | undefined;
@@ -182,7 +182,7 @@ async function write(objects: readonly Written[]): Promise<void> {
   }
 }
 
-/** A server wants to be told that two addresses are meant. */
+/** A server requires that two addresses are declared. */
 function withFamilies(object: ObjectToWrite): ObjectToWrite {
   const spec = object.spec as { clusterIPs?: readonly string[] } | undefined;
   return (spec?.clusterIPs?.length ?? 0) > 1
@@ -190,7 +190,7 @@ function withFamilies(object: ObjectToWrite): ObjectToWrite {
     : object;
 }
 
-/** A Gateway is one of two kinds. */
+/** The kind Gateway exists in two API groups. */
 function kindOf({ apiVersion, kind }: Written): KindName {
   const group = apiVersion.includes('/') ? apiVersion.split('/')[0] : '';
   const found = (Object.keys(kinds) as KindName[]).find(
@@ -208,7 +208,7 @@ async function ensureNamespace(name: string): Promise<void> {
   }
 }
 
-/** All that the server has, kind by kind, as it stores it: nothing of it is left out by what reads clusters. */
+/** All objects of the server, kind by kind, as it stores them: nothing is trimmed. */
 async function everything(): Promise<Map<KindName, readonly KubernetesObject[]>> {
   const names = (Object.keys(kinds) as KindName[]).filter((kind) => kind !== 'Endpoints');
   const lists = names.map(async (kind) => {
@@ -218,7 +218,7 @@ async function everything(): Promise<Map<KindName, readonly KubernetesObject[]>>
   return new Map(await Promise.all(lists));
 }
 
-/** @param isConfigAlone what registries are made of is left out: the server has a Service of its own */
+/** @param isConfigAlone omits the kinds of registries: the server has its own Service */
 async function asFiles(isConfigAlone: boolean): Promise<Record<string, string>> {
   const files: Record<string, string> = {};
   for (const [kind, objects] of await everything()) {
@@ -251,7 +251,7 @@ const schemas = {
   RDS: RouteConfigurationSchema,
 } as const;
 
-/** All that a proxy asks for, as an Envoy does. */
+/** All that a proxy requests, as an Envoy does. */
 async function servedTo(plane: ControlPlane, node: NodeOfProxy): Promise<Served> {
   const stream = plane.client('ads.listening').sotw();
   const ask = async (type: keyof typeof schemas, resourceNames: string[] = []): Promise<JsonObject[]> => {

@@ -1,4 +1,4 @@
-/** Who gets a Secret: a proxy whose service account may list those of its namespace, by the word of the API server. */
+/** Which proxies get a Secret: those whose service account may list Secrets of its namespace, according to the API server. */
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -54,7 +54,7 @@ it('an account may if it is allowed to list Secrets of its namespace and no othe
   expect(await review('nobody')).toEqual({ outcome: 'answered', allowed: false });
 });
 
-it('who may not ask, or gets no answer, does not know', async () => {
+it('a review that is forbidden or gets no response leaves the permission unknown', async () => {
   const account = await cluster.account({ namespace: [lists] });
   const failed = { outcome: 'failed', reason: expect.any(String) };
   expect(await review(account, accessBy(await cluster.clientWith({})))).toEqual(failed);
@@ -77,7 +77,7 @@ function securePlane(): ControlPlane {
   });
 }
 
-/** A gateway of the account asks for the Secret. @returns how many resources each response had so far */
+/** A gateway of the account requests the Secret. @returns how many resources each response had so far */
 async function gateway(plane: ControlPlane, account: string): Promise<() => number[]> {
   const token = await cluster.token(account, 'istio-ca');
   const calls = credentials.createFromMetadataGenerator((_, answer) => {
@@ -101,7 +101,7 @@ async function gateway(plane: ControlPlane, account: string): Promise<() => numb
   return () => given;
 }
 
-it('a gateway gets a Secret once the API server has said that its account may; others of the namespace get none', async () => {
+it('a gateway receives a Secret once the API server has confirmed the permission of its account; others of the namespace receive none', async () => {
   const plane = securePlane();
   await plane.ready();
   const reader = await gateway(plane, await cluster.account({ namespace: [lists] }));

@@ -1,4 +1,4 @@
-/** What agents take for their control plane, as a Service in a cluster: each connection goes to the first replica that takes it. */
+/** The control plane's address for agents, as a Service in a cluster: each connection goes to the first replica that accepts it. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
@@ -6,7 +6,7 @@ export class ServiceAddress {
   readonly #server = createServer((near) => this.#join(near, 0));
   readonly #sockets = new Set<Socket>();
   readonly #ports: readonly number[];
-  /** Connections that each has taken. */
+  /** Connections that each replica has accepted. */
   readonly taken: number[];
 
   private constructor(ports: readonly number[]) {

@@ -1,6 +1,6 @@
 /**
- * Statuses of the Gateway API's objects and of Ingresses, written to a real API server by an account that may do that and nothing else. A server
- * of the file's own: control planes of other files would write them, too.
+ * Statuses of the Gateway API's objects and of Ingresses, written to a real API server by an account with exactly these rights. A server
+ * of the file's own, because control planes of other files would write them too.
  */
 
 import { setTimeout as delay } from 'node:timers/promises';
@@ -41,7 +41,7 @@ const followed: readonly KindName[] = [
 
 beforeAll(() => defineGatewayApi(cluster), 300_000);
 
-/** What the chart of the program grants to who writes statuses. */
+/** Rights that the chart of the program grants to the writer of statuses. */
 const rights = (group: string, ...resources: string[]) => ({
   ...{ apiGroups: [group], resources: resources.map((name) => `${name}/status`), verbs: ['get', 'update'] },
 });
@@ -49,11 +49,11 @@ const rights = (group: string, ...resources: string[]) => ({
 interface Followed {
   /** One, or all. */
   readonly namespaces?: readonly string[];
-  /** How much longer each response of the API server to the duty takes. */
+  /** Additional delay of each response of the API server to the duty. */
   readonly answerMs?: number;
 }
 
-/** The file's namespace followed, and a duty that is done whenever it is due. */
+/** Watches the file's namespace, and runs a duty whenever it is due. */
 async function leading(
   derivationOf: (objects: () => ConfigSet, onChanged: StatusDerivation['onChanged']) => StatusDerivation,
   { namespaces = [cluster.namespace], answerMs = 0 }: Followed = {},
@@ -203,7 +203,7 @@ const route = (name: string, backend: string, front = 'front'): ObjectToWrite =>
 });
 const labelled = (name: string): object => ({ 'gateway.networking.k8s.io/gateway-name': name });
 
-/** A Gateway with a load balancer, a route at it, and where it goes. */
+/** A Gateway with a load balancer, a route at it, and its backend. */
 async function writeMesh(front: string): Promise<void> {
   await cluster.apply(classes, {
     metadata: { name: className },
@@ -223,10 +223,10 @@ async function writeMesh(front: string): Promise<void> {
 }
 
 describe("the Gateway API's objects", () => {
-  it('have their status, a changed one another, and what others say of a route stays where it is', async () => {
+  it('have their status, a changed one another, and the status of other controllers stays', async () => {
     await writeMesh('front');
     await cluster.apply(routes, route('cart', 'cart'));
-    // With what the API fills in.
+    // With the defaults of the API.
     const parentRef = { group: 'gateway.networking.k8s.io', kind: 'Gateway', name: 'front' };
     const foreign = { controllerName: 'example.com/other', parentRef, conditions: [] };
     await cluster.patch(routes, 'cart', { status: { parents: [foreign] } }, 'status');
@@ -235,7 +235,7 @@ describe("the Gateway API's objects", () => {
     expect((await read(classes, className)).status?.supportedFeatures).toContainEqual({ name: 'HTTPRoute' });
     await said(gateways, 'front', ['Accepted True Accepted of 1', 'Programmed True Programmed of 1']);
     await said(routes, 'cart', good(1));
-    // As soon as there is anything of ours: nothing of the API's default is left, and no field is missing.
+    // Once there is a status of this controller, nothing of the API's default is left, and no field is missing.
     const { status: front } = await read(gateways, 'front');
     expect(front?.conditions?.some(({ lastTransitionTime }) => lastTransitionTime.startsWith('1970'))).toBe(false);
     expect(front?.addresses).toEqual([{ type: 'IPAddress', value: '192.0.2.7' }]);
@@ -251,7 +251,7 @@ describe("the Gateway API's objects", () => {
     await said(routes, 'cart', [good(2)[0]!, 'ResolvedRefs False BackendNotFound of 2']);
     const { status } = await read(routes, 'cart');
     expect(status?.parents?.[0]).toEqual(foreign);
-    // It moves when a status does, and not with the generation.
+    // It changes when a status does, and not with the generation.
     expect(ownParent(status)!.conditions![0]!.lastTransitionTime).toBe(before[0]!.lastTransitionTime);
     await cluster.apply(routes, { ...route('cart', 'cart', 'elsewhere') });
     await eventually('ours is gone', async () => (await read(routes, 'cart')).status?.parents?.length === 1);
@@ -263,7 +263,7 @@ describe("the Gateway API's objects", () => {
     expect([failures, warnings, duty.counts.refused]).toEqual([[], [], 0]);
   });
 
-  it('that secure connections to backends have their status, valid or not, with what others say of them', async () => {
+  it('that secure connections to backends have their status, valid or not, with that of other controllers', async () => {
     await writeMesh('secured');
     await cluster.apply(routes, route('secured', 'cart', 'secured'));
     const validation = { hostname: 'cart.test', caCertificateRefs: [{ group: '', kind: 'ConfigMap', name: 'ca' }] };
@@ -288,7 +288,7 @@ describe("the Gateway API's objects", () => {
     expect([failures, warnings, duty.counts.refused]).toEqual([[], [], 0]);
   });
 
-  it('are not read again for their status: what was written stops before it is looked at', async () => {
+  it('are not read again for their status: a status write ends before it is processed', async () => {
     await writeMesh('quiet');
     await cluster.apply(routes, route('quiet', 'cart', 'quiet'));
     const { moved, duty } = await leading(ofGateways);
@@ -302,7 +302,7 @@ describe("the Gateway API's objects", () => {
     expect(duty.derivations).toBeGreaterThan(0);
   });
 
-  it('are written again when they are what they were in a newer generation, and never for an older one', async () => {
+  it('are written again when they return to their old content in a newer generation, and never for an older one', async () => {
     await writeMesh('again');
     await cluster.apply(routes, route('again', 'cart', 'again'));
     const grants = resourceOf('ReferenceGrant');
@@ -325,12 +325,12 @@ describe("the Gateway API's objects", () => {
     state.isReading = true;
     readOn();
     await said(routes, 'again', good(3));
-    // One that has no status at all is another one as well.
+    // An object without any status counts as changed as well.
     await eventually('its generation is known', () => source.snapshot.set.ReferenceGrant[0]?.generation === 3);
   });
 });
 
-it('messages and reasons that nobody would take are cut to what an API server takes', async () => {
+it('messages and reasons that exceed the limits of the API server are cut', async () => {
   await writeMesh('long');
   const backendRefs = Array.from({ length: 16 }, (_, index) => ({ name: `n${index}-${'x'.repeat(230)}`, port: 80 }));
   const rules = Array.from({ length: 16 }, () => ({ backendRefs }));
@@ -340,7 +340,7 @@ it('messages and reasons that nobody would take are cut to what an API server ta
   expect([duty.counts.refused, warnings]).toEqual([0, []]);
 });
 
-it('a status that is full of what others say is told once, and nothing is lost of theirs', async () => {
+it('a status full of entries of other controllers is reported once, and none of them is lost', async () => {
   await writeMesh('full');
   await cluster.apply(routes, route('full', 'cart', 'full'));
   const parents = Array.from({ length: 32 }, (_, index) => ({
@@ -360,7 +360,7 @@ it('a status that is full of what others say is told once, and nothing is lost o
   expect((await read(routes, 'full')).status?.parents).toHaveLength(32);
 });
 
-it("a namespace with 300 routes delays the status of another namespace's Gateway by a part of theirs", async () => {
+it("a namespace with 300 routes delays the status of another namespace's Gateway by a part of their duration", async () => {
   const mallory = `mallory-${crypto.randomUUID().slice(0, 8)}`;
   const namespace = {
     method: 'POST',
@@ -397,7 +397,7 @@ it("a namespace with 300 routes delays the status of another namespace's Gateway
 });
 
 describe('Ingresses', () => {
-  it('say where the gateway is, of our class alone, and their status is no change of configuration', async () => {
+  it('have the address of the gateway, of the own class alone, and their status is no configuration change', async () => {
     const settings = { ...defaultMeshConfig, ingressService: 'gate' };
     const backend = { service: { name: 'cart', port: { number: 80 } } };
     const ingress = (name: string, of: string): ObjectToWrite => ({

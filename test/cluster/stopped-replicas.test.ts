@@ -1,6 +1,7 @@
 /**
- * Two replicas as programs, each behind a proxy that writes down what it writes. The one that leads is stopped (SIGSTOP) for longer than
- * its Lease, before, in and after writes, and wakes when the other one has done its work: it begins none, and none that comes late takes effect.
+ * Two replicas as programs, each behind a proxy that records its writes. The leader is suspended (SIGSTOP) for longer than its Lease,
+ * before, during and after writes, and resumes when the other one has done its work: it starts no write, and none that arrives late takes
+ * effect.
  */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -52,7 +53,7 @@ async function leader(): Promise<Name | ''> {
   return String((spec as { holderIdentity?: string }).holderIdentity ?? '').split('_')[0] as Name | '';
 }
 
-/** Versions of the ConfigMaps, by namespace; where it is not there, that is empty. */
+/** Versions of the ConfigMaps, by namespace; empty without one. */
 async function roots(): Promise<Map<string, string>> {
   const { items } = await cluster.admin.list(of.configMaps, { fieldSelector: `metadata.name=${root}` }, never);
   return new Map(items.map(({ metadata }) => [metadata.namespace!, metadata.resourceVersion!]));
@@ -70,10 +71,10 @@ async function deleteAll(but?: string): Promise<void> {
 
 type Moment = 'before writes' | 'in writes' | 'after writes';
 
-/** A replica that has lost its Lease by itself so often in a row does not know how to hold one. */
+/** A replica that has lost its Lease by itself this many times in a row cannot hold one. */
 const mostBeginnings = 5;
 
-/** @param count which round it is. @returns how many writes of the one that was stopped reached the API server late */
+/** @param count number of the round. @returns how many writes of the suspended replica reached the API server late */
 async function round(moment: Moment, count: number, beginning = 1): Promise<number> {
   await eventually('one leads, and all is written', async () => (await leader()) !== '' && (await allThere()));
   const first = (await leader()) as Name;
@@ -91,7 +92,7 @@ async function round(moment: Moment, count: number, beginning = 1): Promise<numb
     eventually('it writes, or leads no more', async () => proxy.ofDuties().length > from || !(await leads()), {
       everyMs: 1,
     });
-  // Now it is one that is changed, now those that are made.
+  // Alternates between a changed and created objects.
   const changed = moment === 'in writes' && count % 2 === 0 ? shops[(count / 2) % shops.length]! : undefined;
   if (changed !== undefined) {
     await cluster.apply(of.configMaps, {
@@ -103,7 +104,7 @@ async function round(moment: Moment, count: number, beginning = 1): Promise<numb
   await deleteAll(changed);
   if (moment === 'before writes') await new Promise((resolve) => setTimeout(resolve, Math.random() * 60));
   else await writes();
-  // One that had no processor for the time of its Lease has lost it by itself.
+  // A replica without a processor for the duration of its Lease has lost it by itself.
   if (!(await leads())) {
     release.resolve();
     proxy.hold = () => ({});
@@ -115,14 +116,14 @@ async function round(moment: Moment, count: number, beginning = 1): Promise<numb
   try {
     const { renewTime } = (await read(leases, lease)).spec as { renewTime: string };
     await eventually(`${other} leads`, async () => (await leader()) === other, { everyMs: 20 });
-    // Nothing says that it had renewed it in time.
+    // It may have missed the renewal.
     const tookMs = Date.now() - Date.parse(renewTime);
     console.log(`${moment}: stopped, and taken over from ${Math.round(tookMs)} ms after its last word`);
     expect(tookMs).toBeGreaterThan(leaseMs - clockSkewMs);
     await eventually('the other one has written all', allThere);
     const before = await roots();
     const held = proxy.ofDuties().filter(({ forwardedAt }) => forwardedAt === undefined);
-    // What is on its way comes late, and its answers, when it wakes.
+    // Writes in transit arrive late, and so do their responses, when it resumes.
     release.resolve();
     await eventually('all came', () => held.every(({ status }) => status !== undefined));
     const begun = proxy.ofDuties().length;
@@ -132,7 +133,7 @@ async function round(moment: Moment, count: number, beginning = 1): Promise<numb
     const seen = renewals();
     await eventually('time has passed', () => renewals() >= seen + 2);
     expect(proxy.ofDuties().slice(begun), 'writes that began after it woke').toEqual([]);
-    // What the other one has not written may still be as it was: then a late write takes effect, and nothing newer is lost.
+    // Objects that the other one has not written may be unchanged: then a late write takes effect, and nothing newer is lost.
     const isLate = ({ path, body, status }: (typeof held)[number]): boolean =>
       status !== 409 && (path.includes('/configmaps') || !body.includes('"resourceVersion"'));
     expect(held.filter(isLate)).toEqual([]);
@@ -145,10 +146,10 @@ async function round(moment: Moment, count: number, beginning = 1): Promise<numb
   }
 }
 
-describe.skipIf(isQuick)('a replica that leads and is stopped', () => {
+describe.skipIf(isQuick)('a leading replica that is suspended', () => {
   const rounds = sized({ short: 2, full: 60 });
 
-  it(`begins no write when it wakes, and none that comes late takes effect, ${rounds} times`, async () => {
+  it(`starts no write when it resumes, and none that arrives late takes effect, ${rounds} times`, async () => {
     const moments: readonly Moment[] = ['in writes', 'after writes', 'before writes'];
     let late = 0;
     for (let count = 0; count < rounds; count++) late += await round(moments[count % 3]!, count);
@@ -157,7 +158,7 @@ describe.skipIf(isQuick)('a replica that leads and is stopped', () => {
   }, 3_600_000);
 });
 
-it('a replica that is killed is taken over from in the time of its Lease', async () => {
+it('a killed replica is succeeded within the time of its Lease', async () => {
   await eventually('one leads', async () => (await leader()) !== '');
   const first = (await leader()) as Name;
   const other = names.find((name) => name !== first)!;

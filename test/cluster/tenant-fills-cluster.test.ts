@@ -77,7 +77,7 @@ async function fill(
 const apiVersion = ({ group, version }: ApiResource): string => (group === '' ? version : `${group}/${version}`);
 
 it(
-  'stays up, starts again and serves another namespace as before, whatever a tenant creates in its own',
+  'the control plane stays up, restarts and serves another namespace as before, whatever a tenant creates in its own',
   async () => {
     const account = await cluster.account({ namespace: [{ apiGroups: ['*'], resources: ['*'], verbs: ['*'] }] });
     const tenant = cluster.client(await cluster.token(account));
@@ -124,7 +124,7 @@ interface Measures {
   readonly peakMiB: number;
 }
 
-/** How long a change of another namespace takes to reach its proxy and its status, and the most memory that the program had. */
+/** How long a change of another namespace takes to reach its proxy and its status, and the peak memory of the program. */
 async function measured({ program, plainPort }: Replica): Promise<Measures> {
   const pids = [program.pid];
   const pushMs = await pushTime(plainPort, pids);
@@ -142,7 +142,7 @@ async function measured({ program, plainPort }: Replica): Promise<Measures> {
   return { pushMs, statusMs, peakMiB: Math.round(peakBytesOf(program.pid) / mebibyte) };
 }
 
-/** The least of some tries, without the time in which the program waited for a processor: a busy machine is slow at times. */
+/** The minimum of some attempts, without the time in which the program waited for a processor: a busy machine is slow at times. */
 async function leastMs(
   tries: number,
   pids: readonly number[],

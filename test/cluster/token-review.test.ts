@@ -1,4 +1,4 @@
-/** Tokens of service accounts, by the word of the API server that signed them. */
+/** Tokens of service accounts, reviewed by the API server that signed them. */
 import { expect, it } from 'vitest';
 import { serviceAccounts } from '../../src/discovery/kubernetes/api-resource.ts';
 import { type TokenReviewOptions, tokenReview } from '../../src/discovery/xds/access/token-review.ts';
@@ -18,7 +18,7 @@ async function answerTo(token: string, more: Partial<TokenReviewOptions> = {}, c
   });
 }
 
-it('one for this audience is of its account, whatever name its cluster goes by', async () => {
+it('a token for this audience identifies its account, under each name of its cluster', async () => {
   const account = await cluster.account();
   const token = await cluster.token(account, 'istio-ca');
   const identity = { identities: [`spiffe://example.org/ns/${cluster.namespace}/sa/${account}`] };
@@ -26,7 +26,7 @@ it('one for this audience is of its account, whatever name its cluster goes by',
   expect(await answerTo(token, {}, 'alias')).toEqual(identity);
 });
 
-it('one for another audience, of another cluster, altered, or of no service account is of nobody', async () => {
+it('a token for another audience, of another cluster, altered, or of no service account identifies no account', async () => {
   const account = await cluster.account();
   const token = await cluster.token(account, 'istio-ca');
   const refused = { failure: expect.any(String) };
@@ -38,18 +38,18 @@ it('one for another audience, of another cluster, altered, or of no service acco
   expect(await answerTo('a'.repeat(20_000))).toEqual(refused);
 });
 
-it('one whose account is gone, or that was taken back by its id, is of nobody', async () => {
+it('a token whose account was deleted, or that was revoked by its ID, identifies no account', async () => {
   const account = await cluster.account();
   const token = await cluster.token(account, 'istio-ca');
   const { jti } = JSON.parse(Buffer.from(token.split('.')[1]!, 'base64url').toString()) as { jti: string };
   expect(await answerTo(token, { isRevoked: (id) => id === jti })).toEqual({ failure: 'the token is revoked' });
-  // Of one that it has answered about the server remembers the answer for ten seconds.
+  // The server caches the result of a review for ten seconds.
   const other = await cluster.token(account, 'istio-ca');
   await cluster.delete(serviceAccounts, account);
   expect(await answerTo(other)).toEqual({ failure: 'the API server rejected the token (TokenReview)' });
 });
 
-it('who may not ask, or gets no answer, says that it could not be asked', async () => {
+it('a review that is forbidden or gets no response reports that it failed', async () => {
   const token = await cluster.token(await cluster.account(), 'istio-ca');
   expect(await answerTo(token, { server: await cluster.clientWith({}) })).toMatchObject({ isUnavailable: true });
   const server = cluster.client();

@@ -1,4 +1,4 @@
-/** What a replica logs while nothing is wrong that lasts: no warning, and the lines that were reviewed (test/transcripts). */
+/** Log lines of a replica without a lasting error: no warning, and the reviewed lines (test/transcripts). */
 
 import { expect, it } from 'vitest';
 import { customResourceDefinitions } from '../../src/discovery/kubernetes/api-resource.ts';

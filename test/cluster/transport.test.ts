@@ -1,4 +1,4 @@
-/** The transport to an API server, against a real one: what the scripted one of the unit tests cannot show. */
+/** The transport against a real API server: what the scripted one of the unit tests cannot show. */
 import { createPrivateKey, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -33,7 +33,7 @@ const cluster = givenCluster();
 const never = new AbortController().signal;
 const configMaps = resourceOf('ConfigMap');
 const services = resourceOf('Service');
-/** They have no watch cache: a watch of them asks the store. */
+/** They have no watch cache: a watch of them reads the store. */
 const limitRanges: ApiResource = { ...configMaps, plural: 'limitranges', kind: 'LimitRange' };
 
 const namesOf = (objects: readonly KubernetesObject[]): string[] => objects.map(({ metadata }) => metadata.name);
@@ -56,7 +56,7 @@ function watched(client: ApiServer, resource: ApiResource, options: Partial<Watc
 }
 
 describe('a list', () => {
-  it('comes in pages that are of one moment, with the version of it', async () => {
+  it('is returned in pages of one snapshot, with its version', async () => {
     const names = Array.from({ length: 5 }, (_, index) => `page-${index}`);
     for (const name of names)
       await cluster.create(configMaps, { metadata: { name, labels: { in: 'pages' } }, data: { mesh: name } });
@@ -74,7 +74,7 @@ describe('a list', () => {
       found.push(...page.items);
       versions.add(page.resourceVersion);
       next = page.continue;
-      // Not on a later page, though its name is behind.
+      // Not on a later page, though its name sorts later.
       if (pages++ === 0) await cluster.create(configMaps, { metadata: { name: 'page-9', labels: { in: 'pages' } } });
     } while (next !== undefined);
     expect([pages, namesOf(found), versions.size]).toEqual([3, names, 1]);
@@ -82,7 +82,7 @@ describe('a list', () => {
     expect(found[0]!.metadata).not.toHaveProperty('managedFields');
   });
 
-  it('is of what its selectors take, and of metadata alone where that is asked for', async () => {
+  it('contains what its selectors match, and only metadata where that is requested', async () => {
     const secrets = resourceOf('Secret');
     await cluster.create(secrets, { metadata: { name: 'release' }, type: 'helm.sh/release.v1', data: { a: 'aGk=' } });
     await cluster.create(secrets, { metadata: { name: 'certificate' }, data: { b: 'aGk=' } });
@@ -95,7 +95,7 @@ describe('a list', () => {
   });
 
   it.each(Object.keys(kinds) as KindName[])(
-    'of %s is asked for as the server knows it, where it has the kind',
+    'of %s is requested in the form that the server has, if it has the kind',
     async (name) => {
       const resource = resourceOf(name);
       const list = cluster.admin.list(resource, { ...defaultSelection(resource), limit: 1 }, never);
@@ -109,7 +109,7 @@ describe('a list', () => {
     },
   );
 
-  it('of pods leaves out those that failed, and keeps what is read of the others', async () => {
+  it('of pods omits those that failed, and keeps the used fields of the others', async () => {
     const pods = resourceOf('Pod');
     const spec = {
       containers: [{ name: 'c', image: 'none', ports: [{ name: 'http', containerPort: 80 }] }],
@@ -131,7 +131,7 @@ describe('a list', () => {
     expect(JSON.stringify(page.items)).not.toContain('image');
   });
 
-  it('has a pod in it that is as large as a server takes one, and all others', async () => {
+  it('contains a pod of the largest size that the server accepts, and all others', async () => {
     const pods = resourceOf('Pod');
     // A byte of its store is six here: servers write `<` so.
     const args = ['<'.repeat(1_450_000)];
@@ -142,7 +142,7 @@ describe('a list', () => {
     await cluster.delete(pods, 'large');
   });
 
-  it('that is to be newer than the server fails with the cause, and when to ask again', async () => {
+  it('that must be newer than the server fails with the cause and a retry delay', async () => {
     const page = await cluster.admin.list(configMaps, { namespace: cluster.namespace }, never);
     const resourceVersion = (BigInt(page.resourceVersion) + 1_000_000n).toString();
     expect(await failureOf(cluster.admin.list(configMaps, { resourceVersion }, never))).toMatchObject({
@@ -152,7 +152,7 @@ describe('a list', () => {
 });
 
 describe('a watch', () => {
-  it('begins with the list, which a bookmark ends, and goes on with what happens', async () => {
+  it('begins with the list, which a bookmark ends, and continues with changes', async () => {
     await cluster.create(services, { metadata: { name: 'before' }, spec: { ports: [{ port: 80 }] } });
     const { seen, events } = watched(cluster.admin, services, { sendInitialEvents: true });
     await eventually('the initial events end', () => events.some(endsInitialEvents));
@@ -164,7 +164,7 @@ describe('a watch', () => {
     expect(events[2]!.object).toMatchObject({ kind: 'Service', metadata: { labels: { changed: 'yes' } } });
   });
 
-  it('goes on from the version of a list, with metadata alone', async () => {
+  it('continues from the version of a list, with metadata alone', async () => {
     const { resourceVersion } = await cluster.admin.list(configMaps, { namespace: cluster.namespace }, never);
     const { seen, events } = watched(cluster.admin, configMaps, { resourceVersion, metadataOnly: true });
     await cluster.apply(configMaps, { metadata: { name: 'applied' }, data: { a: '1' } });
@@ -174,12 +174,12 @@ describe('a watch', () => {
     for (const { object } of events) expect(object).not.toHaveProperty('data');
   });
 
-  it('is ended by the server at its time, which is no failure', async () => {
+  it('is ended by the server at its timeout, which is no failure', async () => {
     const { end } = watched(cluster.admin, services, { sendInitialEvents: true, timeoutSeconds: 1 });
     expect((await end).events).toBeGreaterThan(0);
   });
 
-  it('of a version that the store has forgotten is told 410, as an event and as a status', async () => {
+  it('of a version that the store has compacted receives 410, as an event and as a status', async () => {
     const { namespace } = cluster;
     const first = await cluster.create(limitRanges, { metadata: { name: 'old-1' }, spec: { limits: [] } });
     await cluster.create(limitRanges, { metadata: { name: 'old-2' }, spec: { limits: [] } });
@@ -192,7 +192,7 @@ describe('a watch', () => {
     expect(event?.type === 'ERROR' && failureOfStatus(event.object)).toMatchObject({ code: 410, reason: 'Expired' });
     const more = cluster.admin.list(limitRanges, { namespace, limit: 1, continue: page.continue! }, never);
     expect(await failureOf(more)).toMatchObject({ kind: 'status', code: 410, reason: 'Expired' });
-    // Nothing is lost for who lists anew.
+    // A client that lists again loses nothing.
     const anew = await cluster.admin.list(limitRanges, { namespace }, never);
     expect(namesOf(anew.items)).toEqual(['old-1', 'old-2', 'old-3']);
     const { seen } = watched(cluster.admin, limitRanges, { resourceVersion: anew.resourceVersion });
@@ -200,7 +200,7 @@ describe('a watch', () => {
     await eventually('it goes on', () => seen().includes('DELETED old-2'));
   });
 
-  it('of which there are many shares a connection with the others, and each is told its own', async () => {
+  it('shares a connection with many others, and each receives its own events', async () => {
     const { resourceVersion } = await cluster.admin.list(configMaps, { namespace: cluster.namespace }, never);
     const names = Array.from({ length: 20 }, (_, index) => `many-${index}`);
     const all = names.map((name) =>
@@ -212,8 +212,8 @@ describe('a watch', () => {
   });
 });
 
-describe('a kind that is not there', () => {
-  it('is 404, and is picked up once its definition is', async () => {
+describe('an undefined kind', () => {
+  it('is 404, and is watched once it is defined', async () => {
     const group = `${cluster.namespace}.example.com`;
     const routes: ApiResource = { group, version: 'v1', plural: 'routes', kind: 'Route', namespaced: true };
     const options = { namespace: cluster.namespace };
@@ -246,7 +246,7 @@ describe('a kind that is not there', () => {
   });
 });
 
-describe('who asks', () => {
+describe('the identity of a client', () => {
   it('may do what the service account is allowed, and nothing else', async () => {
     const rule = { apiGroups: [''], resources: ['configmaps'], verbs: ['list', 'watch'] };
     const client = await cluster.clientWith({ namespace: [rule] });
@@ -260,7 +260,7 @@ describe('who asks', () => {
     expect(await failureOf(client.request(write, never))).toMatchObject(forbidden);
   });
 
-  it('is nobody with a token that has ended, is of a deleted account, or is none', async () => {
+  it('is unauthenticated with an expired token, that of a deleted account, or none', async () => {
     const account = await cluster.account({
       namespace: [{ apiGroups: [''], resources: ['configmaps'], verbs: ['list'] }],
     });
@@ -284,7 +284,7 @@ describe('who asks', () => {
     expect(await failureOf(list(token))).toMatchObject(unauthorized);
   });
 
-  it('may prove it with a certificate, or have a plugin of the kubeconfig say it', async () => {
+  it('may be a certificate, or come from a plugin of the kubeconfig', async () => {
     const { folder, url, ca, adminToken } = cluster.address;
     const issued = loadAuthority(ca, readFileSync(join(folder, 'ca.key'), 'utf8')).issue(['somebody']);
     const base64 = (text: string): string => Buffer.from(text).toString('base64');
@@ -312,7 +312,7 @@ describe('who asks', () => {
     expect((await admin.list(services, { limit: 1 }, never)).resourceVersion).not.toBe('');
   });
 
-  it('is known by a token for an audience, which the server reviews', async () => {
+  it('is a token for an audience, which the server reviews', async () => {
     const account = await cluster.account();
     const review = async (token: string): Promise<unknown> => {
       const body = {
@@ -348,7 +348,7 @@ describe('a write', () => {
     expect(await failureOf(again)).toMatchObject({ kind: 'status', code: 409, reason: 'AlreadyExists' });
   });
 
-  it('of a status leaves the rest as it is', async () => {
+  it('of a status leaves the rest unchanged', async () => {
     const ingresses = resourceOf('Ingress');
     const backend = { service: { name: 'a', port: { number: 80 } } };
     await cluster.create(ingresses, { metadata: { name: 'way-in' }, spec: { defaultBackend: backend } });
@@ -360,7 +360,7 @@ describe('a write', () => {
   });
 });
 
-/** As the API server signs them, with its key. */
+/** Signed as by the API server, with its key. */
 function accountToken(claims: {
   readonly namespace: string;
   readonly account: string;

@@ -1,6 +1,6 @@
 /**
- * Two replicas of pilot-discovery as programs in a cluster, and real Envoys run by our agent, all with the first one: it is killed with its
- * streams. A server of the file's own.
+ * Two replicas of pilot-discovery as programs in a cluster, and real Envoys with agents, all connected to the first one: it is killed with
+ * its streams. A server of the file's own.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -25,14 +25,14 @@ const replicas = new Replicas(cluster);
 const folder = mkdtempSync(join(tmpdir(), 'cp-two-replicas-'));
 const proxies = ['client-0', 'client-1'] as const;
 const services = 20;
-/** As it is promised; beside ten other things, it takes what it takes. */
+/** The documented limit; beside ten other processes it takes longer. */
 const promisedMs = sized({ short: 10_000, full: 3_000 });
 
 interface Agent {
   readonly program: Program;
   readonly adminPort: number;
   readonly statusPort: number;
-  /** Where it takes requests of its application. */
+  /** Port at which it accepts requests of its application. */
   readonly port: number;
 }
 
@@ -102,14 +102,14 @@ async function ask({ port }: Agent, service: number): Promise<string> {
   return (await sendRequest({ port, host: hostOf(service) })).seen?.backend ?? 'nobody';
 }
 
-/** Of Envoy: what its control plane has sent it, in bytes. */
+/** Bytes that Envoy received from its control plane. */
 async function received({ adminPort }: Agent): Promise<number> {
   const filter = '^cluster.xds-grpc;.upstream_cx_rx_bytes_total$';
   const text = await (await fetch(`http://127.0.0.1:${adminPort}/stats?filter=${filter}`)).text();
   return Number(/: (\d+)/.exec(text)?.[1]);
 }
 
-/** How many these are when no more come. */
+/** Their number once no more arrive. */
 async function quietBytes(agent: Agent): Promise<number> {
   let bytes = -1;
   await eventually('nothing more is sent', async () => {
@@ -129,10 +129,10 @@ async function responses({ statusPort }: Agent): Promise<number> {
   return lines.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
 }
 
-/** What HTTP/2 says to open a connection, and answers without a resource. */
+/** Bytes that HTTP/2 needs to open a connection, and responses without a resource. */
 const emptyAnswersBytes = 2_000;
 
-it('the replica that has all streams is killed: no request fails, the other one has the Envoys soon, and sends nothing that they have', async () => {
+it('the replica with all streams is killed: no request fails, the other one soon serves the Envoys, and resends nothing that they have', async () => {
   expect(address.taken[0]).toBeGreaterThan(0);
   expect(address.taken[1]).toBe(0);
   const initial = await Promise.all(agents.map(quietBytes));
@@ -166,7 +166,7 @@ it('the replica that has all streams is killed: no request fails, the other one 
   expect(Math.max(...tookMs)).toBeLessThan(promisedMs);
   expect(Math.max(...bytes)).toBeLessThan(emptyAnswersBytes);
   expect(Math.min(...initial)).toBeGreaterThan(5 * emptyAnswersBytes);
-  // The other one is followed from here on.
+  // From here on Envoys get changes from the other replica.
   await cluster.delete(of.serviceEntries, 's0');
   await eventually('what was changed since is in force', async () => {
     return (await ask(agents[0]!, 0).catch(() => 'nobody')) === 'nobody';

@@ -38,7 +38,10 @@ function started(port: number): ControlPlane {
   );
 }
 
-/** Of a revision of its own: control planes of other files have the same host. As the chart installs it: without `caBundle`, and with the policy Ignore. */
+/**
+ * Its own revision: control planes of other files have the same host. As the chart installs it: without `caBundle`, and with the policy
+ * Ignore.
+ */
 async function writeWebhook(port: number): Promise<void> {
   const webhook = {
     ...{ name: entryName, failurePolicy: 'Ignore', sideEffects: 'None', timeoutSeconds: 2 },

@@ -1,4 +1,4 @@
-/** The walk of an EndpointSlice event in docs/architecture.md is the one that the program takes, with a real API server. */
+/** The walk of an EndpointSlice event in docs/architecture.md matches the program, with a real API server. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -56,7 +56,7 @@ const recordsAfter = (seq: number): readonly TraceRecord[] =>
     .map((line) => JSON.parse(line) as TraceRecord)
     .filter((record) => record.seq > seq);
 
-/** Events of the walk; other informers and leaders have theirs at the same time. */
+/** Events of the walk; other informers and leaders send events at the same time. */
 const eventsOfWalk =
   /^(objects\.changed|registry\.changed|push\.request|context\.built|clients\.(push|served)|proxies\.served)$/;
 
@@ -93,7 +93,7 @@ it('each file of the documented walk runs for an EndpointSlice event, and four c
   inspector.close();
   expect(walk.files.map(({ file }) => file).filter((file) => !ran.has(file))).toEqual([]);
 
-  // The trace is written behind.
+  // The trace is written with a delay.
   const servedToAll = (record: TraceRecord): boolean =>
     record.kind === 'event' && record.event.type === 'clients.served';
   await eventually('the push is in the trace', () => recordsAfter(before).some(servedToAll));

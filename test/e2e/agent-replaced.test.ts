@@ -1,4 +1,4 @@
-/** A newer agent takes the place of the one that runs, on request: SIGUSR2 to bin/pilot-agent as a container's first process. */
+/** A newer agent replaces the running one on request: SIGUSR2 to bin/pilot-agent as a container's first process. */
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -25,16 +25,15 @@ const { times, orders, instants } = sized({
 
 const nodesIn = ({ container }: ContainedAgent): number[] => container.agents();
 
-/** How often something has happened by a trace, whose header names all that may. */
+/** Occurrences of an event in a trace, without its header, which lists all event names. */
 const timesIn = (trace: string, event: string): number =>
   readFileSync(trace, 'utf8').split('\n').slice(1).join('\n').split(`"${event}"`).length - 1;
 
-/** One of each agent. */
+/** One trace for each agent. */
 const tracesIn = ({ container: { cwd } }: ContainedAgent): string[] =>
   readdirSync(cwd)
     .filter((name) => name.startsWith('agent.trace'))
     .map((name) => join(cwd, name));
-/** In all traces. */
 const timesInAll = (agent: ContainedAgent, event: string, times = timesSent): number =>
   tracesIn(agent).reduce((sum, trace) => sum + times(trace, event), 0);
 
@@ -51,7 +50,7 @@ async function replaced(
   return nodesIn(agent)[0]!;
 }
 
-/** A request that was lost is explained by what the agents did to their Envoys. */
+/** A lost request is explained by what the agents did to their Envoys. */
 function expectNoneFailed(agent: ContainedAgent, report: LoadReport): void {
   const { lines } = agent.container.program;
   expect(
@@ -84,7 +83,7 @@ async function agentUnderLoad() {
   return { agent, load };
 }
 
-test(`${times} newer agents take the place of the one before under load, and restart Envoy hot: no request fails`, async () => {
+test(`${times} newer agents replace the previous one under load and hot restart Envoy without a failed request`, async () => {
   const { agent, load } = await agentUnderLoad();
   let longestMs = 0;
   let isOver = false;
@@ -96,7 +95,7 @@ test(`${times} newer agents take the place of the one before under load, and res
   })();
   const envoys = envoysIn(agent);
   for (let time = 0; time < times; time++) {
-    // By either way.
+    // By signal and by HTTP in turn.
     if (time % 2 === 0) await replaced(agent, async () => expect(await agent.post('/upgrade/agent')).toBe(200));
     else await replaced(agent);
     if (time === 0) expect(envoysIn(agent)).toEqual(envoys);
@@ -124,7 +123,7 @@ test(`${times} newer agents take the place of the one before under load, and res
   expect(code, output).toBe(0);
 });
 
-test(`a hot restart that is ordered at ${orders} moments of replacements is begun once, and no request fails`, async () => {
+test(`a hot restart ordered at ${orders} moments of replacements starts once, and no request fails`, async () => {
   const { agent, load } = await agentUnderLoad();
   const begun = (): number => timesInAll(agent, 'supervisor.restart');
   for (let order = 0; order < orders; order++) {
@@ -133,7 +132,7 @@ test(`a hot restart that is ordered at ${orders} moments of replacements is begu
     const { length } = tracesIn(agent);
     const said = agent.container.program.lines.length;
     agent.container.signal('SIGUSR2');
-    // Most moments lie where the older one gives way, which is when the newer one has started.
+    // Most moments are in the hand-over of the older one, after the newer one has started.
     if (order % 3 === 0) await sleep((order * 53) % 1_500);
     else {
       const hasBegun = (): true => {
@@ -161,7 +160,7 @@ test(`a hot restart that is ordered at ${orders} moments of replacements is begu
   expect(code, output).toBe(0);
 });
 
-test(`SIGUSR2 in ${instants} instants after an agent has given way: a third one takes its place, or a word says why not`, async () => {
+test(`SIGUSR2 at ${instants} instants after an agent handed over: a third agent replaces it, or a log line states why not`, async () => {
   const agent = await readyAgent([], { env });
   const { program } = agent.container;
   const envoys = envoysIn(agent);
@@ -193,7 +192,7 @@ test(`SIGUSR2 in ${instants} instants after an agent has given way: a third one 
   expect(await endOf(agent)).toEqual({ code: 0, signal: null });
 });
 
-test('a newer agent that hangs is ended, and the older one goes on with what runs', async () => {
+test('a newer agent that hangs is killed, and the older one keeps managing the running Envoys', async () => {
   const agent = await readyAgent([], { env });
   const envoys = envoysIn(agent);
   const ready = (): number => timesInAll(agent, 'successor.ready');
@@ -209,7 +208,7 @@ test('a newer agent that hangs is ended, and the older one goes on with what run
     const isRefused = (): boolean => lines.slice(from).some((line) => /an agent is being replaced.*not now/.test(line));
     await eventually('it is refused, or its turn has come', () => isRefused() || !nodesIn(agent).includes(older!));
     if (isRefused()) return { newer, before };
-    // Heard in the instant in which the newer agent had just been started, it waits for a second: then a third one is started.
+    // An order that arrives just after the newer agent was started waits for a second, and then a third one is started.
     await eventually('one is alone for good', async () => {
       const [alone] = nodesIn(agent);
       await sleep(1_500);
@@ -220,7 +219,7 @@ test('a newer agent that hangs is ended, and the older one goes on with what run
   await eventually('it is there', () => ready() > before, { everyMs: 1 });
   process.kill(newer!, 'SIGSTOP');
   await eventually('one is alone', () => nodesIn(agent).length === 1);
-  // It was quicker, and had taken over.
+  // It was faster, and had taken over.
   if (nodesIn(agent)[0] === newer) process.kill(newer!, 'SIGCONT');
   await eventually('it is ready', agent.ready);
   expect(envoysIn(agent)).toEqual(envoys);
@@ -229,11 +228,11 @@ test('a newer agent that hangs is ended, and the older one goes on with what run
   expect(await endOf(agent)).toEqual({ code: 0, signal: null });
 });
 
-test('an older agent that was not run while the newer one took over gives way all the same, however late', async () => {
+test('an older agent that was suspended while the newer one took over still exits, however late it resumes', async () => {
   const agent = await readyAgent([], { env });
   const envoys = envoysIn(agent);
   const sent = (event: string): number => timesInAll(agent, event);
-  /** @returns the newer agent, and the older one that is stopped once it has given way; undefined where that was gone before it could be */
+  /** @returns the newer agent, and the older one, suspended after it handed over; `undefined` if that had exited before */
   const replace = async () => {
     const [older] = nodesIn(agent);
     const [granted, held] = [sent('successor.grant'), sent('takeover.confirm')];
@@ -251,7 +250,7 @@ test('an older agent that was not run while the newer one took over gives way al
     if (replacement === undefined) await eventually('one agent is alone', () => nodesIn(agent).length === 1);
     return replacement;
   });
-  // More than the older one waits for that word.
+  // Longer than the older one waits for that response.
   await sleep(1_500);
   process.kill(older, 'SIGCONT');
   await eventually('one agent is alone', () => nodesIn(agent).length === 1);
@@ -268,7 +267,7 @@ async function stops({ container }: ContainedAgent, pid: number): Promise<boolea
   } catch {
     return false;
   }
-  // A signal to one that has ended, and that nobody has waited for yet, is taken and does nothing.
+  // A signal to a zombie succeeds without effect.
   const state = await eventually('it is stopped, or has ended', () => {
     const { state: now = 'gone' } = container.children().find((child) => child.pid === pid) ?? {};
     return ['T', 'Z', 'gone'].includes(now) && now;
@@ -276,7 +275,7 @@ async function stops({ container }: ContainedAgent, pid: number): Promise<boolea
   return state === 'T';
 }
 
-test('a newer agent that is quicker than the one that comes after a killed one goes on with what runs, alone', async () => {
+test('a newer agent that is faster than the successor of a killed agent manages the running Envoys alone', async () => {
   const agent = await readyAgent([], { env });
   const envoys = envoysIn(agent);
   const { lines } = agent.container.program;
@@ -303,7 +302,7 @@ test('a newer agent that is quicker than the one that comes after a killed one g
     expect(envoysIn(agent)).toEqual(envoys);
     return isTaken;
   };
-  // On a busy machine one may be stopped in the middle of it: then that one has it, or nobody.
+  // On a busy machine the slow agent may be suspended during its take-over: then it has taken over, or no agent has.
   await eventually('the newer one was quicker', isQuicker);
   await restartHot(agent);
   agent.container.signal('SIGTERM');
@@ -311,7 +310,7 @@ test('a newer agent that is quicker than the one that comes after a killed one g
   expect(envoysIn(agent)).toEqual([]);
 });
 
-/** A process of the same network namespace that takes the names of base ids in the moment in which they are free. */
+/** A process of the same network namespace that takes the names of base IDs in the moment in which they are free. */
 async function stranger(baseIds: readonly string[]): Promise<Program> {
   const program = Program.run('the stranger', 'python3', {
     env: process.env,
@@ -337,14 +336,14 @@ signal.pause()`,
   return program;
 }
 
-test('a stranger that takes the name of the base id changes nothing: the agents after one that is killed, and by order, go on with the same Envoy', async () => {
+test('a process that takes the name of the base ID changes nothing: the agents that follow a killed one, and on command, keep the same Envoy', async () => {
   const agent = await readyAgent([], { env });
   const envoys = envoysIn(agent);
   const baseIds = readdirSync(join(agent.container.cwd, 'run')).flatMap(
     (name) => /^base-id-(\d+)$/.exec(name)?.[1] ?? [],
   );
   const thief = await stranger(baseIds);
-  // A newer one begins as soon as the older one has given way, and may be quicker.
+  // A newer one begins as soon as the older one has handed over, and may be faster.
   await replaced(agent, async () => {
     process.kill(nodesIn(agent)[0]!, 'SIGKILL');
     await thief.line(/took/);
@@ -365,7 +364,7 @@ test('a stranger that takes the name of the base id changes nothing: the agents 
   expect(envoysIn(agent)).toEqual([]);
 });
 
-/** Each step of a replacement, as the one whose step it is tells of it. */
+/** Each step of a replacement, as recorded in the trace of its agent. */
 const allSteps = [
   ['older', 'successor.ready'],
   ['newer', 'predecessor.granted'],
@@ -385,7 +384,7 @@ const kills = sized({
   full: { steps: sides.flatMap((side) => allSteps.map(([, step]) => [side, step] as const)) },
 }).steps;
 
-test(`either agent killed at ${kills.length} steps: one is left, which goes on with the same Envoy`, async () => {
+test(`either agent is killed at ${kills.length} steps: one agent remains and keeps the same Envoy`, async () => {
   const [port = 0] = await freePorts(1);
   const agent = await readyAgent([], {
     env,
@@ -402,7 +401,7 @@ test(`either agent killed at ${kills.length} steps: one is left, which goes on w
   const told = (step: string): number => timesInAll(agent, step, timesIn);
   const outages: number[] = [];
   for (const [index, [side, step]] of kills.entries()) {
-    // Ten agents in a row that live for less than two seconds are the end of it all.
+    // Ten agents in a row that live for less than two seconds end the launcher.
     if (index % 5 === 4) await sleep(2_500);
     const [older] = nodesIn(agent);
     const before = told(step);
@@ -412,7 +411,7 @@ test(`either agent killed at ${kills.length} steps: one is left, which goes on w
     try {
       process.kill(side === 'older' ? older! : newer!, 'SIGKILL');
     } catch {
-      // It has ended: it was quicker.
+      // It has exited: it was faster.
     }
     const killedAt = performance.now();
     await eventually(

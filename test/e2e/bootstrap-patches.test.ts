@@ -33,7 +33,7 @@ beforeAll(async () => {
 
 afterAll(() => conclude(mesh));
 
-/** Of the Envoy that serves, in its own words. */
+/** Epoch and clusters that the serving Envoy reports. */
 async function inForce({ adminPort } = agent): Promise<{ epoch: number; clusters: string[]; flush: string }> {
   const answer = await fetch(`http://127.0.0.1:${adminPort}/config_dump`);
   type Bootstrap = { static_resources: { clusters: { name: string }[] }; stats_flush_interval: string };
@@ -44,7 +44,7 @@ async function inForce({ adminPort } = agent): Promise<{ epoch: number; clusters
   return { epoch, clusters: statics.clusters.map(({ name }) => name), flush };
 }
 
-test('§8.9 BOOTSTRAP: the agent waits for the control plane, and Envoy runs with what it patches, also after a hot restart', async () => {
+test('§8.9 BOOTSTRAP: the agent waits for the control plane, and Envoy runs with the patched bootstrap, also after a hot restart', async () => {
   await eventually('the agent asks', () => linesOf(agent.program.lines, 'patches.unavailable').length > 0);
   await mesh!.startDiscovery();
   await mesh!.waitForAgent(agent);
@@ -55,7 +55,7 @@ test('§8.9 BOOTSTRAP: the agent waits for the control plane, and Envoy runs wit
   expect(await inForce()).toEqual({ epoch: 1, ...patched });
 });
 
-test('an agent that comes after another one restarts Envoy with the same patches, also where the control plane is silent meanwhile', async () => {
+test('an agent that replaces another one restarts Envoy with the same patches, even while the control plane is silent', async () => {
   const other = await Mesh.create({ env: { BOOTSTRAP_XDS_AGENT: 'true' } });
   onTestFinished(() => conclude(other));
   other.directory.write('start.yaml', filter);

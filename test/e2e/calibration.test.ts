@@ -1,6 +1,6 @@
 /**
- * The simulated Envoy against the real one: the same scenarios, the same order of events, the same exits. A model that is
- * broken on purpose must be noticed by the same comparison.
+ * Compares the simulated Envoy with the real one: the same scenarios, the same order of events, the same exits. The same comparison must
+ * detect a model that is broken on purpose.
  */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
@@ -15,8 +15,8 @@ import { leftovers } from '../harness/host-processes.ts';
 /** Most of them mostly wait. */
 const sideBySide = 8;
 /**
- * Scenarios say what happens within which times: on a machine that does other things as well, an Envoy is late at times. One
- * that departs is looked at again, by itself; where the model is wrong, it departs each time.
+ * Scenarios have time limits, which an Envoy on a busy machine may exceed. A scenario that deviates is repeated alone; if the model is
+ * wrong, it deviates each time.
  */
 const looksAgain = 4;
 
@@ -52,7 +52,7 @@ function departs(scenario: Scenario): boolean {
   return seenOnEnvoy.get(scenario) instanceof Error || departuresIn(scenario).length > 0;
 }
 
-/** How the model departs from what the real Envoy did in this scenario. */
+/** How the model deviates from the real Envoy in this scenario. */
 function departuresIn(scenario: Scenario, envoy = envoyOnHost): string[] {
   const seen = seenOnEnvoy.get(scenario)!;
   if (seen instanceof Error) throw seen;
@@ -73,8 +73,8 @@ const effects = envoyOnHost.implementations.actions as unknown as Record<string,
 const withEffect = (name: string, effect: Effect): typeof envoyOnHost =>
   envoyOnHost.provide({ actions: { [name]: effect } } as never);
 
-describe('the calibration notices a model', () => {
-  // XState's development build warns of what comes too late for an Envoy: broken ones leave at wrong times.
+describe('the calibration detects a model', () => {
+  // XState's development build warns of events that arrive too late for an Envoy: broken models exit at wrong times.
   beforeAll(() => {
     vi.spyOn(console, 'warn').mockImplementation(() => {});
   });
@@ -82,7 +82,7 @@ describe('the calibration notices a model', () => {
   const noticed = (envoy: typeof envoyOnHost): string[] =>
     scenarios.filter((scenario) => departuresIn(scenario, envoy).length > 0).map(({ name }) => name);
 
-  // How long one that lacks a listener is held back is its probe's doing, and no Envoy's: live-probe.test.ts.
+  // The hold-back of an Envoy that lacks a listener is a property of the probe, not of Envoy: live-probe.test.ts.
   const ofTheProbe = new Set(['beginHoldBack', 'endHoldBack']);
   const ofEnvoys = Object.keys(effects).filter((name) => !ofTheProbe.has(name));
 
@@ -90,7 +90,7 @@ describe('the calibration notices a model', () => {
     expect(noticed(withEffect(name, () => {}))).not.toEqual([]);
   });
 
-  test('in which a child that is not live ends without its parent (fact 3)', () => {
+  test('in which a child that is not live exits without its parent (fact 3)', () => {
     const sendsParentAwayWhenLive: Effect = (actor) => {
       if (!actor.self.getSnapshot().matches('initializing')) effects.sendParentAway!(actor);
     };
@@ -103,7 +103,7 @@ describe('the calibration notices a model', () => {
   test.each([
     ['a clean end has exit code 1', { code: 0 }, { code: 1 }],
     ['an abort looks like a kill', { signal: 'SIGABRT' }, { signal: 'SIGKILL' }],
-    ['a refusal is not told apart', { refusedByParent: true }, { refusedByParent: false }],
+    ['a rejection by the parent is not distinguished', { refusedByParent: true }, { refusedByParent: false }],
   ])('in which %s', (_, usual, wrong) => {
     const leavesWrong: Effect = (actor, params) => {
       const { end } = params as { end: object };

@@ -36,19 +36,19 @@ const changeKinds: readonly ChangeKind[] = [
 interface Part {
   readonly name: string;
   readonly proxies: readonly Proxy[];
-  /** Proxies of which no traffic is sent through. */
+  /** Proxies without traffic. */
   readonly simulated: number;
   /** Pause of each client between two requests. */
   readonly pauseMs: number;
-  /** Changes that each proxy applies before the next one. */
+  /** Changes that each proxy applies before the next one starts. */
   readonly alone: number;
-  /** Changes that each have a listener of their own. */
+  /** Changes that each have their own listener. */
   readonly servers: number;
-  /** What has to come together, at least. */
+  /** Minimum totals. */
   readonly least: { readonly changes: number; readonly requests: number; readonly connections: number };
 }
 
-/** In the short form each type, each protocol and each distance, but not each with each. At length, a part takes minutes. */
+/** In the short form each type, each protocol and each distance, but not all combinations. In the long form, a part takes minutes. */
 const parts = sized<readonly Part[]>({
   short: [
     {
@@ -79,10 +79,10 @@ const parts = sized<readonly Part[]>({
   ],
 });
 
-/** A busy machine needs a multiple of what a part takes on a quiet one. */
+/** A busy machine needs a multiple of the time of a quiet one. */
 const longestMs = sized({ short: 600_000, full: 1_500_000 });
 
-/** Changes whose requests are counted together. */
+/** Clusters that the control plane logs as abandoned. */
 const changesOfWindow = 10;
 
 /** What the control plane logs of clusters that were given up. */
@@ -106,7 +106,7 @@ async function start(options: ChangingMeshOptions): Promise<ChangingMesh> {
   return mesh;
 }
 
-/** What failed, with the reasons, and nothing else: readable when it is not empty. */
+/** Failed requests by name, with the reasons; empty without failures */
 function failuresOf({ byName }: Pick<LoadReport, 'byName'>): Record<string, string> {
   const failed = Object.entries(byName).filter(([, counts]) => counts.failed > 0);
   return Object.fromEntries(
@@ -117,7 +117,7 @@ function failuresOf({ byName }: Pick<LoadReport, 'byName'>): Record<string, stri
 const namesOf = ({ traffic = 'http' }: ChangeKind): 'requests' | 'connections' =>
   traffic === 'http' ? 'requests' : 'connections';
 
-/** How much of each there was, and of that how much failed. */
+/** Number of requests, connections and changes, and how many failed. */
 function totals({
   byName,
 }: Pick<LoadReport, 'byName'>): Record<'requests' | 'connections', { total: number; failed: number }> {
@@ -137,7 +137,7 @@ const totalOf = ({ byName }: LoadReport, kind: string): number =>
     .filter(([name]) => kindOf(name).name === kind)
     .reduce((sum, [, { total }]) => sum + total, 0);
 
-/** The status of the first response of a listener, which is asked as soon as it accepts connections. */
+/** The status of the first response of a listener, requested as soon as it accepts connections. */
 async function firstResponse(port: number, host: string): Promise<number> {
   return eventually(
     `port ${port} accepts connections`,
@@ -167,13 +167,13 @@ test.each(parts.filter((_, index) => isOfThisRun(index)).map((part) => [part.nam
       log: (line) => console.log(`${part.name}: ${line}`),
     });
 
-    // One by one, each applied by all before the next one; in the short form in one push.
+    // One by one, each applied by all proxies before the next one; in the short form in one push.
     if (part.alone === 0) await windows.measure(changeKinds.length, () => mesh.changeAll());
     for (let index = 0; index < part.alone; index++) {
       await windows.measure(1, () => mesh.change(changeKinds[index % changeKinds.length]!));
     }
 
-    // A listener with its routes and their cluster: what is asked first is served.
+    // A listener with its routes and their cluster: the first request must succeed.
     for (let index = 0; index < part.servers; index++) {
       let ports: number[] = [];
       await windows.measure(1, async () => {
@@ -200,7 +200,7 @@ test.each(parts.filter((_, index) => isOfThisRun(index)).map((part) => [part.nam
       });
     }
     let report = await load.report();
-    // What the last changes break is broken before they are settled.
+    // Failures caused by the last changes occur before they are settled.
     await windows.measure(0, async () => {
       await mesh.settle();
       report = await load.stop();
@@ -212,7 +212,7 @@ test.each(parts.filter((_, index) => isOfThisRun(index)).map((part) => [part.nam
     const counts = { changes: windows.changes, requests: requests.total, connections: connections.total, failed };
     const proxies = `${part.proxies.length} Envoys and ${part.simulated} simulated proxies`;
     const notMeasured = `${windows.repeated} windows not measured`;
-    // At length the next part takes minutes: figures and reasons are printed when they are known.
+    // In the long form the next part takes minutes: figures and reasons are printed when they are known.
     console.log(
       `${part.name}: ${figures(counts)}, ${await mesh.abandonedClusters()} clusters given up, ${notMeasured}, ${seconds} s, ${proxies}`,
     );
@@ -247,7 +247,7 @@ test.runIf(isOfThisRun(parts.length))(
       env: { PILOT_XDS_MAKE_BEFORE_BREAK_TIMEOUT: '0' },
     });
     const load = await mesh.startLoad({ pauseMs: 10, maxDurationMs: 600_000 });
-    // An outage takes some round trips; a request is in it or not. At length, each kind is waited for.
+    // An outage takes some round trips; a request is in it or not. The long form waits for each kind.
     const lossy = changeKinds.filter(({ isLossy = true }) => isLossy);
     const expected = sized({ short: ['requests', 'connections'], full: lossy.map(({ name }) => name) });
     const report = await eventually(`these fail: ${expected.join(', ')}`, async () => {

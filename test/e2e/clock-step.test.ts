@@ -1,4 +1,4 @@
-/** The wall clock is set 30 h forward under an agent and its control plane, as they are shipped: their certificates end before their timers do. */
+/** Sets the wall clock 30 h forward under an agent and its control plane, as shipped: their certificates expire before their timers do. */
 
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -105,17 +105,17 @@ async function page(path: string): Promise<{ status: number; text: string }> {
 
 const isReady = async (): Promise<boolean> => (await page('/healthz/ready')).status === 200;
 
-/** By the wall clock that the programs have. */
+/** By the wall clock of the programs. */
 async function secondsLeft(): Promise<number> {
   const { text } = await page('/stats/prometheus');
   return Number(/^istio_agent_cert_expiry_seconds\{.*default.*\} (\S+)$/m.exec(text)?.[1]);
 }
 
-test('a certificate that a step of the clock ends makes the proxy not ready, and is renewed without a restart', async () => {
+test('a certificate that expires by a step of the clock makes the proxy unready, and is renewed without a restart', async () => {
   await eventually('the proxy is ready', isReady);
   expect(await secondsLeft()).toBeGreaterThan(20 * 3_600);
   writeFileSync(join(root, 'ahead'), String(30 * hourMs));
-  // The token has ended as well: nothing can be renewed.
+  // The token has expired as well: nothing can be renewed.
   await eventually('the proxy is not ready', async () => !(await isReady()));
   await eventually('the agent has seen the step', () => linesOf(agent.lines, 'clock.stepped').length > 0);
   expect(linesOf(agent.lines, 'readiness.lost', { reason: /workload certificate expired on/ })).not.toEqual([]);

@@ -20,7 +20,7 @@ export async function conclude(mesh: Mesh | undefined): Promise<void> {
   }
 }
 
-/** What the programs did to their Envoys, and the last lines of those that ran last. */
+/** Actions of the programs on their Envoys, and the last lines of the latest programs. */
 function evidenceOf({ root, gateway, sidecar }: Mesh): string {
   const directory = join(root, 'traces');
   const traces = readdirSync(directory).map((name) => join(directory, name));

@@ -54,7 +54,7 @@ it.skipIf(sized({ short: true, full: false })).each([
   ['sotw', 300],
   ['delta', 150],
 ] as const)(
-  'over %s, Envoy has a change of one object of many within %d ms, and deletions within 300 ms',
+  'over %s, Envoy receives a change of one object among many within %d ms, and deletions within 300 ms',
   async (protocol, limitMs) => {
     const directory = mkdtempSync(join(tmpdir(), 'config-source-'));
     const binary = join(directory, 'source');
@@ -100,7 +100,7 @@ it.skipIf(sized({ short: true, full: false })).each([
     for (let change = 0; change < changes; change++) {
       changesMs.push(await put(++port));
       if (change % 4 > 0) continue;
-      // Clusters stay for a while after their routes; the listener of the port goes at once.
+      // Clusters stay for a while after their routes; the listener of the port is removed at once.
       await eventually('Envoy listens', () => listens(port));
       deletionsMs.push(await took('delete shop/e7', async () => !(await listens(port))));
       await put(++port);

@@ -1,6 +1,6 @@
 /**
- * Configuration from a source in Go, which encodes with istio.io/api and serves with Envoy's own stubs: nothing of what it sends was made by
- * code of ours. The commands of docs/config-over-xds.md are run as they are there.
+ * Configuration from a source in Go, which encodes with istio.io/api and serves with Envoy's own stubs: it sends nothing that code of this
+ * project produced. The commands of docs/config-over-xds.md run unchanged.
  */
 import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

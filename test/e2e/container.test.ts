@@ -1,4 +1,4 @@
-/** Containers as they are found: read-only roots, no home, another user, no shared memory or too little of it. */
+/** Containers as found in practice: read-only roots, no home, another user, no shared memory or too little of it. */
 
 import { describe, expect, test } from 'vitest';
 import {
@@ -19,7 +19,7 @@ async function endsInOrder(agent: ContainedAgent): Promise<void> {
   expect(await endOf(agent)).toEqual({ code: 0, signal: null });
 }
 
-/** What an agent that does not start tells: no more than a paragraph, at once, and without a stack. */
+/** Output of an agent that does not start: at most a paragraph, immediately, and without a stack. */
 async function refusal(...args: Parameters<typeof startAgent>): Promise<string> {
   const agent = await startAgent(...args);
   expect(await endOf(agent)).toEqual({ code: 255, signal: null });
@@ -28,13 +28,13 @@ async function refusal(...args: Parameters<typeof startAgent>): Promise<string> 
   return told.join('\n');
 }
 
-describe('a root that is read-only, /tmp and all', () => {
+describe('with a read-only root and a read-only /tmp', () => {
   const readOnly = ['mount -t tmpfs -o mode=777 none "$FOLDER/rw"', 'mount -o remount,bind,ro /'];
 
   test.each<[string, ContainedAgentOptions]>([
     ['root', {}],
     ['another user, without a home', { uid: 1337, env: nobody }],
-  ])('--runDir is all that %s needs for a bootstrap of their own', async (_, options) => {
+  ])('%s with its own bootstrap needs only --runDir', async (_, options) => {
     const flags = ['--customConfigFile', '$FOLDER/admin-only.json', '--runDir', '$FOLDER/rw/run'];
     const agent = await readyAgent(flags, { ...options, bare: true, prepare: readOnly });
     agent.container.signal('SIGHUP');
@@ -42,7 +42,7 @@ describe('a root that is read-only, /tmp and all', () => {
     await endsInOrder(agent);
   });
 
-  test('with --runDir and --configPath the bootstrap is generated, checked by Envoy, and used', async () => {
+  test('the agent generates the bootstrap with --runDir and --configPath, and Envoy validates and uses it', async () => {
     const flags = [
       '--runDir',
       '$FOLDER/rw/run',
@@ -59,14 +59,14 @@ describe('a root that is read-only, /tmp and all', () => {
     await endsInOrder(agent);
   });
 
-  test('without them it says at once which flag names a folder', async () => {
+  test('the agent reports the missing flag immediately if both are absent', async () => {
     const flags = ['--discoveryAddress', '127.0.0.1:1', '--controlPlaneAuthPolicy', 'NONE'];
     expect(await refusal(flags, { bare: true, prepare: readOnly })).toMatch(
       /(run directory|folder):? .*EROFS.*--runDir/s,
     );
   });
 
-  test('without --configPath alone as well', async () => {
+  test('the agent reports a missing --configPath alone', async () => {
     const flags = [
       '--runDir',
       '$FOLDER/rw/run',
@@ -79,21 +79,21 @@ describe('a root that is read-only, /tmp and all', () => {
   });
 });
 
-test('a bootstrap that another user may not read is told at once', async () => {
+test('the agent reports a bootstrap that its user may not read immediately', async () => {
   const options = { bare: true, uid: 1337, env: nobody, prepare: ['chmod 600 "$FOLDER/admin-only.json"'] };
   expect(await refusal(['--customConfigFile', '$FOLDER/admin-only.json'], options)).toMatch(
     /--customConfigFile: must be a readable file, got .*EACCES/,
   );
 });
 
-test('a run directory that belongs to root and that the user may write, as an emptyDir with an fsGroup', async () => {
+test('the agent uses a run directory that belongs to root and that its user may write, as an emptyDir with an fsGroup', async () => {
   const flags = ['--customConfigFile', '$FOLDER/admin-only.json', '--runDir', '$FOLDER/rw'];
   const prepare = ['mount -t tmpfs -o mode=2775,gid=1337 none "$FOLDER/rw"'];
   await endsInOrder(await readyAgent(flags, { bare: true, uid: 1337, env: nobody, prepare }));
 });
 
 // Issue 33, item 13.
-test('a directory of another user at the usual name of the run directory prevents no start, and the log says so once', async () => {
+test('the agent starts despite a directory of another user at the default run directory, and logs it once', async () => {
   const usual = '/run/tmp/chartpilot-1337';
   const prepare = [
     'mount -t tmpfs -o mode=755 none /run',
@@ -118,7 +118,7 @@ describe('shared memory', () => {
     ['tiny', ['mount -t tmpfs -o size=4k none /dev/shm'], /\/dev\/shm.*ENOSPC/],
     ['another user’s', ['mount -t tmpfs -o mode=700 none /dev/shm'], /\/dev\/shm.*EACCES/],
   ];
-  /** Envoy's outputs and Node's randomness come from there too. */
+  /** Envoy's outputs and Node's random numbers need them too. */
   const devices = ['null', 'zero', 'urandom', 'random'].map((name, index) => {
     const minor = { null: 3, zero: 5, urandom: 9, random: 8 }[name];
     return `mknod -m 666 /dev/${name} c 1 ${minor ?? index}`;
@@ -129,7 +129,7 @@ describe('shared memory', () => {
   const flags = ['--runDir', '$FOLDER/rw/run'];
   const writable = 'chmod 777 "$FOLDER/rw"';
 
-  test.each(problems)('that is %s is told before any Envoy is started', async (what, prepare, expected) => {
+  test.each(problems)('that is %s is reported before any Envoy is started', async (what, prepare, expected) => {
     const told = await refusal([...flags, '--customConfigFile', '$FOLDER/admin-only.json'], {
       ...user(what),
       bare: true,
@@ -146,7 +146,7 @@ describe('shared memory', () => {
       bare: true,
       prepare: [writable, ...preparing(prepare)],
     });
-    // Drained and started anew.
+    // Drained and restarted.
     agent.container.signal('SIGHUP');
     await eventually(
       'Envoy was started a second time',

@@ -1,4 +1,4 @@
-/** The control plane is killed and started again, ten times under load: what Envoy's stream and the requests make of it. */
+/** The control plane is killed and restarted, ten times under load: the effect on Envoy's stream and on the requests. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
@@ -17,7 +17,7 @@ beforeAll(async () => {
 
 afterAll(() => conclude(mesh));
 
-/** Of the agent. */
+/** A metric of the agent. */
 async function metric({ statusPort }: AgentProgram, name: string): Promise<number> {
   const text = await (await fetch(`http://127.0.0.1:${statusPort}/stats/prometheus`)).text();
   const lines = text.split('\n').filter((line) => line.startsWith(name));
@@ -26,7 +26,7 @@ async function metric({ statusPort }: AgentProgram, name: string): Promise<numbe
 
 const responses = (agent: AgentProgram): Promise<number> => metric(agent, 'istio_agent_xds_proxy_responses');
 
-/** Of Envoy: what its control plane has sent it. */
+/** Bytes that Envoy received from its control plane. */
 async function stat({ adminPort }: AgentProgram, name: string): Promise<number> {
   const text = await (await fetch(`http://127.0.0.1:${adminPort}/stats?filter=^${name}$`)).text();
   return Number(/: (\d+)/.exec(text)?.[1]);
@@ -34,7 +34,7 @@ async function stat({ adminPort }: AgentProgram, name: string): Promise<number> 
 
 const received = (agent: AgentProgram): Promise<number> => stat(agent, 'cluster.xds-grpc;.upstream_cx_rx_bytes_total');
 
-/** How many these are when no more come. */
+/** The number of bytes once no more arrive. */
 async function quietBytes(agent: AgentProgram): Promise<number> {
   let bytes = -1;
   await eventually('nothing more is sent', async () => {
@@ -53,15 +53,15 @@ const accepts = (port: number): Promise<boolean> =>
     () => false,
   );
 
-/** What HTTP/2 says to open a connection, and answers without a resource. */
+/** Bytes that HTTP/2 needs to open a connection, and responses without a resource. */
 const emptyAnswersBytes = 2_000;
 /**
- * From the control plane that is ready to its first answer. The pause before a try may have 1.5 s still to go then, and what comes after
- * it is short on a quiet machine alone; that pauses grow no longer is seen without a clock (test/model/xds-proxy.test.ts).
+ * From a ready control plane to its first response. The pause before an attempt may have 1.5 s left by then, and the rest is short on a
+ * quiet machine alone; test/model/xds-proxy.test.ts checks without a clock that pauses stop growing.
  */
 const backLimitMs = sized({ short: 10_000, full: 2_000 });
 
-test(`a control plane that is killed ${kills} times costs no request, has its streams back in time, and sends nothing that Envoy has`, async () => {
+test(`a control plane that is killed ${kills} times costs no request, regains its streams in time, and resends nothing that Envoy already has`, async () => {
   const agents = [mesh.gateway!, mesh.sidecar!];
   const initial = await Promise.all(agents.map(quietBytes));
   const load = await mesh.startLoad({
@@ -81,7 +81,7 @@ test(`a control plane that is killed ${kills} times costs no request, has its st
     const { program, httpPort } = mesh.discovery!;
     process.kill(program.pid, 'SIGKILL');
     await program.exited;
-    // Long enough for pauses to have grown, at times.
+    // Sometimes long enough for pauses to grow.
     await sleep(kill % 3 === 2 ? 4_000 : 200);
     const answered = await Promise.all(agents.map(responses));
     const starting = mesh.startDiscovery();

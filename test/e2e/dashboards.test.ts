@@ -1,6 +1,6 @@
 /**
- * Istio's dashboards and ours in a live mesh: pods with sidecars, HTTP and TCP, mutual TLS and plaintext. Prometheus' own engine
- * evaluates the queries (`test/dashboards/promql/`). At length only: `CHARTPILOT_TESTS=full`.
+ * Istio's and chartpilot's dashboards in a live mesh: pods with sidecars, HTTP and TCP, mutual TLS and plaintext. Prometheus' own engine
+ * evaluates the queries (`test/dashboards/promql/`). Only in the long form: `CHARTPILOT_TESTS=full`.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -50,7 +50,7 @@ endpoints:
 
 const echo = `require('node:net').createServer((peer) => peer.on('error', () => {}).pipe(peer)).listen(${tcpService.port}, '0.0.0.0')`;
 
-/** Requests and TCP connections that stay open; what fails is tried again. */
+/** Requests and TCP connections that stay open; failed ones are retried. */
 const traffic = `
 const { connect } = require('node:net'), { get } = require('node:http');
 const open = (host) => {
@@ -106,7 +106,7 @@ const hasData = ({ error, elements }: QueryResult): boolean => error === undefin
 const isEmptyInIstio = ({ panel }: DashboardQuery): boolean =>
   panel.startsWith('Outbound Services') && panel.endsWith('(mTLS)');
 
-/** What a label may be in this mesh. */
+/** Values that a label may have in this mesh. */
 const expected: Readonly<Record<string, readonly string[]>> = {
   source_workload: ['client', 'unknown'],
   source_workload_namespace: ['demo', 'unknown'],

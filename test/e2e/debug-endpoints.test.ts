@@ -1,4 +1,4 @@
-/** What people and tools are told of a running control plane, held against what its proxies know themselves. */
+/** Compares the pages of a running control plane with the state of its proxies. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ import { Program } from '../harness/program.ts';
 const host = 'cart.example.com';
 const gatewayId = 'router~127.0.0.1~front-0.shop~shop.svc.cluster.local';
 const sidecarId = (name: string): string => `sidecar~127.0.0.1~${name}.shop~shop.svc.cluster.local`;
-/** As text, in base64, and as it stands in a Secret that kubectl applied. */
+/** As text, in base64, and as in a Secret applied by kubectl. */
 const secretText = 'pssst-0123456789-do-not-tell';
 const secretBase64 = Buffer.from(secretText).toString('base64');
 
@@ -94,7 +94,7 @@ interface DescribedProxy {
   readonly types: readonly { readonly type: string; readonly state: string; readonly rejected?: string }[];
 }
 
-/** The parts of a config dump by the last word of their type, `Clusters`. */
+/** The parts of a config dump by the suffix of their type, `Clusters`. */
 type Dump = { readonly configs: readonly (Record<string, never[]> & { '@type': string })[] };
 
 interface Addresses {
@@ -102,7 +102,7 @@ interface Addresses {
   readonly addresses: readonly string[];
 }
 
-/** Of a ClusterLoadAssignment: Envoy shows more of it than it was given. */
+/** Addresses of a ClusterLoadAssignment: Envoy shows more fields than it received. */
 function addressesOf(assignment: {
   readonly cluster_name: string;
   readonly endpoints?: readonly {
@@ -139,7 +139,7 @@ describe('debug endpoints', () => {
       metadata: {
         NAMESPACE: 'shop',
         ISTIO_VERSION: '1.30.0',
-        // No agent is beside it.
+        // There is no agent.
         WORKLOAD_CERTIFICATES: 'false',
         LABELS: { istio: 'ingressgateway' },
       },
@@ -208,7 +208,7 @@ describe('debug endpoints', () => {
     return (await response.json()) as T;
   }
 
-  test('syncz tells who has acknowledged what', async () => {
+  test('syncz shows which configuration each proxy has acknowledged', async () => {
     const sync = await json<Sync[]>('/debug/syncz');
     expect(sync.map(({ proxy }) => proxy).sort()).toEqual(['bad-0.shop', 'front-0.shop', 'good-0.shop']);
     const clustersOf = (name: string) => sync.find(({ proxy }) => proxy === name)!.resources[typeUrls.CDS]!;
@@ -221,7 +221,7 @@ describe('debug endpoints', () => {
     expect(await json('/debug/syncz?namespace=elsewhere')).toEqual([]);
   });
 
-  test('config_dump is what Envoy itself says that it has', async () => {
+  test('config_dump matches the config dump of Envoy itself', async () => {
     const ours = await json<Dump>(`/debug/config_dump?proxyID=front-0.shop&include_eds`);
     const theirs = (await (await fetch(`http://127.0.0.1:${ports.admin}/config_dump?include_eds`)).json()) as Dump;
     const part = (dump: Dump, type: string) =>
@@ -250,7 +250,7 @@ describe('debug endpoints', () => {
     });
   });
 
-  test('the connection view says what each proxy has, rejected and why', async () => {
+  test('the connection view shows the configuration of each proxy, its rejections and their reasons', async () => {
     const proxies = await json<DescribedProxy[]>('/debug/proxyz');
     expect(proxies.map(({ proxy, worst, protocol }) => [proxy, worst, protocol])).toEqual([
       ['bad-0.shop', 'ERROR', 'sotw'],
@@ -260,7 +260,7 @@ describe('debug endpoints', () => {
     expect(proxies[0]!.types[0]).toMatchObject({ state: 'ERROR', rejected: 'I will not <b>have</b> it' });
   });
 
-  test('the connection view is a page that a person can read', async () => {
+  test('the connection view is a readable HTML page', async () => {
     const { page, close } = await openAddress(browser, `http://127.0.0.1:${ports.http}/debug/proxyz`);
     expect(await page.locator('tbody tr').count()).toBe(3);
     expect(await page.locator('tbody tr').first().innerText()).toMatch(/bad-0\.shop.*rejected/s);
@@ -272,7 +272,7 @@ describe('debug endpoints', () => {
     await close();
   });
 
-  test('metrics tell of all that', async () => {
+  test('metrics cover the same events', async () => {
     const metrics = await (await get('/metrics')).text();
     for (const line of [
       /^pilot_info\{version=".+"\} 1$/m,
@@ -300,7 +300,7 @@ describe('debug endpoints', () => {
     expect(push.pilot_eds_no_instances).toEqual({ 'empty.example.com.shop': { message: expect.any(String) } });
   });
 
-  test('mistakes are answered with their reason', async () => {
+  test('invalid requests get a response with the reason', async () => {
     expect([(await get('/debug/config_dump')).status, (await get('/debug/edsz')).status]).toEqual([400, 400]);
     const unknown = await get('/debug/config_dump?proxyID=nobody');
     expect([unknown.status, await unknown.text()]).toEqual([
@@ -313,11 +313,11 @@ describe('debug endpoints', () => {
     expect(indented).toMatch(/^\{\n {2}"/);
   });
 
-  test('callers of other hosts must be known', async () => {
+  test('callers from other hosts must be authenticated', async () => {
     const outside = Object.values(networkInterfaces())
       .flat()
       .find((address) => address?.family === 'IPv4' && !address.internal)?.address;
-    // A machine without a network has no other address to come from.
+    // A machine without a network has no other source address.
     if (outside === undefined) return;
     expect((await get('/debug/configz', outside)).status).toBe(401);
     expect((await get('/v1/registration', outside)).status).toBe(401);
@@ -326,9 +326,9 @@ describe('debug endpoints', () => {
     expect((await get('/metrics', outside)).status).toBe(200);
   });
 
-  test('profiles are made one at a time', async () => {
+  test('profiles run one at a time', async () => {
     expect(await (await get('/debug/pprof/')).text()).toContain('profile?seconds=30');
-    // The second one has to be asked for meanwhile.
+    // The second profile must be requested while the first one runs.
     const running = await get('/debug/pprof/profile?seconds=6');
     expect((await get('/debug/pprof/allocs')).status).toBe(503);
     // Heap snapshots are not enabled.
@@ -337,7 +337,7 @@ describe('debug endpoints', () => {
     expect(await (await get('/debug/pprof/goroutine')).text()).toMatch(/3 {2}/);
   });
 
-  test('debug pages over xDS are for clients who have shown who they are', async () => {
+  test('debug pages over xDS require an authenticated client', async () => {
     const stream = connect().sotw();
     stream.send({ node: nodeOf('curious-0'), typeUrl: 'istio.io/debug', resourceNames: ['syncz'] });
     expect(await stream.ended).toMatchObject({
@@ -347,9 +347,9 @@ describe('debug endpoints', () => {
     expect(stream.responses).toEqual([]);
   });
 
-  test('a secret is told nowhere: no page, no log, no trace', async () => {
+  test('a secret appears in no page, log or trace', async () => {
     const pages = await json<string[]>('/debug/list');
-    // Some would change what is looked at.
+    // Some pages would change what the test inspects.
     const harmless = pages.filter((page) => page !== 'force_disconnect');
     const bodies = await Promise.all(
       harmless.map(async (page) => (await get(`/debug/${page}?proxyID=front-0.shop&include_eds&sizes=true`)).text()),
@@ -363,14 +363,14 @@ describe('debug endpoints', () => {
     }
   });
 
-  test('a push to all reaches all, and a stream that is cut comes again', async () => {
+  test('a push to all clients reaches all, and a client whose stream is cut reconnects', async () => {
     const before = good.responses.length;
     expect(await (await post('/debug/adsz?push=true')).text()).toBe('Pushed to 3 servers\n');
     await eventually('everything is acknowledged again', async () => {
       const [gateway] = (await json<Sync[]>('/debug/syncz')).filter(({ proxy }) => proxy === 'front-0.shop');
       return Object.values(gateway!.resources).every(({ sent, acked }) => sent === acked);
     });
-    // Nothing has changed: whoever speaks the delta protocol is sent nothing.
+    // Nothing has changed: a client of the delta protocol is sent nothing.
     await sleep(200);
     expect(good.responses.length).toBe(before);
     const id = async (): Promise<string> => {

@@ -1,4 +1,4 @@
-/** Everybody can use the page: axe finds nothing in any view, each mark and state has a name and is reached by keys. */
+/** The page is accessible: axe finds nothing in any view, each mark and state has a name and is reached by keys. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Browser, Page } from 'playwright-core';
@@ -20,7 +20,7 @@ const life = recordedLife([
   { gap: { ms: 60_000 }, happens: { what: 'ready?' } },
 ]);
 const sidecar = traceOf(life);
-/** The end of a restart: the Envoy that was replaced is gone. */
+/** The end of a restart: the replaced Envoy has exited. */
 const replaced = numberOf(life, 'stop', 'epoch-0');
 const atReplaced = `#record=${replaced}`;
 const ofSupervisor = `${atReplaced}&actor=supervisor`;
@@ -65,7 +65,7 @@ const views: readonly View[] = [
   { name: 'a file that is none', source: unread },
 ];
 
-/** What opens over the page: it is judged by itself, as the page below it is the same; at length both are. */
+/** Overlays of the page, which are checked alone because the page below is the same; the long form checks both. */
 const overlays: readonly {
   readonly name: string;
   readonly opens: string;
@@ -88,7 +88,7 @@ afterAll(async () => {
   await browser?.close();
 });
 
-describe('axe finds nothing', () => {
+describe('axe reports no violation', () => {
   test.each(views)('in $name, light and dark', async ({ source, options = {}, show }) => {
     const open = await openPage(browser, [source], { ...options, colorScheme: 'light' });
     const { page } = open;
@@ -102,7 +102,7 @@ describe('axe finds nothing', () => {
     await open.close();
   });
 
-  test('in what opens over a page, light and dark', async () => {
+  test('in overlays over a page, light and dark', async () => {
     const open = await openPage(browser, [sidecar], { hash: atReplaced });
     const { page } = open;
     await opened(page);
@@ -124,7 +124,7 @@ describe('axe finds nothing', () => {
     await open.close();
   });
 
-  test('only where there is nothing to find', async () => {
+  test('only for pages without violations', async () => {
     const open = await openPage(browser, [sidecar]);
     await opened(open.page);
     await open.page.evaluate(() => {
@@ -141,7 +141,7 @@ describe('axe finds nothing', () => {
 });
 
 describe('by keyboard alone', () => {
-  test('each mark and phase is reached, has a name that tells them apart, and leads to its record', async () => {
+  test('each mark and phase is reachable, has a distinct name, and leads to its record', async () => {
     const open = await openPage(browser, [sidecar], { hash: atReplaced });
     const { page } = open;
     await opened(page);
@@ -171,7 +171,7 @@ describe('by keyboard alone', () => {
     await open.close();
   });
 
-  test('each state of the chart is reached and named, with what it is for and whether it is active', async () => {
+  test('each state of the chart is reachable and has a name with its purpose and whether it is active', async () => {
     const open = await openPage(browser, [sidecar], { hash: ofSupervisor });
     const { page } = open;
     await opened(page);
@@ -195,7 +195,7 @@ describe('by keyboard alone', () => {
     await open.close();
   });
 
-  test('all that scrolls can be scrolled, and nothing that has the focus is hidden', async () => {
+  test('every scrollable area scrolls by keyboard, and no focused element is hidden', async () => {
     const open = await openPage(browser, [sidecar], { hash: ofSupervisor });
     const { page } = open;
     await opened(page);
@@ -215,7 +215,7 @@ describe('by keyboard alone', () => {
   });
 });
 
-test('each view reads as the text says that people have reviewed', async () => {
+test('each view matches its reviewed text', async () => {
   const hash = `${ofSupervisor}&range=${replaced - 10}-${replaced + 10}&marks=${replaced - 2}`;
   const dated = traceOf({ ...life, header: { ...life.header, pid: 7, startedAt: '2026-03-01T03:12:00.000Z' } });
   const open = await openPage(browser, [dated], { hash, timezoneId: 'UTC' });
@@ -232,7 +232,7 @@ test('each view reads as the text says that people have reviewed', async () => {
   await open.close();
 });
 
-test('whoever wants less motion gets none', async () => {
+test('the page has no animations with prefers-reduced-motion', async () => {
   const open = await openPage(browser, [sidecar], { hash: ofSupervisor, reducedMotion: 'reduce' });
   const { page } = open;
   await opened(page);
@@ -295,7 +295,7 @@ interface InPage {
   };
 }
 
-/** As a person gets there: with the tab key. */
+/** Moves the focus with the tab key, as a user does. */
 async function tabTo(page: Page, selector: string): Promise<void> {
   for (let tab = 0; tab < 150; tab++) {
     if (await page.locator(`${selector}:focus`).count()) return;
@@ -308,7 +308,7 @@ async function nameInFocus(page: Page): Promise<string> {
   return page.locator(':focus').evaluate((element) => element.getAttribute('aria-label') ?? '');
 }
 
-/** @returns whether the focus went elsewhere */
+/** @returns whether the focus moved */
 async function pressed(page: Page, key: string): Promise<boolean> {
   const before = await page.evaluateHandle('document.activeElement');
   await page.keyboard.press(key);
@@ -320,7 +320,7 @@ async function pressed(page: Page, key: string): Promise<boolean> {
   return isMoved;
 }
 
-/** Until the focus stays where it is. @returns the names on the way */
+/** Repeats the key until the focus stays. @returns the names on the way */
 async function pressToTheEnd(page: Page, key: string): Promise<string[]> {
   const names = [await nameInFocus(page)];
   for (let step = 0; step < 50 && (await pressed(page, key)); step++) names.push(await nameInFocus(page));

@@ -1,4 +1,4 @@
-/** A bug planted in a copy of the supervisor is found by opening the trace; check names it, replay shows where it begins. */
+/** Opening the trace finds a bug in a copy of the supervisor; check names it, replay shows where it begins. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -30,7 +30,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** The order to start `epoch-3`, and what the supervisor tells right after it. */
+/** The order to start `epoch-3`, and what the supervisor sends right after it. */
 function recordsOfTheBug(): { spawned: TraceRecord; told: TraceRecord } {
   const records = readFileSync(trace, 'utf8')
     .trimEnd()
@@ -42,7 +42,7 @@ function recordsOfTheBug(): { spawned: TraceRecord; told: TraceRecord } {
   return { spawned, told };
 }
 
-test('the page opens where the trace departs, and shows the step that was expected', async () => {
+test('the page opens at the deviation of the trace and shows the expected step', async () => {
   const { told } = recordsOfTheBug();
   const open = await openPage(browser, [fileSource(trace)]);
   const { page } = open;
@@ -54,7 +54,7 @@ test('the page opens where the trace departs, and shows the step that was expect
   expect(await page.locator('.sequence-expected').first().innerText()).toMatch(/numbers\.mmd:\d+/);
   expect(await page.locator('.sequence-view').innerText()).toMatch(/expected supervisor → epoch-2: spawn/);
   expect(await page.locator('.details').innerText()).toMatch(/Deviates from a sequence diagram[\s\S]*epoch-2: spawn/);
-  // All before it is as the diagrams say.
+  // All records before it conform to the diagrams.
   const marked = page.locator('.sequence-view [data-record].departure');
   for (const seq of await marked.evaluateAll((rows) => rows.map((each) => Number(each.getAttribute('data-record'))))) {
     expect(seq).toBeGreaterThanOrEqual(told.seq);

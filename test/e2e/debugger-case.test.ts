@@ -1,4 +1,4 @@
-/** The case of docs/debugging-a-restart.md, told there with the pictures that are taken here: from symptom to cause. */
+/** The case of docs/debugging-a-restart.md, which shows the pictures that this test takes: from symptom to cause. */
 
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -31,7 +31,7 @@ beforeAll(async () => {
   const [parent] = mesh.envoysOf(gateway);
   mesh.renewCertificate();
   await gateway.program.line(loggedLine('restart.ended.live', { epoch: 'epoch-1' }));
-  // What the kernel does when memory runs out.
+  // The kernel sends it when memory runs out.
   process.kill(parent!.pid, 'SIGKILL');
   await gateway.program.line(loggedLine('restart.ended.live', { epoch: 'epoch-0b' }));
   await eventually('one Envoy is left', () => mesh.envoysOf(gateway).length === 1);
@@ -52,14 +52,14 @@ afterAll(async () => {
   await conclude(mesh);
 });
 
-/** The decision that nobody understands: nothing had changed. */
+/** The decision without a visible cause: nothing had changed. */
 const decision = (): TraceRecord =>
   records.find(
     (record) =>
       record.kind === 'event' && record.event.type === 'restart.decided' && record.event.reason === 'parent died early',
   )!;
 
-test('the page shows why: searched for, the third start leads back to the process that was killed', async () => {
+test('the page shows the cause: a search for the third start leads back to the killed process', async () => {
   const { page } = open;
   await page.keyboard.press('/');
   await page.keyboard.type('restart.decided replacement');
@@ -80,7 +80,7 @@ test('the page shows why: searched for, the third start leads back to the proces
   await takePicture('case-cause', details);
 });
 
-test('chartpilot trace --why tells the same without a browser', () => {
+test('chartpilot trace --why shows the same cause without a browser', () => {
   const why = execFileSync(
     join(packageRoot(), 'bin/chartpilot'),
     ['trace', gateway.traceFile, '--why', String(decision().seq)],

@@ -1,4 +1,4 @@
-/** From the symptom to its cause: five cases, each by a person's first three clicks. */
+/** From the symptom to its cause: five cases, each with the first three clicks of a user. */
 import type { Browser, Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { PageSource } from '../../src/debugger/visualize/page-source.ts';
@@ -60,7 +60,7 @@ const slow = writtenTrace(
 interface Case {
   readonly symptom: string;
   readonly source: PageSource;
-  /** What a person sees first and presses, and what they read then. */
+  /** The sentence that a user sees and clicks first, and the text after it. */
   readonly sentence: RegExp;
   readonly causes: readonly RegExp[];
 }
@@ -142,7 +142,7 @@ test.each<Case>([
   await open.close();
 });
 
-/** Counts what a person does. */
+/** Counts clicks. */
 class Clicks {
   count = 0;
   readonly #page: Page;

@@ -6,10 +6,10 @@ import { statechartOf } from '../../src/runtime/trace/statechart.ts';
 import { launchBrowser, openAddress } from '../browser/open-page.ts';
 import { Program } from '../harness/program.ts';
 
-test('a machine that was never run is shown all the same: its chart, and nothing to step through', async () => {
+test('a machine that never ran is shown with its chart and without steps', async () => {
   const command = Program.start('chartpilot', {
     args: ['diagram', 'supervisor', '--open'],
-    // What it would open the page with.
+    // The program that would open the page.
     env: { ...process.env, BROWSER: 'true' },
     cwd: packageRoot(),
   });

@@ -1,4 +1,4 @@
-/** What a person takes out of the page is what it says it is: each export is given to what should be able to read it. */
+/** Each export of the page is read by a program for its format. */
 import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -55,7 +55,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test('a part of a trace is a trace: it is accepted, opened, and ends where the whole one stood', async () => {
+test('a part of a trace is a valid trace: it opens, and ends in the state of the whole one', async () => {
   const part = await exported('Trace', 'Download as trace');
   const { header, records } = readTrace(part);
   expect(records.map(({ seq }) => seq)).toEqual(
@@ -83,19 +83,19 @@ test('its mermaid is a sequence diagram with the messages of the part', async ()
   for (const type of types.filter((each) => !each.startsWith('xstate.'))) expect(text).toContain(`: ${type}`);
 });
 
-test.each(['Sequence', 'Chart'])('pictures of the %s are pictures', async (group) => {
+test.each(['Sequence', 'Chart'])('pictures of the %s are valid images', async (group) => {
   const svg = readFileSync(await exported(group, 'Download as SVG'), 'utf8');
   const parsed = `new DOMParser().parseFromString(${JSON.stringify(svg)}, 'image/svg+xml')`;
   const problem = await page.evaluate(`${parsed}.querySelector('parsererror')?.textContent`);
   expect(problem).toBeUndefined();
-  // Whoever opens it has nothing else.
+  // The reader of the file has nothing else.
   expect(svg).not.toMatch(/(?:href|src|url)\s*[=(]\s*["']?(?:https?:|blob:)/);
   const png = readFileSync(await exported(group, 'Download as PNG'));
   expect(png.subarray(1, 4).toString()).toBe('PNG');
   expect(png.readUInt32BE(16)).toBeGreaterThan(400);
 });
 
-test('the test that is made of it passes, and fails when the machines do something else', async () => {
+test('the exported test passes, and fails when the machines behave differently', async () => {
   const file = await exported('Trace', 'Download as test');
   expect(await vitest()).toMatch(/Tests .*1 passed/);
   const source = readFileSync(file, 'utf8');
@@ -104,7 +104,7 @@ test('the test that is made of it passes, and fails when the machines do somethi
   expect(await vitest()).toMatch(/Tests .*1 failed/);
 });
 
-/** Chooses a command of the export menu. @returns the file that was downloaded */
+/** Selects a command of the export menu. @returns the downloaded file */
 async function exported(group: string, name: string): Promise<string> {
   await page.getByRole('button', { name: 'Export' }).click();
   const download = page.waitForEvent('download');

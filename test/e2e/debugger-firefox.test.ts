@@ -20,7 +20,7 @@ const trace = traceOf(
   ]),
 );
 const place = '#source=0&record=150&actor=supervisor';
-/** Of WebDriver's keys. */
+/** The right arrow among WebDriver's keys. */
 const arrowRight = '\uE014';
 
 let server: PageServer;
@@ -49,7 +49,7 @@ interface Views {
   readonly details: string;
 }
 
-test('all views show the place that the address names, and go on with a key', async () => {
+test('all views show the place from the address, and move with a key', async () => {
   await page.open(server.address + place);
   const shown = await views();
   expect(shown).toMatchObject({ verdict: expect.stringMatching(/epoch/), details: expect.stringMatching(/#150/) });
@@ -76,7 +76,7 @@ test('one file opens without a server', async () => {
   expect(shown.bars).toBeGreaterThan(5);
 });
 
-/** What is drawn once the page has come to rest. */
+/** The page once it is idle. */
 async function views(): Promise<Views> {
   await page.evaluate('chartpilot.idle()');
   const count = (selector: string): string => `document.querySelectorAll(${JSON.stringify(selector)}).length`;

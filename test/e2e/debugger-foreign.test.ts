@@ -1,4 +1,4 @@
-/** The page with traces that are not of one program of ours: somebody else's, and several programs on one axis. */
+/** The page with foreign traces, and with several programs on one axis. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
@@ -25,11 +25,11 @@ afterAll(async () => {
   await browser?.close();
 });
 
-test('the door lock, recorded by chartpilot/record: its states are bars of its lane, what it says of marks is there', async () => {
+test('the door lock, recorded by chartpilot/record: its states are bars of its lane, and its marks are shown', async () => {
   const file = join(packageRoot(), 'test/fixtures/traces-of-versions/version-3-recorded.trace');
   const open = await openPage(browser, [memorySource('lock.trace', readFileSync(file, 'utf8'))]);
   const { page } = open;
-  // Nobody lives at its end: no actor is drawn there.
+  // No actor is left at its end, so none is drawn there.
   await shown(() => recordsShown(page)).toBe(29);
   await shown(() =>
     page.locator('[data-lane]').evaluateAll((lanes) => lanes.map((lane) => lane.getAttribute('data-lane'))),
@@ -38,7 +38,7 @@ test('the door lock, recorded by chartpilot/record: its states are bars of its l
     .locator('[data-lane="lock"] .bar')
     .evaluateAll((bars) => bars.map((bar) => bar.getAttribute('data-phase')));
   expect(phases).toEqual(expect.arrayContaining(['locked', 'open']));
-  // Its last record: nobody in the trace stops a machine that nobody there has started.
+  // Its last record: the machine was started and stopped by no actor of the trace.
   await shown(() => page.locator('[data-part="causes"]').innerText()).toMatch(/Sent from outside the program/);
   const drawn = await page
     .locator('[data-lane="lock"] .bar rect')
@@ -51,7 +51,7 @@ test('the door lock, recorded by chartpilot/record: its states are bars of its l
   await open.close();
 });
 
-test('a gateway and its control plane on one axis: an arrow goes from one to the other, and why follows it back', async () => {
+test('a gateway and its control plane share one axis: an arrow connects them, and why follows it back', async () => {
   const event = (t: number, from: string, to: string, type: string, more: object = {}): TraceBody & { t: number } => ({
     kind: 'event',
     from,
@@ -92,12 +92,12 @@ test('a gateway and its control plane on one axis: an arrow goes from one to the
   const { page } = open;
   await opened(page);
   await shown(() => page.locator('[data-lane="gateway:epoch-0"]').count()).toBe(1);
-  // Whose record it opens at, theirs is the chart.
+  // The page opens at a record of the control plane and shows its chart.
   expect(await page.locator('.chart-head h2').innerText()).toBe('discovery:ads-connection-1');
   const arrow = merged.records.find((record) => record.kind === 'event' && record.event.type === 'xds.connect')!;
   await shown(() => page.locator(`.sequence-view [data-record="${arrow.seq}"]`).count()).toBe(1);
   expect(await page.locator('.sequence-view').innerText()).toContain('xds.configured');
-  // Whoever drops the traces together gets the same as the command line makes of them.
+  // Traces that are dropped together give the same result as on the command line.
   await drop(
     page,
     programs.map(({ label, header, records }) => ({
@@ -116,10 +116,10 @@ test('a gateway and its control plane on one axis: an arrow goes from one to the
   await open.close();
 });
 
-/** On a busy machine a page takes its time. */
+/** A page is slow on a busy machine. */
 const shown = <T>(what: () => Promise<T>) => expect.poll(what);
 
-/** What a browser has. */
+/** The parts of a browser that are used here. */
 interface InPage {
   getComputedStyle(element: unknown): { readonly fill: string };
 }

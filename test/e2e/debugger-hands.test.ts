@@ -1,4 +1,4 @@
-/** What a person does with the page: keys, the wheel, a file that is dropped on it, one that is sent to a colleague. */
+/** User interactions with the page: keys, the wheel, a file dropped on it, and an exported file. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -34,7 +34,7 @@ afterAll(async () => {
 });
 
 describe('keys', () => {
-  test('W, S, A and D zoom and go along the timeline by their places on the keyboard, at the pointer', async () => {
+  test('W, S, A and D zoom and move along the timeline at the pointer, by their position on the keyboard', async () => {
     const open = await openPage(browser, [trace], { hash: '#record=100&marks=90,110' });
     const { page } = open;
     await opened(page);
@@ -58,7 +58,7 @@ describe('keys', () => {
     await open.close();
   });
 
-  test('F brings what is chosen to the middle, then as large as it fits; R makes it the range', async () => {
+  test('F centers the selection, then fits it; R makes it the range', async () => {
     const open = await openPage(browser, [trace], { hash: '#record=100&actor=epoch-0' });
     const { page } = open;
     await opened(page);
@@ -71,7 +71,7 @@ describe('keys', () => {
     const wide = (await page.locator('.track').boundingBox())!.width;
     await page.keyboard.press('f');
     await atRest(page);
-    // The whole was shown: there was no middle to go to.
+    // The whole was shown: there was no middle to move to.
     expect(await within()).toBeGreaterThan(wide * 0.6);
     for (let i = 0; i < 4; i++) await press(page, { key: 's', code: 'KeyS' });
     for (let i = 0; i < 2; i++) await press(page, { key: 'a', code: 'KeyA' });
@@ -86,7 +86,7 @@ describe('keys', () => {
     await open.close();
   });
 
-  test('. and , go through what the chosen actor did, I and O are the ends of the range', async () => {
+  test('. and , step through the events of the selected actor, I and O set the ends of the range', async () => {
     const open = await openPage(browser, [trace], { hash: '#record=100&actor=supervisor' });
     const { page } = open;
     await opened(page);
@@ -103,7 +103,7 @@ describe('keys', () => {
     await open.close();
   });
 
-  test('M marks a record, the link keeps it, Shift + M goes there', async () => {
+  test('M marks a record, the link keeps it, Shift + M jumps to it', async () => {
     const open = await openPage(browser, [trace], { hash: '#record=100' });
     const { page } = open;
     await opened(page);
@@ -124,7 +124,7 @@ describe('keys', () => {
     await open.close();
   });
 
-  test('that are single characters are switched off, and stay so; the help lists each key there is', async () => {
+  test('of a single character can be switched off and stay off, and the help lists every key', async () => {
     const open = await openPage(browser, [trace], { hash: '#record=100' });
     const { page } = open;
     await opened(page);
@@ -143,7 +143,7 @@ describe('keys', () => {
     expect(await page.locator('.range-text').count()).toBe(0);
     expect(await help.count()).toBe(0);
     expect(await seqShown(page)).toBe(100);
-    // Keys that are no characters stay.
+    // Other keys keep working.
     await page.keyboard.press('ArrowRight');
     expect(await seqShown(page)).toBe(101);
     await open.close();
@@ -181,8 +181,8 @@ interface Scrolled {
   scrollTo(x: number, y: number): void;
 }
 
-describe('a file that is dropped on the page', () => {
-  test('opens with its charts, and what was open can be chosen again', async () => {
+describe('a file dropped on the page', () => {
+  test('opens with its charts, and the previous trace can be selected again', async () => {
     const open = await openPage(browser, [writtenTrace([{ kind: 'spawn', actor: 'alone' }])]);
     const { page } = open;
     await opened(page);
@@ -190,7 +190,7 @@ describe('a file that is dropped on the page', () => {
     await shown(() => recordsShown(page)).toBe(life.records.length);
     expect(await page.title()).toContain('agent.trace');
     await shown(() => page.locator('.chart-viewport .state').count()).toBeGreaterThan(3);
-    // Of a second one with the same name as well.
+    // A second file of the same name is kept apart.
     await drop(page, [{ name: 'agent.trace', body: await wholeText() }]);
     await shown(() => page.getByLabel('Source').locator('option').allInnerTexts()).toEqual([
       'written.trace',
@@ -202,7 +202,7 @@ describe('a file that is dropped on the page', () => {
     await open.close();
   });
 
-  test('opens without a mouse: chosen as a file', async () => {
+  test('opens without a mouse, in a file dialog', async () => {
     const open = await openPage(browser, [writtenTrace([{ kind: 'spawn', actor: 'alone' }])]);
     await opened(open.page);
     await open.page
@@ -229,7 +229,7 @@ describe('a file that is dropped on the page', () => {
     ],
   ];
 
-  test('and is none leaves what is open, and says why', async () => {
+  test('that is no trace leaves the open one, and the page shows the reason', async () => {
     const open = await openPage(browser, [trace], { hash: '#record=100' });
     const { page } = open;
     await opened(page);
@@ -243,7 +243,7 @@ describe('a file that is dropped on the page', () => {
   });
 });
 
-test('a trace that was dropped is gone after a reload, which says so and offers what there is', async () => {
+test('a dropped trace is lost on reload, and the page reports that and offers the available traces', async () => {
   const open = await openPage(browser, [writtenTrace([{ kind: 'spawn', actor: 'alone' }])]);
   const { page } = open;
   await opened(page);
@@ -256,14 +256,14 @@ test('a trace that was dropped is gone after a reload, which says so and offers 
   expect(await banners.getByRole('button', { name: 'Try again' }).count()).toBe(0);
   await page.locator('.opening').getByRole('button', { name: 'written.trace' }).click();
   await shown(() => recordsShown(page)).toBe(1);
-  // Of a number that nobody dropped anything for it is said as well.
+  // The page also reports a number that belongs to no dropped file.
   await page.evaluate('location.hash = "#source=99"');
   await shown(() => banners.innerText()).toMatch(/Source 99 does not exist/);
   expect(await recordsShown(page)).toBe(1);
   await open.close();
 });
 
-test('another source that cannot be had leaves what is shown where it is, and says why', async () => {
+test('an unavailable source leaves the current view, and the page shows the reason', async () => {
   const second = writtenTrace([{ kind: 'spawn', actor: 'alone' }]);
   const open = await openPage(browser, [trace, { ...second, name: 'other.trace' }], {
     hash: '#record=100',
@@ -271,7 +271,7 @@ test('another source that cannot be had leaves what is shown where it is, and sa
   });
   const { page } = open;
   await opened(page);
-  // As if its server had been ended.
+  // As if its server had exited.
   await page.route('**/*', (route) => route.abort());
   await page.getByLabel('Source').selectOption('other.trace');
   await shown(() => page.locator('.banners').innerText()).toMatch(
@@ -285,8 +285,8 @@ test('another source that cannot be had leaves what is shown where it is, and sa
   await open.close();
 });
 
-test('a file for a colleague holds the part that matters, says what the whole says, opens here without a server, and can be sent on', async () => {
-  // In the midst of a restart: whether somebody serves again is told later.
+test('an exported file contains the relevant part and the same facts, opens here without a server, and can be exported again', async () => {
+  // In the middle of a restart: whether an Envoy serves again is recorded later.
   const lost = life.records.find(
     (record) =>
       record.kind === 'event' &&
@@ -314,7 +314,7 @@ test('a file for a colleague holds the part that matters, says what the whole sa
   const [, first, last, of] = /part of a trace: records (\d+)–(\d+) of (\d+)/i.exec(held)!.map(Number);
   expect([last! - first! + 1, of]).toEqual([await recordsShown(other.page), life.records.length]);
   expect(last).toBeGreaterThanOrEqual(again);
-  // The verdict of the restart itself is in it, and none of an end that was not one.
+  // It contains the result of the restart itself, and none for a shutdown that did not happen.
   await other.page.locator('.verdicts summary').click();
   const all = async (): Promise<string> => (await other.page.locator('.verdicts li').allInnerTexts()).join('\n');
   await shown(all).toMatch(/serves after|replaced/);
@@ -323,7 +323,7 @@ test('a file for a colleague holds the part that matters, says what the whole sa
   await shown(() => other.page.url()).toMatch(new RegExp(`#.*record=${lost}&actor=supervisor&marks=${lost - 2}`));
   await shown(() => other.page.locator('.chart-viewport .state').count()).toBeGreaterThan(3);
   expect(await other.page.locator('[data-gaps]').count()).toBe(0);
-  // The chain of causes is whole, and the part is a trace that holds to the contract.
+  // The chain of causes is complete, and the part is a trace that conforms to the contract.
   await shown(() => other.page.locator('[data-part="causes"]').innerText()).not.toMatch(/not in the trace/);
   const sentOn = await copyAsFile(other.page);
   await other.close();
@@ -362,7 +362,7 @@ async function press(page: Page, key: { readonly key: string; readonly code: str
   );
 }
 
-/** Where two marked records stand on the axis, whether they are seen or not; and the timeline on the page. */
+/** Positions of two marked records on the axis, visible or not; and the timeline on the page. */
 async function flagsAt(page: Page): Promise<{ first: number; apart: number; track: number; top: number }> {
   const places = await page
     .locator('.flag')

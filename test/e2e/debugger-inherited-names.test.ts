@@ -1,4 +1,4 @@
-/** A trace whose names are those that every JavaScript object inherits, and whose texts are hostile. */
+/** A trace whose names are inherited by every JavaScript object, and whose texts are hostile. */
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { TraceBody } from '../../src/runtime/trace/trace.ts';

@@ -1,6 +1,6 @@
 /**
- * What is large stays fluid. Limits are of the processor's time of the page's main thread, not of the clock's, against the same work at
- * the same moment (`slownessOf`). Beside six other files a step took three times as much of it all the same.
+ * Large traces stay fluid. Limits are processor time of the page's main thread, not wall-clock time, relative to the same work at
+ * the same moment (`slownessOf`). Beside six other files a step still took three times as much.
  */
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -25,9 +25,9 @@ import { sized } from '../harness/size-of-run.ts';
 
 const records = 100_000;
 const stepLimitMs = 16;
-/** Others who use the same caches and cores slow down what is measured all the same: the best of so many. */
+/** Other processes that share caches and cores slow the measured work down: the best of this many attempts counts. */
 const tries = 8;
-/** Where nothing grows faster than the records do, limits do not either. */
+/** Limits grow only where the work grows faster than the number of records. */
 const sizes = [
   { times: 1, limitMs: 2_000, mb: 50 },
   { times: 10, limitMs: 10_000, mb: 500 },
@@ -46,7 +46,7 @@ afterAll(async () => {
 });
 
 test.each(sizes.slice(0, sized({ short: 1, full: 2 })))(
-  `$times × ${records.toLocaleString('en')} records are open after $limitMs ms of the page's main thread, in $mb MB; a step costs less than a frame`,
+  `$times × ${records.toLocaleString('en')} records open within $limitMs ms of the page's main thread, in $mb MB; a step costs less than a frame`,
   async ({ times, limitMs, mb }) => {
     const text = repeatedTrace(trace, times);
     let open: OpenedPage | undefined;
@@ -80,7 +80,7 @@ test.each(sizes.slice(0, sized({ short: 1, full: 2 })))(
   600_000,
 );
 
-/** Of the main thread, for each of many steps from a place. */
+/** Processor time of the main thread, for each of many steps from a place. */
 async function costOfStep(page: Page, share: number, key: string): Promise<number> {
   await goToShare(page, share);
   await atRest(page);

@@ -1,4 +1,4 @@
-/** What is large is shown as what is small: a trace of 100,000 records, one file without a network, hundreds of connections. */
+/** Large inputs: a trace of 100,000 records, one file without a network, hundreds of connections. */
 import { createWriteStream, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -30,7 +30,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test('in a trace of 100,000 records any place is there at once', async () => {
+test('a trace of 100,000 records shows any place at once', async () => {
   const open = await openPage(browser, [memorySource('large.trace', trace)]);
   await opened(open.page);
   for (const share of [0.1, 0.9, 0.33, 0]) {
@@ -40,7 +40,7 @@ test('in a trace of 100,000 records any place is there at once', async () => {
   await open.close();
 });
 
-test('one file is opened without a server and without a network, and shows the same', async () => {
+test('a single file opens without a server and without a network, and shows the same', async () => {
   const file = join(folder, 'page.html');
   await pipeline(Readable.from(singleFile({ sources: [memorySource('large.trace', trace)] })), createWriteStream(file));
   const open = await openAddress(browser, pathToFileURL(file).href, { offline: true });
@@ -52,7 +52,7 @@ test('one file is opened without a server and without a network, and shows the s
 });
 
 describe('hundreds of connections', () => {
-  test('are one group with their states counted, and each of them can be found', async () => {
+  test('form one group with counts of their states, and each of them can be found', async () => {
     const open = await openPage(browser, [memorySource('discovery.trace', connectionsTrace(500))], { isNew: true });
     const { page } = open;
     await opened(page);

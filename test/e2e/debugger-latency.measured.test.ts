@@ -1,4 +1,4 @@
-/** What happens in a live agent is on the screen of whoever watches at once: a restart of a real Envoy in a real browser. */
+/** An event of a live agent is on the screen at once: a restart of a real Envoy in a real browser. */
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { liveSource } from '../../src/debugger/visualize/live-source.ts';
@@ -11,7 +11,7 @@ import { conclude } from './conclude.ts';
 
 /** From the moment of an event to the frame that shows it, on a machine that is not slow just now. */
 const medianLimitMs = 100;
-/** What is measured is what the page needs, not what others do on this machine meanwhile: the best of so many restarts. */
+/** Measures the page and not other processes of this machine: the best of this many restarts counts. */
 const tries = 8;
 
 let mesh: Mesh;
@@ -38,7 +38,7 @@ afterAll(async () => {
   await conclude(mesh);
 });
 
-test('what happens is on the screen at once', async () => {
+test('an event is on the screen at once', async () => {
   const medians: number[] = [];
   while (medians.length < tries && !medians.some((ms) => ms < medianLimitMs)) {
     const slow = await slowness();

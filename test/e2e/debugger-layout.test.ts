@@ -1,4 +1,4 @@
-/** What a person sees of a trace at once, on screens of several sizes: in a real browser. */
+/** What is visible of a trace at once, on screens of several sizes: in a real browser. */
 import type { Browser, Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { TraceBody } from '../../src/runtime/trace/trace.ts';
@@ -18,21 +18,21 @@ afterAll(async () => {
 });
 
 const hour = 3_600_000;
-/** Of the timeline, above its lanes. */
+/** Height of the timeline's axis, above its lanes. */
 const axisHeight = 30;
 /** A certificate every twelve hours. */
 const week = recordedLife([
   ...Array.from({ length: 6 }, () => ({ gap: { ms: 12 * hour }, happens: { what: 'certificate' } as const })),
   { gap: { ms: 60_000 }, happens: { what: 'ready?' } },
 ]);
-/** Three of them, and an Envoy that was killed at the end. */
+/** Three certificates, and an Envoy that was killed at the end. */
 const crash = recordedLife([
   ...Array.from({ length: 9 }, () => ({ gap: { ms: 90_000 }, happens: { what: 'certificate' } as const })),
   { gap: { ms: 90_000 }, happens: { what: 'crash', whom: 'serving' } },
   { gap: { ms: 30_000 }, happens: { what: 'ready?' } },
 ]);
 
-test('at 1440 × 900 the lane of the epoch that failed is seen, and what is bad beyond the border is said', async () => {
+test('at 1440 × 900 the lane of the failed epoch is visible, and failures beyond the edge are indicated', async () => {
   const open = await openPage(browser, [traceOf(crash)]);
   const { page } = open;
   await opened(page);
@@ -49,7 +49,7 @@ test('at 1440 × 900 the lane of the epoch that failed is seen, and what is bad 
   await open.close();
 });
 
-test('a certificate every 12 hours: each restart is wide enough to be read, its date beside it, idle hours are folded', async () => {
+test('with a certificate every 12 hours each restart is wide enough to read, with its date beside it, and idle hours are folded', async () => {
   const open = await openPage(browser, [traceOf(week)]);
   const { page } = open;
   await opened(page);
@@ -76,7 +76,7 @@ test('a certificate every 12 hours: each restart is wide enough to be read, its 
   await open.close();
 });
 
-test('a chart that has the window fits it, and can be read; a folded state opens with a click, and stays open', async () => {
+test('a maximized chart fits the window and is readable; a folded state opens with a click, and stays open', async () => {
   const open = await openPage(browser, [traceOf(crash)], { hash: '#actor=supervisor' });
   const { page } = open;
   await opened(page);
@@ -99,7 +99,7 @@ test('a chart that has the window fits it, and can be read; a folded state opens
   await chart.getByRole('button', { name: /^Fold running\.full restart/ }).press('Enter');
   await shown(() => chart.locator('.state[data-path^="running.full restart."]').count()).toBe(0);
 
-  // Among the other panes it has less room: what of it is seen stands in its corner.
+  // Among the other panes it has less space: its visible part is in its corner.
   await page.keyboard.press('Escape');
   await shown(() => page.locator('.chart-minimap').count()).toBe(1);
   await besideEachOther(page, ['.chart-viewport', '.chart-minimap', '.chart-zoom']);
@@ -108,7 +108,7 @@ test('a chart that has the window fits it, and can be read; a folded state opens
   await open.close();
 });
 
-test('an actor that is clicked among all charts, or in the list beside them, is the chart that is shown', async () => {
+test('an actor that is clicked among all charts, or in the list beside them, becomes the displayed chart', async () => {
   const open = await openPage(browser, [traceOf(crash)], { hash: '#actor=supervisor' });
   const { page } = open;
   await opened(page);
@@ -117,13 +117,13 @@ test('an actor that is clicked among all charts, or in the list beside them, is 
   await page.locator('.chart-card[data-actor="status"] button').click();
   await shown(() => page.locator('.chart-head h2').innerText()).toBe('status');
   await all.click();
-  // The one that was shown before, too.
+  // The previously selected actor, too.
   await page.locator('.actors [data-actor="status"]').click();
   await shown(() => page.locator('.chart-head h2').innerText()).toBe('status');
   await open.close();
 });
 
-test('the sequence is as wide as its lanes need, names and words are whole or shortened in their middle, none beyond an edge', async () => {
+test('the sequence is as wide as its lanes need, and names and labels are complete or shortened in the middle, none beyond an edge', async () => {
   const open = await openPage(browser, [traceOf(crash)]);
   const { page } = open;
   await opened(page);
@@ -153,7 +153,7 @@ test('the sequence is as wide as its lanes need, names and words are whole or sh
   );
   expect(words.length).toBeGreaterThan(10);
   expect(words.filter(({ left, right }) => left < 134 || right > width)).toEqual([]);
-  // Wherever it is scrolled to the side, each row that is seen says its name in what is seen.
+  // At any horizontal scroll position, the name of each visible row is in the visible part.
   for (const part of [0, 0.5, 1]) {
     await page.locator('.sequence-scroll').evaluate((own, to) => {
       const scroller = own as unknown as ScrollElement;
@@ -167,7 +167,7 @@ test('the sequence is as wide as its lanes need, names and words are whole or sh
   await open.close();
 });
 
-test('a long payload leaves the name of its event in sight, uses the room of its row and is whole in its tip', async () => {
+test('a long payload leaves the name of its event visible, fills its row and is complete in its tooltip', async () => {
   const reason = `the end of it ${'and what is said of it '.repeat(10)}ends`;
   const actors = ['agent', 'supervisor', 'status', 'epoch-0', 'epoch-0/process', 'other', 'one-more', 'last-of-all'];
   const open = await openPage(browser, [
@@ -188,7 +188,7 @@ test('a long payload leaves the name of its event in sight, uses the room of its
   expect(name).toMatchObject({ isWhole: true });
   expect(await row.getAttribute('title')).toContain(reason);
   await page.getByRole('button', { name: 'Maximize sequence' }).click();
-  // Cut only where the row begins at the left already.
+  // Cut off only where the row already begins at the left edge.
   await shown(async () => {
     const [own, around] = await Promise.all([
       row.locator('.sequence-text').boundingBox(),
@@ -199,8 +199,8 @@ test('a long payload leaves the name of its event in sight, uses the room of its
   await open.close();
 });
 
-test('the story of one cause: one step each way at once, all of it when asked for, walked through with two keys', async () => {
-  // A certificate that changed: what it led to is a restart.
+test('the chain of one cause shows one step each way, all steps on request, and two keys move along it', async () => {
+  // A changed certificate, which led to a restart.
   const begin = crash.records.find(
     (record) =>
       record.kind === 'event' &&
@@ -248,14 +248,14 @@ test.each([
   // 1440 × 900 at 200 %.
   { width: 720, height: 450 },
   { width: 390, height: 844 },
-])('at $width × $height the page scrolls up and down, and nothing is lost at its side', async (viewport) => {
+])('at $width × $height the page scrolls vertically, and nothing is cut off at its side', async (viewport) => {
   const open = await openPage(browser, [traceOf(crash)], { viewport });
   const { page } = open;
   await opened(page);
   const root = page.locator('html');
   const wide = (): Promise<number> => root.evaluate((html) => (html as unknown as BoxElement).scrollWidth);
   await shown(wide).toBe(viewport.width);
-  // The record at which it opens is seen at once; nothing that steers the chart lies on it.
+  // The record at which the page opens is visible at once; no control of the chart covers it.
   await besideEachOther(page, ['.chart-viewport', '.chart-zoom']);
   expect((await rowsSeen(page)).filter(({ isWhole }) => !isWhole)).toEqual([]);
   if (viewport.height > 700) {
@@ -294,13 +294,13 @@ test.each([1_440, 860, 390])('at %i px the list of search results is inside the 
   await open.close();
 });
 
-/** Rows of the sequence that are seen: how far the name in each begins beyond the left border and ends beyond the right one. */
+/** Visible rows of the sequence: how far the name in each extends beyond the left and the right edge. */
 async function rowsSeen(page: Page): Promise<{ text: string | null; from: number; to: number; isWhole: boolean }[]> {
   const scroller = (await page.locator('.sequence-scroll').boundingBox())!;
   const found = await page.locator('.sequence-row').evaluateAll((rows) =>
     (rows as unknown as BoxElement[]).map((row) => {
       const words = [...row.querySelectorAll('.sequence-label, .sequence-note, .sequence-born')];
-      // A box of who comes to be says it where its arrow's word does not.
+      // The box of a new actor shows the label where the arrow does not.
       const word = words.at(-1);
       const { left = 0, right = 0 } = word?.getBoundingClientRect() ?? {};
       const { top, bottom } = row.getBoundingClientRect();
@@ -316,7 +316,7 @@ async function rowsSeen(page: Page): Promise<{ text: string | null; from: number
     });
 }
 
-/** Fails where one of them lies on another. */
+/** Fails if two of them overlap. */
 async function besideEachOther(page: Page, selectors: readonly string[]): Promise<void> {
   const boxes = await Promise.all(selectors.map(async (one) => ({ one, ...(await page.locator(one).boundingBox())! })));
   const over = boxes.flatMap((a, i) =>
@@ -328,7 +328,7 @@ async function besideEachOther(page: Page, selectors: readonly string[]): Promis
   expect(over).toEqual([]);
 }
 
-/** Whether all of a lane is to be seen between the axis and the lower border of the lanes. */
+/** Whether a lane is completely visible between the axis and the lower edge of the lanes. */
 async function isSeen(lane: Locator): Promise<boolean> {
   const [own, around] = await Promise.all([lane.boundingBox(), lane.page().locator('.lanes').boundingBox()]);
   if (own === null || around === null) return false;

@@ -1,4 +1,4 @@
-/** A person watches a restart of a real Envoy in a real browser, then steps backwards through it. */
+/** Follows a restart of a real Envoy in a real browser, then steps backwards through it. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
@@ -36,7 +36,7 @@ let exporter: Program;
 beforeAll(async () => {
   slow = temporaryFolder();
   const binary = join(slow.path, 'slow-envoy');
-  // A page draws what is, a frame at a time: on a busy machine a state that is over in a moment would be in none.
+  // A page draws the current state, a frame at a time: on a busy machine a momentary state would be in no frame.
   const waits = 'case "$*" in *version*) ;; *) sleep 2;; esac';
   writeFileSync(binary, `#!/bin/sh\n${waits}\nexec ${envoyBinary()} "$@"\n`, { mode: 0o755 });
   const agentArgs = ['--binaryPath', binary];
@@ -45,7 +45,7 @@ beforeAll(async () => {
     launchBrowser(),
   ]);
   gateway = mesh.gateway!;
-  // At the end the program is ended, and the page asks for it in vain.
+  // Finally the program exits, and the page requests it without success.
   open = await openPage(browser, [liveSource({ host: '127.0.0.1', port: gateway.statusPort }, { name: 'gateway' })], {
     viewport: { width: 1_600, height: 1_100 },
     expected: /status 502|502 \(Bad Gateway\)/,
@@ -68,7 +68,7 @@ afterAll(async () => {
   slow?.[Symbol.dispose]();
 });
 
-test('a restart is seen as it happens: epoch 1 appears and goes live, epoch 0 drains and leaves', async () => {
+test('a restart is visible live: epoch 1 appears and becomes live, epoch 0 drains and exits', async () => {
   await eventually('epoch 0 serves', async () => (await actorsShown(page))['epoch-0'] === 'running.live');
   expect((await actorsShown(page))['epoch-1']).toBeUndefined();
   const before = await recordsShown(page);
@@ -87,7 +87,7 @@ test('a restart is seen as it happens: epoch 1 appears and goes live, epoch 0 dr
   expect(await recordsShown(page)).toBeGreaterThan(before + 30);
 });
 
-test('the restart is told to an OpenTelemetry receiver while the program runs, each once', async () => {
+test('the restart is exported to an OpenTelemetry receiver while the program runs, each span once', async () => {
   await eventually('both starts are told', () => receiver.requests.flat().length >= 8);
   expect(receiver.requests).toEqual([
     ['cold start', 'validate', 'start', 'initialise'],
@@ -95,7 +95,7 @@ test('the restart is told to an OpenTelemetry receiver while the program runs, e
   ]);
 });
 
-test('stepped backwards, the page shows what the trace says of each moment', async () => {
+test('stepping back, the page shows the recorded state at each moment', async () => {
   const last = (await seqShown(page))!;
   for (const actor of ['supervisor', 'epoch-1']) {
     await page.keyboard.press('End');
@@ -110,7 +110,7 @@ test('stepped backwards, the page shows what the trace says of each moment', asy
   await expectTruth('epoch-1');
 });
 
-test('in the middle of the restart each view shows something; a picture of the page is taken', async () => {
+test('in the middle of the restart each view has content; a screenshot is taken', async () => {
   const draining = recordsOf(gateway).find(
     (record) => record.kind === 'transition' && record.actor === 'epoch-0' && record.to.includes('draining'),
   )!;
@@ -130,7 +130,7 @@ test('in the middle of the restart each view shows something; a picture of the p
   await pictureOf('dark', page);
 });
 
-test('chartpilot visualize attaches by the port alone, and ends with Ctrl-C', async () => {
+test('chartpilot visualize attaches by the port alone, and exits on Ctrl-C', async () => {
   const command = Program.start('chartpilot', {
     args: ['visualize', '--attach', String(gateway.statusPort)],
     env: process.env,
@@ -144,7 +144,7 @@ test('chartpilot visualize attaches by the port alone, and ends with Ctrl-C', as
   expect((await command.stop({ signal: 'SIGINT' })).code).toBe(0);
 });
 
-test('chartpilot visualize with a wrong token says what to do', async () => {
+test('chartpilot visualize with a wrong token reports what to do', async () => {
   const command = Program.start('chartpilot', {
     args: ['visualize', '--attach', `localhost:${gateway.statusPort}`],
     env: { ...process.env, CHARTPILOT_TOKEN: 'wrong' },
@@ -154,7 +154,7 @@ test('chartpilot visualize with a wrong token says what to do', async () => {
   expect(command.output()).toMatch(/status 401[\s\S]*→ .*--token/);
 });
 
-test('the end of the program is told, and the trace stays', async () => {
+test('the page reports the exit of the program and keeps the trace', async () => {
   await page.keyboard.press('End');
   await gateway.program.stop();
   await page.getByText('The program ended').waitFor();
@@ -162,12 +162,12 @@ test('the end of the program is told, and the trace stays', async () => {
   const records = recordsOf(gateway);
   expect(await recordsShown(page)).toBe(records.length);
   expect(await seqShown(page)).toBe(records.at(-1)!.seq);
-  // Who exports ends with it.
+  // The exporter exits with it.
   expect((await exporter.exited).code).toBe(0);
   expect(exporter.lines).toEqual([`otlp: 2 traces, 10 spans → ${receiver.address}/v1/traces`]);
 });
 
-/** The list of actors, and the chart of the chosen one, say what the trace file says of the record that is looked at. */
+/** The list of actors, and the chart of the selected one, match the trace file at the displayed record. */
 async function expectTruth(chosen: string): Promise<void> {
   await nextFrame(page);
   const truth = actorsAt(readFileSync(gateway.traceFile, 'utf8'), await seqShown(page));

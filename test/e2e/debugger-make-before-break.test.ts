@@ -46,7 +46,7 @@ async function recordedChange(): Promise<string> {
   return trace;
 }
 
-test('a proxy has a lane with the steps of a change: clusters, endpoints, routes, removal, and what it waits for', async () => {
+test('a proxy has a lane with the steps of a change: clusters, endpoints, routes, removal, and what the change waits for', async () => {
   const { page, close } = await openPage(browser, [fileSource(await recordedChange())], {
     viewport: { width: 1_440, height: 900 },
   });

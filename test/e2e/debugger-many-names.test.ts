@@ -1,6 +1,6 @@
 /**
- * Nearly every name of a trace occurs once: the page draws a bounded part of them, says how many it leaves out, and shows each of
- * them when it is looked for.
+ * Nearly every name of a trace occurs once: the page draws a bounded part of them, shows how many it omits, and shows each of
+ * them in a search.
  */
 import { Readable } from 'node:stream';
 import type { Browser, Page } from 'playwright-core';
@@ -90,7 +90,7 @@ test.each<[string, ManyNames]>([
     console.log(`${count} records: ${Math.round(workedMs)} ms, ${Math.round(bytes / 1e6)} MB, ${drawn} elements`);
     expect(count).toBeGreaterThan(many.actors);
     expect(drawn).toBeLessThan(maxElements);
-    // The page is there.
+    // The page is loaded.
     expect(drawn).toBeGreaterThan(300);
     expect(workedMs).toBeLessThan(maxMs.page + count * maxMs.record);
     expect(bytes).toBeLessThan(maxBytes.page + count * maxBytes.record);
@@ -99,7 +99,7 @@ test.each<[string, ManyNames]>([
   600_000,
 );
 
-test('the list says how many actors it leaves out, and the filter finds each of them', async () => {
+test('the list shows how many actors it omits, and the filter finds each of them', async () => {
   const open = await openMany({ machines: true });
   const { page } = open;
   const list = page.locator('.actors');
@@ -119,7 +119,7 @@ test('the list says how many actors it leaves out, and the filter finds each of 
   await open.close();
 });
 
-test('a link to an actor shows it, though the list leaves it out', async () => {
+test('a link to an actor shows it even if the list omits it', async () => {
   const actor = nameOf(12_345);
   const open = await openMany({ chain: true }, `#actor=${actor}`);
   const { page } = open;
@@ -128,7 +128,7 @@ test('a link to an actor shows it, though the list leaves it out', async () => {
   await open.close();
 });
 
-test('in a group of many the chosen actor is listed, wherever it is', async () => {
+test('in a large group the selected actor is listed, at any position', async () => {
   const actor = nameOf(12_345);
   const open = await openMany({}, `#actor=${actor}`);
   const { page } = open;
@@ -139,7 +139,7 @@ test('in a group of many the chosen actor is listed, wherever it is', async () =
   await open.close();
 });
 
-test('a payload of very many fields, on one level or on several, is shown in part', async () => {
+test('a payload with very many fields, on one level or on several, is shown in part', async () => {
   const wide = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`field ${i}`, i]));
   let nested: unknown = 'innermost';
   for (let level = 0; level < 4; level++)
@@ -158,7 +158,7 @@ test('a payload of very many fields, on one level or on several, is shown in par
   expect(await elements(page)).toBeLessThan(maxElements);
   const payload = page.locator('.record-column .json').first();
   expect(await payload.innerText()).toMatch(/… and 19,802 more: copy to see all/);
-  // What is opened by hand is bounded as well.
+  // Parts that are expanded by hand are bounded as well.
   await payload.locator('summary', { hasText: 'wide' }).click();
   await payload.getByText('… and 19,800 more').waitFor();
   expect(await elements(page)).toBeLessThan(maxElements);

@@ -1,4 +1,4 @@
-/** What people who tried the page stumbled over: a case each, in a real browser. */
+/** Usability problems that users reported: a case each, in a real browser. */
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import type { Browser } from 'playwright-core';
@@ -30,7 +30,7 @@ const roots: TraceBody[] = ['agent', 'supervisor', 'status', 'cert-watcher', 'st
   actor,
 }));
 
-describe('each kind of departure is shown with what was expected, if anything was', () => {
+describe('each kind of deviation is shown with the expected step, if there is one', () => {
   test.each([
     { kind: 'undeclared', event: eventBody('status', 'cert-watcher', 'status.surprises'), says: /undeclared/ },
     {
@@ -53,7 +53,7 @@ describe('each kind of departure is shown with what was expected, if anything wa
   });
 });
 
-test('eleven tries are one try, nine more that can be opened, and the first', async () => {
+test('eleven attempts are shown as one, nine more that can be expanded, and the first', async () => {
   const tries = Array.from({ length: 11 }, (_, i): TraceBody[] => {
     const before = i === 0 ? 2 : i * 4 + 2;
     return [
@@ -82,7 +82,7 @@ test('eleven tries are one try, nine more that can be opened, and the first', as
   await open.close();
 });
 
-test('at the end of a program the chart of the actor that ended last is there, not an empty pane', async () => {
+test('at the end of a program the chart of the actor that stopped last is shown, not an empty pane', async () => {
   const chart = statechartOf(epochMachine);
   const open = await openPage(browser, [
     writtenTrace(
@@ -100,7 +100,7 @@ test('at the end of a program the chart of the actor that ended last is there, n
   await open.close();
 });
 
-test('a gap is told as `check` tells it, with the way there', async () => {
+test('a gap has the wording of `check`, with a link to it', async () => {
   const open = await openPage(browser, [
     writtenTrace([
       { kind: 'spawn', actor: 'a' },
@@ -116,7 +116,7 @@ test('a gap is told as `check` tells it, with the way there', async () => {
   await open.close();
 });
 
-test('the title names the trace, the address works without its last slash, Alt and an arrow are left to the browser', async () => {
+test('the title names the trace, the address works without its trailing slash, and Alt with an arrow is left to the browser', async () => {
   const open = await openPage(browser, [
     writtenTrace([...roots, eventBody('status', 'cert-watcher', 'status.surprises')], { program: 'pilot-agent' }),
   ]);
@@ -133,7 +133,7 @@ test('the title names the trace, the address works without its last slash, Alt a
   await open.close();
 });
 
-test('a search shows why each record was found, and gives the keys back', async () => {
+test('a search shows why each record matches, and releases the keys', async () => {
   const open = await openPage(browser, [
     writtenTrace([
       { kind: 'spawn', actor: 'a', input: { settings: { path: '/etc/certs/needle.crt' } } },
@@ -142,7 +142,7 @@ test('a search shows why each record was found, and gives the keys back', async 
   ]);
   const { page } = open;
   await opened(page);
-  // Its help goes where the Tab key goes on, and with the verdicts' list it is as with every list: Escape closes it.
+  // Tab moves into its help, and Escape closes it, as it does for the list of results.
   await page.keyboard.press('/');
   await shown(() => page.locator('.found').count()).toBe(1);
   for (let i = 0; i < 7; i++) await page.keyboard.press('Tab');
@@ -165,7 +165,7 @@ test('a search shows why each record was found, and gives the keys back', async 
   await open.close();
 });
 
-test('marks and bars have a legend, also in the help; a time far away stays beside its row', async () => {
+test('marks and bars have a legend, also in the help; a distant time stays beside its row', async () => {
   const open = await openPage(browser, [
     writtenTrace(
       [
@@ -192,7 +192,7 @@ test('marks and bars have a legend, also in the help; a time far away stays besi
   await open.close();
 });
 
-test('a live program that has told nothing for long shows how long, and its timeline goes on to now', async () => {
+test('a live program that has been silent for long shows for how long, and its timeline extends to now', async () => {
   const startedAt = new Date(Date.now() - 42 * 60_000).toISOString();
   const { read, ...written } = writtenTrace(
     [{ kind: 'spawn', actor: 'a', machine: 'm' }, { ...eventBody('outside', 'a', 'go.now') }],
@@ -201,7 +201,7 @@ test('a live program that has told nothing for long shows how long, and its time
   const live: PageSource = {
     ...written,
     kind: 'live',
-    // A program that lives: its stream does not end.
+    // A live program: its stream does not end.
     read: async () => Readable.from(endless(await text(await read({ follow: true })))),
   };
   const open = await openPage(browser, [live]);
@@ -210,7 +210,7 @@ test('a live program that has told nothing for long shows how long, and its time
   await open.close();
 });
 
-test('one sentence on top says what the place comes to; it leads to its root cause and to its time', async () => {
+test('one sentence on top summarizes the current place and links to its root cause and to its time', async () => {
   const life = recordedLife([
     { gap: { ms: 20_000 }, happens: { what: 'certificate' } },
     { gap: { ms: 60_000 }, happens: { what: 'crash', whom: 'serving' } },

@@ -1,4 +1,4 @@
-/** The page and a program's stream are for one person on this host: no other host, no other web site of the same browser. */
+/** The page and a program's stream are for one user on this host: no other host, no other web site of the same browser. */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -23,7 +23,7 @@ import { conclude } from './conclude.ts';
 let mesh: Mesh;
 let server: PageServer;
 let browser: Browser;
-/** Where the control plane shows its trace. */
+/** Port at which the control plane serves its trace. */
 let port: number;
 
 beforeAll(async () => {
@@ -42,18 +42,18 @@ afterAll(async () => {
 });
 
 describe('from another host', () => {
-  test('nobody answers at the port of the page', async () => {
+  test('the port of the page accepts no connection', async () => {
     for (const address of otherAddresses()) {
       await expect(connected(address, Number(new URL(server.address).port)), address).resolves.toBe(false);
     }
   });
 
-  test("the program's stream is refused, with the right token too", async () => {
+  test("the program's stream is refused, even with the right token", async () => {
     const reachable = otherAddresses().filter((address) => !address.includes(':'));
     expect(reachable.length).toBeGreaterThan(0);
     for (const address of reachable) {
       expect((await ask(`http://${address}:${port}/metrics`)).status, address).toBe(200);
-      // With the name of this host too: only the connection itself cannot be made up.
+      // With the name of this host too: only the connection itself cannot be forged.
       for (const headers of [authorized(), { ...authorized(), host: `127.0.0.1:${port}` }]) {
         const { status, body } = await ask(`http://${address}:${port}/debug/trace`, { headers });
         expect([status, body.includes('"kind"')], address).toEqual([403, false]);
@@ -61,7 +61,7 @@ describe('from another host', () => {
     }
   });
 
-  test('a name that was made to point to this host (DNS rebinding) is refused, with path and token too', async () => {
+  test('a name that resolves to this host (DNS rebinding) is refused, even with the right path and token', async () => {
     const host = `evil.example:${port}`;
     const page = await ask(`${server.address}sources.json`, { headers: { host } });
     const root = await ask(`${new URL(server.address).origin}/`, { headers: { host } });
@@ -89,7 +89,7 @@ describe('another web site in the same browser', () => {
     });
   });
 
-  test('opens a window in which nothing is', async () => {
+  test('opens a window that is empty', async () => {
     await visiting(async (page) => {
       const [opened] = await Promise.all([
         page.waitForEvent('popup'),
@@ -100,7 +100,7 @@ describe('another web site in the same browser', () => {
     });
   });
 
-  test('gets hold of a server that does not defend itself: the attacks are real ones', async () => {
+  test('gains access to a server that does not defend itself: the attacks are real ones', async () => {
     const careless = createServer((request, response) => {
       const isScript = request.url?.endsWith('.js') === true;
       const isListenedTo = request.headers.accept === 'text/event-stream';
@@ -136,7 +136,7 @@ describe('another web site in the same browser', () => {
     open.server.close();
   });
 
-  test('is not in the way of the person, who has the address', async () => {
+  test('does not block the user that has the address', async () => {
     const context = await browser.newContext();
     const page = await context.newPage();
     await page.goto(server.address);
@@ -145,7 +145,7 @@ describe('another web site in the same browser', () => {
   });
 });
 
-describe('a link that a colleague wrote down', () => {
+describe('a link from a colleague', () => {
   let server: PageServer;
   beforeAll(async () => {
     server = await startPageServer({
@@ -155,12 +155,12 @@ describe('a link that a colleague wrote down', () => {
   afterAll(() => server.close());
 
   // Another port of this name, and another name: to a browser the first is the same site, the second is not.
-  test.each(['127.0.0.1', 'localhost'])('is followed on a page of %s, and opens where it says', async (host) => {
+  test.each(['127.0.0.1', 'localhost'])('is followed on a page of %s, and opens at its place', async (host) => {
     const context = await browser.newContext();
     const own = await context.newPage();
     await own.goto(`${server.address}#source=0&record=60&actor=supervisor`);
     await own.locator('[data-actor="supervisor"][data-state-name]').waitFor();
-    // What is copied from there is no key.
+    // The link contains no key.
     const link = own.url();
     expect(link).not.toContain(new URL(server.address).pathname);
     await visiting(
@@ -179,20 +179,20 @@ describe('a link that a colleague wrote down', () => {
     await context.close();
   });
 
-  test('leads a browser that was never let in to no trace, and says what to do', async () => {
+  test('shows no trace to a browser without access, and explains what to do', async () => {
     const context = await browser.newContext();
     const page = await context.newPage();
     await page.goto(`${new URL(server.address).origin}/#source=0&record=1`);
     await shown(() => page.locator('.banner').innerText()).toMatch(/has no access: open the address/);
     expect(await page.locator('[data-actor]').count()).toBe(0);
-    // Nor one that was let in by another server, which had this port before.
+    // Nor one that another server of this port admitted earlier.
     await page.evaluate(() => localStorage.setItem('chartpilot.path', 'A'.repeat(32)));
     await page.reload();
     await shown(() => page.locator('.banner').innerText()).toMatch(/has no access: open the address/);
     await context.close();
   });
 
-  test('shows its page to a site that opens it, and the site sees nothing', async () => {
+  test('shows its page to a site that opens it, and the site can read nothing', async () => {
     const context = await browser.newContext();
     const own = await context.newPage();
     await own.goto(`${server.address}#record=60`);
@@ -223,7 +223,7 @@ describe('a link that a colleague wrote down', () => {
   });
 });
 
-/** What `test/browser/hostile-site.js` puts there. */
+/** What `test/browser/hostile-site.js` exposes. */
 interface HostileSite {
   attack(targets: readonly string[]): Promise<string[]>;
   submit(target: string): void;
@@ -235,7 +235,7 @@ interface HostileSite {
 const attack = (targets: readonly string[]): Promise<string[]> =>
   (globalThis as unknown as HostileSite).attack(targets);
 
-/** On another port of this host: nearer than that no web site gets. */
+/** On another port of this host: no web site can be closer. */
 async function visiting(
   act: (page: Page) => Promise<void>,
   { context: given, host = '127.0.0.1' }: { context?: BrowserContext; host?: string } = {},
@@ -259,13 +259,13 @@ async function visiting(
   }
 }
 
-/** What is to be seen in a frame with this address. */
+/** The visible content of a frame with this address. */
 async function framed(page: Page, target: string): Promise<string> {
   await page.evaluate((address) => (globalThis as unknown as HostileSite).frame(address), target);
   return page.frames().at(-1)!.content();
 }
 
-/** How a form is answered. */
+/** The response to a form. */
 async function submitted(page: Page, target: string): Promise<number> {
   const [answer] = await Promise.all([
     page.waitForResponse((response) => response.request().method() === 'POST'),
@@ -294,7 +294,7 @@ function authorized(): { authorization: string } {
   return { authorization: `Bearer ${token}` };
 }
 
-/** Those under which other hosts know this one. */
+/** Addresses by which other hosts reach this one. */
 function otherAddresses(): string[] {
   const addresses = Object.entries(networkInterfaces()).flatMap(([name, own]) =>
     (own ?? []).flatMap(({ internal, address, family }) =>

@@ -1,4 +1,4 @@
-/** The main views on three screens, light and dark: taken, looked at, and kept in docs/pictures (UPDATE_PICTURES=1). */
+/** The main views on three screens, light and dark: captured, checked, and kept in docs/pictures (UPDATE_PICTURES=1). */
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { launchBrowser, openPage } from '../browser/open-page.ts';
@@ -40,7 +40,7 @@ const views: readonly (readonly [string, (page: Page) => Promise<void>])[] = [
   ['story', press('Causal chain')],
 ];
 
-// All of them at length (CHARTPILOT_TESTS=full): labels that are cut are looked for by the tests of the layout in each run.
+// All of them in the long form (CHARTPILOT_TESTS=full): the layout tests find labels that are cut off in each run.
 describe.each(sized({ short: screens.slice(0, 1), full: screens }))('$width × $height', ({ width, height }) => {
   test.each(['light', 'dark'] as const)('%s', async (colorScheme) => {
     const open = await openPage(browser, [source], {
@@ -51,7 +51,7 @@ describe.each(sized({ short: screens.slice(0, 1), full: screens }))('$width × $
     const { page } = open;
     await opened(page);
     for (const [view, show] of views) {
-      // The small screen shows one thing at a time anyway, and dark is the same in other colours.
+      // The small screen shows one part at a time anyway, and dark is the same in other colours.
       if (view !== 'page' && (colorScheme === 'dark' || width < 1_000)) continue;
       await show(page);
       await takeView(`view-${view}-${width}-${colorScheme}`, page);

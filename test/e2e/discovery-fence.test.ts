@@ -1,4 +1,4 @@
-/** Whatever strangers send to its ports, and whatever error nobody caught: pilot-discovery goes on, and says so. */
+/** pilot-discovery continues after any input of unauthenticated clients and after uncaught errors, and reports them. */
 
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -59,7 +59,7 @@ async function ask(port: number, target: string): Promise<string> {
   return answer.split('\r\n', 1)[0]!;
 }
 
-test('requests for targets that are no addresses are answered, on both ports', async () => {
+test('requests for targets that are no addresses get a response, on both ports', async () => {
   start('');
   await eventually('it is ready', isReady, { hopeless: () => discovery.hopeless() });
   for (const port of [http, monitoring]) {
@@ -69,7 +69,7 @@ test('requests for targets that are no addresses are answered, on both ports', a
   expect(await isReady()).toBe(true);
 });
 
-test('errors that nobody caught are told with their stack, counted, and end nothing', async () => {
+test('uncaught errors are logged with their stack and counted, and do not stop the process', async () => {
   start(`process.on('SIGUSR2', () => {
     setImmediate(() => { throw new Error('a planted exception'); });
     void Promise.reject(new Error('a planted rejection'));
@@ -85,7 +85,7 @@ test('errors that nobody caught are told with their stack, counted, and end noth
   expect(linesOf(discovery.lines, 'fault.uncaught', { error: /a planted rejection.*planted\.mjs/ })).toHaveLength(1);
 });
 
-test('an error that nobody caught ends a start that is not over, with its word', async () => {
+test('an uncaught error during a start ends it with its message', async () => {
   // No port opens, so the start is never over.
   start(`import { Server } from 'node:net';
   Server.prototype.listen = function () { return this; };

@@ -14,7 +14,7 @@ import { Program } from '../harness/program.ts';
 import { msWithoutQueueing } from '../harness/without-queueing.ts';
 
 const proxies = 200;
-/** Long enough that a busy machine does not make streams that end at once look like streams that wait. */
+/** Long enough that on a busy machine streams that end at once do not look like streams that wait. */
 const shutdownMs = 40_000;
 
 let root: string;
@@ -64,7 +64,7 @@ spec:
 
 interface Proxy {
   readonly stream: SotwStream | DeltaStream;
-  /** Resources of each response, and what delta takes away. */
+  /** Resources of each response, and those that delta removes. */
   readonly sizes: () => { readonly given: number; readonly taken: number }[];
 }
 
@@ -100,7 +100,7 @@ function connect(number: number, acknowledges = true): Proxy {
   return { stream, sizes };
 }
 
-test(`ends the streams of ${proxies} proxies at once, and removes nothing from them`, async () => {
+test(`a stopping control plane ends the streams of ${proxies} proxies at once, and removes nothing from them`, async () => {
   const connected = Array.from({ length: proxies }, (_, number) => connect(number));
   await eventually('all are configured', () => connected.every(({ sizes }) => sizes().length >= 2), {
     hopeless: () => discovery.hopeless(),
@@ -119,9 +119,9 @@ test(`ends the streams of ${proxies} proxies at once, and removes nothing from t
 
   expect([code, signal]).toEqual([0, null]);
   expect(endedAfterMs).toBeLessThan(shutdownMs / 2);
-  // Nobody is sent anything on the way out: what a proxy has, it keeps.
+  // No proxy is sent anything during the shutdown: it keeps its configuration.
   expect(connected.map(({ sizes }) => sizes())).toEqual(before);
-  // Ended by the server's own word, not cut.
+  // Ended by a status of the server, not cut.
   for (const { code: ending, details } of ends) expect([status.OK, status.UNAVAILABLE], details).toContain(ending);
   const times = ends.map(({ afterMs }) => afterMs).sort((a, b) => a - b);
   expect(times.at(-1)!).toBeLessThan(shutdownMs / 3);
@@ -132,7 +132,7 @@ test(`ends the streams of ${proxies} proxies at once, and removes nothing from t
   expect(check.code, check.output).toBe(0);
 });
 
-test('ends at once when it is told twice', async () => {
+test('a stopping control plane exits immediately on a second signal', async () => {
   const connected = Array.from({ length: 20 }, (_, number) => connect(number, false));
   await eventually('all are configured', () => connected.every(({ sizes }) => sizes().length >= 2));
   // After one signal it waits for acknowledgements until its deadline.

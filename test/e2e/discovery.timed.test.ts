@@ -1,6 +1,6 @@
 /**
- * The control plane alone with a real Envoy, started by hand: what the mesh's files say is what requests meet. (With
- * agents between the two: weights.timed.test.ts.)
+ * The control plane alone with a real Envoy, started by hand: requests are routed as the mesh's files specify. (With agents between the
+ * two: weights.timed.test.ts.)
  */
 
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -139,9 +139,9 @@ describe.each([
     renameSync(join(directory, `.${name}.saving`), join(directory, name));
   }
 
-  /** @returns the version that answered, or the status of an answer that is none of theirs. */
+  /** @returns the version that responded, or the status if the response is from neither. */
   async function ask(): Promise<string> {
-    // Envoy tells hosts by this header alone; fetch does not let one set it.
+    // Envoy distinguishes hosts by this header alone, which fetch cannot set.
     const { request } = await import('node:http');
     const { promise, resolve, reject } = Promise.withResolvers<string>();
     request({ port: ports.gateway, host: '127.0.0.1', headers: { host }, agent: false }, (response) => {
@@ -153,7 +153,7 @@ describe.each([
     return promise;
   }
 
-  /** How many of so many requests each version answered. */
+  /** Responses of each version to this many requests. */
   async function split(requests: number): Promise<Record<string, number>> {
     const answers: Record<string, number> = {};
     for (let i = 0; i < requests; i++) {
@@ -163,7 +163,7 @@ describe.each([
     return answers;
   }
 
-  test('an edit of the weights is in force within a second', async () => {
+  test('an edit of the weights applies within a second', async () => {
     const inForceMs = await msWithoutQueueing([process.pid, ...programs.map(({ pid }) => pid)], async () => {
       write('routes.yaml', routes({ v1: 0, v2: 100 }));
       await eventually('the new weights hold', async () => (await ask()) === 'v2', { everyMs: 5 });
@@ -180,7 +180,7 @@ describe.each([
     expect(Math.abs(v1 - v2)).toBeLessThan(50);
   });
 
-  test('a broken file is told, changes nothing, and takes effect when it is mended', async () => {
+  test('a broken file is reported, changes nothing, and applies when it is repaired', async () => {
     write('routes.yaml', routes({ v1: 100, v2: 0 }));
     await eventually('the weights hold', async () => (await split(10)).v1 === 10);
     write('routes.yaml', routes({ v1: 0, v2: 100 }).replace('weight: 100', 'wieght: 100'));
@@ -195,7 +195,7 @@ describe.each([
     await eventually('the mended file holds', async () => (await split(10)).v2 === 10);
   });
 
-  test('Envoy accepts everything that it is given', async () => {
+  test('Envoy accepts every response', async () => {
     type Sync = { resources: Record<string, { sent: string; acked: string; lastError: string }> }[];
     const state = await eventually('everything is acknowledged', async () => {
       const response = await fetch(`http://127.0.0.1:${ports.http}/debug/syncz`);
@@ -211,8 +211,8 @@ describe.each([
     expect(await dump.text()).toContain(`outbound|80|v1|${host}`);
   });
 
-  test('Envoy goes on serving without it when the control plane is told to end', async () => {
-    // It has 3 s; who waited for its proxies to leave would wait for ever.
+  test('Envoy keeps serving without the control plane when that is stopped', async () => {
+    // Its deadline is 3 s; one that waited for its proxies to disconnect would wait forever.
     const stopping = async (): Promise<void> => expect(await discovery.stop()).toEqual({ code: 0, signal: null });
     expect(await msWithoutQueueing([process.pid, discovery.pid], stopping)).toBeLessThan(5_000);
     expect(await split(20)).toEqual({ v2: 20 });

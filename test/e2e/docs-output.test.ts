@@ -1,4 +1,4 @@
-/** Outputs that docs/ quotes are those that the programs print. */
+/** docs/ quotes the actual outputs of the programs. */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { temporaryFolder } from '../fixtures/real-envoy.ts';
 const root = packageRoot();
 const page = readFileSync(join(root, 'docs/explaining-a-request.md'), 'utf8');
 
-/** The command after `$` in a block of the page, and the lines that it prints there. */
+/** The command after `$` in a block of the page, and its output there. */
 function quoted(program: string): { readonly command: string; readonly lines: readonly string[] } {
   const block = new RegExp(`^\`\`\`\\n\\$ ((?:bin/)?${program}[\\s\\S]*?)^\`\`\``, 'm').exec(page)?.[1];
   if (block === undefined) throw new Error(`docs/explaining-a-request.md has no block that starts with $ ${program}`);

@@ -1,4 +1,4 @@
-/** An agent that comes after a killed one and is told to end twice, before it has what that one left: nothing of it stays on the host. */
+/** An agent that succeeds a killed one receives two stop signals before it has claimed what that one left: nothing of it stays on the host. */
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,7 +10,7 @@ import { eventually } from '../harness/eventually.ts';
 /** SIGHUP, whose handler is the last. */
 const lowestBit = 1n;
 
-test('an agent that is told to end twice while it claims base IDs releases them, and their shared memory', async () => {
+test('an agent that receives two stop signals while it claims base IDs releases them, and their shared memory', async () => {
   const agent = await readyAgent([], { env: { LIVE_RESTORE: 'true' } });
   const { container } = agent;
   const run = join(container.cwd, 'run');

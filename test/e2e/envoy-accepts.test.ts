@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { caseNames } from '../networking/case.ts';
 import { acceptanceOf, CaseCertificates } from '../networking/envoy-acceptance.ts';
 
-describe('the real Envoy takes everything that is generated', () => {
+describe('the real Envoy accepts all generated configuration', () => {
   let certificates: CaseCertificates;
 
   beforeAll(() => {

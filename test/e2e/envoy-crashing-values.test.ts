@@ -1,4 +1,4 @@
-/** Values that end Envoy's process: each is shown to do so, and that the control plane refuses it in an EnvoyFilter. */
+/** Values that crash Envoy: each is shown to do so, and the control plane rejects it in an EnvoyFilter. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -55,7 +55,7 @@ const atOnce: Readonly<Record<string, object>> = {
 
 const withRequest: Readonly<Record<string, object>> = {
   'an authorizer without a service': filter('ext_authz.v3.ExtAuthz', { transport_api_version: 'V3' }),
-  'credentials that nobody makes': filter('ext_authz.v3.ExtAuthz', {
+  'an unknown credentials factory': filter('ext_authz.v3.ExtAuthz', {
     transport_api_version: 'V3',
     grpc_service: { google_grpc: { target_uri: 'x', stat_prefix: 'x', credentials_factory_name: 'nobody' } },
   }),
@@ -67,25 +67,25 @@ const withRequest: Readonly<Record<string, object>> = {
 
 const route = { match: { prefix: '/' }, direct_response: { status: 200 } };
 
-describe('of a value that ends Envoy', () => {
-  it.each(Object.entries(atOnce))('%s: Envoy ends at once, and validation refuses it', async (_, odd) => {
+describe('for a value that crashes Envoy', () => {
+  it.each(Object.entries(atOnce))('%s: Envoy exits at once, and validation rejects it', async (_, odd) => {
     expect(await envoyVerdict({ listeners: [httpListener(oneRoute(route), [odd])] })).toMatchObject({
       verdict: 'ended',
     });
     expect(refusalsOf(odd)).toHaveLength(1);
   });
 
-  it.each(Object.entries(withRequest))('%s: Envoy ends with a request, and validation refuses it', async (_, odd) => {
+  it.each(Object.entries(withRequest))('%s: Envoy exits on a request, and validation rejects it', async (_, odd) => {
     expect(await endOfServing(odd)).toMatch(/^SIG(?:ABRT|FPE)$/);
     expect(refusalsOf(odd)).toHaveLength(1);
   });
 
-  it('what may be there already is not missed in a merge', () => {
+  it('a field that may exist already is not reported as missing in a merge', () => {
     const { 'an authorizer without a service': odd } = withRequest;
     expect(refusalsOf(odd!, 'MERGE')).toEqual([]);
   });
 
-  it('a template is refused in a route, too, as by Envoy', () => {
+  it('a template is rejected in a route too, as by Envoy', () => {
     const odd = { ...route, match: { path_match_policy: template('/{a}{b}') } };
     expect(problemsOf({ applyTo: 'HTTP_ROUTE', patch: { operation: 'ADD', value: odd } })).toEqual([
       expect.stringContaining('UriTemplateMatchConfig.path_template must be a template such as'),
@@ -93,7 +93,7 @@ describe('of a value that ends Envoy', () => {
   });
 });
 
-/** Names once, `**` last, whole segments: with one thing wrong in each of the second list. */
+/** Names once, `**` last, whole segments: each template of the second list has one error. */
 const templates = [
   ...['/', '/a', '/a/', '/*', '/**', '/*/', '/**/a', '/*/a/**', '/*.m3u8', '/**.m3u8', '/{a}', '/{a}/{b}/{c}/{d}/{e}'],
   ...['/{a=*}', '/{a=**}', '/{a=b/*}/c', '/{a=b/**}/c', '/{a=**}.c', '/{a=*/**}', '/{a=b=c}', '/{a234567890123456}'],
@@ -107,14 +107,14 @@ const noTemplates = [
 ];
 
 describe('a template of paths', () => {
-  it('that the model takes, Envoy takes', async () => {
+  it('that the model accepts is accepted by Envoy', async () => {
     expect(templates.filter((text) => uriTemplateViolation(text) !== undefined)).toEqual([]);
     const routes = templates.map((text) => ({ ...route, match: { path_match_policy: template(text) } }));
     const configuration = { virtual_hosts: [{ name: 'all', domains: ['*'], routes }] };
     expect(await envoyVerdict({ listeners: [httpListener(configuration)] })).toEqual({ verdict: 'accepted' });
   });
 
-  it.each(noTemplates)('that the model refuses, Envoy does not take: %j', async (text) => {
+  it.each(noTemplates)('that the model rejects is rejected by Envoy: %j', async (text) => {
     expect(uriTemplateViolation(text)?.code).toMatch(/^FIELD_(FORMAT_INVALID|TOO_LARGE)$/);
     const odd = { ...route, match: { path_match_policy: template(text) } };
     expect(await envoyVerdict({ listeners: [httpListener(oneRoute(odd))] })).not.toEqual({ verdict: 'accepted' });
@@ -138,7 +138,7 @@ function problemsOf(patch: object): readonly string[] {
   return problems.filter(({ severity }) => severity === 'error').map(({ message }) => message);
 }
 
-/** @returns the signal that ended an Envoy which had a request to answer */
+/** @returns the signal that ended an Envoy while it handled a request */
 async function endOfServing(odd: object): Promise<string | undefined> {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-crashing-'));
   const [port] = (await freePorts(1)) as [number];

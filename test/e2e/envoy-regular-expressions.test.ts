@@ -1,4 +1,4 @@
-/** What the model says of a regular expression is what Envoy says of it. */
+/** The model of regular expressions agrees with Envoy. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { re2Violation } from '../../src/model/fields/re2.ts';
 import { type EnvoyVerdict, envoyVerdicts, httpListener, oneRoute } from '../harness/envoy-verdict.ts';
@@ -45,7 +45,7 @@ const refused = [
   ...['a{1000}'.repeat(33), '.{1000}'.repeat(20), '[a-z]{0,1000}'.repeat(17)],
 ];
 
-/** Of one Envoy for all: to start one for each took fourteen seconds of a processor. */
+/** One Envoy validates all of them: one for each took fourteen seconds of processor time. */
 const verdicts = new Map<string, EnvoyVerdict>();
 
 beforeAll(async () => {
@@ -56,12 +56,12 @@ beforeAll(async () => {
 });
 
 describe('a regular expression that the model', () => {
-  it.each(accepted)('takes, Envoy takes: %j', (regex) => {
+  it.each(accepted)('accepts is accepted by Envoy: %j', (regex) => {
     expect(re2Violation(regex)).toBeUndefined();
     expect(verdicts.get(regex)).toEqual({ verdict: 'accepted' });
   });
 
-  it.each(refused)('refuses, Envoy refuses: %j', (regex) => {
+  it.each(refused)('rejects is rejected by Envoy: %j', (regex) => {
     expect(re2Violation(regex)?.code).toMatch(/^FIELD_(FORMAT_INVALID|TOO_LARGE)$/);
     expect(verdicts.get(regex)).toMatchObject({ verdict: 'refused' });
   });

@@ -1,4 +1,4 @@
-/** Envoy's binary is replaced while the agent runs, by another version and back; what does not fit, or does not live, is not kept. */
+/** Envoy's binary is replaced while the agent runs, by another version and back; an unsuitable or crashing one is not kept. */
 
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -47,14 +47,14 @@ function pointTo(binary: string): void {
   renameSync(`${link}.new`, link);
 }
 
-/** An Envoy that is ours but for what the shell puts in. It is executed by the shell's own process. */
+/** The real Envoy, preceded by the given shell commands. The shell's own process executes it. */
 function script(name: string, before: string, command = `exec ${other.path} "$@"`): string {
   const file = join(folder, name);
   writeFileSync(file, `#!/bin/sh\n${before}\n${command}\n`, { mode: 0o700 });
   return file;
 }
 
-/** Each on a connection of its own: one that is kept open goes on asking the parent. */
+/** Each request has its own connection: one that is kept open would still reach the parent. */
 async function servedVersion(): Promise<string> {
   const { body } = await createAdminClient('127.0.0.1', mesh.gateway!.adminPort).get('/server_info');
   return (JSON.parse(body) as { version: string }).version.split('/')[1]!;
@@ -107,11 +107,11 @@ test(`${replacements} replacements by another version, in turns, cost no request
   console.log(`${replacements} replacements, ${ours} and ${other.version} in turns\n${formatReport(report)}`);
   expect(report.failed, formatReport(report)).toBe(0);
   for (const kind of ['ka', 'slow', 'new', 'h2'] as const) expect(report.kinds[kind]!.total).toBeGreaterThan(5);
-  // Each was taken up once, and none was refused.
+  // Each was adopted once, and none was rejected.
   expect(said(loggedLine('restart.ended.live', { 'restart.reason': 'Envoy replaced' }))).toBe(replacements);
 }, 900_000);
 
-test('one of another hot restart version is refused before anything changes, and so is what is no Envoy', async () => {
+test('a binary of another hot restart version is rejected before anything changes, and so is one that is no Envoy', async () => {
   const before = newest();
   const says = 'for word in "$@"; do [ "$word" = --hot-restart-version ] && { printf 11.112 >&2; exit 0; }; done';
   pointTo(script('incompatible', says));
@@ -134,48 +134,51 @@ test('one of another hot restart version is refused before anything changes, and
   expect(mesh.envoysOf(mesh.gateway!)).toEqual([before]);
   const metrics = await (await fetch(statusUrl('/metrics'))).text();
   expect(metrics).toMatch(/istio_agent_envoy_binaries_total\{outcome="refused"\} 3/);
-  // A restart for another reason takes what was checked, whatever lies at the path.
+  // A restart for another reason uses the checked binary, whatever is at the path.
   mesh.gateway!.program.signal('SIGHUP');
   await eventually('another epoch serves', () => newest().epoch === before.epoch + 1);
   expect(newest().command[0]).toBe(before.command[0]);
   await settled();
 });
 
-/** From the first request that failed to the last one. */
+/** From the first failed request to the last one. */
 function gapMs({ kinds }: LoadReport): number {
   const failures = Object.values(kinds).flatMap((kind) => kind.failures.map(({ atMs }) => atMs));
   return failures.length === 0 ? 0 : Math.max(...failures) - Math.min(...failures);
 }
 
-test.each(deaths)('one that is killed %i ms after it was live is followed by the one before it', async (afterMs) => {
-  const before = await servedVersion();
-  const [binary, version] = before === other.version ? [envoyBinary(), envoyVersion] : [other.path, other.version];
-  const load = await startLoad(120_000);
-  pointTo(binary);
-  await serves(version);
-  await sleep(afterMs);
-  const [killed, isAlone] = [newest(), mesh.envoysOf(mesh.gateway!).length === 1];
-  process.kill(killed.pid, 'SIGKILL');
-  await serves(before);
-  // On a busy machine the parent may be gone before it is seen that the child serves.
-  const hasParent = isFull ? afterMs < 4_000 : !isAlone;
-  expect(newest().epoch).toBe(hasParent ? killed.epoch : 0);
-  await sleep(500);
-  const report = await load.stop();
-  console.log(
-    `killed after ${afterMs} ms (${version}): ${report.failed} of ${report.total} failed, ${gapMs(report)} ms`,
-  );
-  // Without the agent's doing it would be as long as the load.
-  expect(gapMs(report)).toBeLessThan(sized({ short: 3_000, full: 500 }));
-  await settled();
-  // It is not tried again by itself.
-  expect(await servedVersion()).toBe(before);
-  pointTo(before === other.version ? other.path : envoyBinary());
-  await sleep(2_000);
-});
+test.each(deaths)(
+  'a new Envoy that is killed %i ms after it was live is succeeded by the previous one',
+  async (afterMs) => {
+    const before = await servedVersion();
+    const [binary, version] = before === other.version ? [envoyBinary(), envoyVersion] : [other.path, other.version];
+    const load = await startLoad(120_000);
+    pointTo(binary);
+    await serves(version);
+    await sleep(afterMs);
+    const [killed, isAlone] = [newest(), mesh.envoysOf(mesh.gateway!).length === 1];
+    process.kill(killed.pid, 'SIGKILL');
+    await serves(before);
+    // On a busy machine the parent may have exited before the test notices that the child serves.
+    const hasParent = isFull ? afterMs < 4_000 : !isAlone;
+    expect(newest().epoch).toBe(hasParent ? killed.epoch : 0);
+    await sleep(500);
+    const report = await load.stop();
+    console.log(
+      `killed after ${afterMs} ms (${version}): ${report.failed} of ${report.total} failed, ${gapMs(report)} ms`,
+    );
+    // Without the agent it would be as long as the load.
+    expect(gapMs(report)).toBeLessThan(sized({ short: 3_000, full: 500 }));
+    await settled();
+    // It is not retried by itself.
+    expect(await servedVersion()).toBe(before);
+    pointTo(before === other.version ? other.path : envoyBinary());
+    await sleep(2_000);
+  },
+);
 
 test.runIf(isFull)(
-  'one that is never live is given up, and the one before it gets its admin interface back',
+  'a new Envoy that is never live is abandoned, and the previous one regains its admin interface',
   async () => {
     const before = await servedVersion();
     const epoch = newest().epoch;

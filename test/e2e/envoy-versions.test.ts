@@ -19,7 +19,7 @@ import { answering } from './features/wasm-module.ts';
 const isFull = sized({ short: false, full: true });
 const versions = sized({ short: [oldestEnvoyVersion], full: [oldestEnvoyVersion, withoutV8Version] });
 
-test('the supported range is from the oldest to the newest version that is tested', () => {
+test('the supported range is from the oldest to the newest tested version', () => {
   expect(envoyVersionIn(oldestEnvoyVersion)?.slice(0, 2)).toEqual(oldestEnvoy);
   expect(envoyVersionIn(envoyVersion)?.slice(0, 2)).toEqual(newestEnvoy);
   for (const version of versions) expect(envoySupport(envoyVersionIn(version))).toBe('supported');
@@ -40,7 +40,7 @@ describe.each(versions)('Envoy %s', (version) => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it.each(caseNames())('accepts everything that is generated: %s', async (name) => {
+  it.each(caseNames())('accepts all generated configuration: %s', async (name) => {
     const { expected, ...accepted } = await acceptanceOf(name, certificates, binary);
     expect(accepted).toEqual({ ...expected, refusals: [], rejected: [], complaints: [] });
   });
@@ -101,7 +101,7 @@ describe.each(versions)('Envoy %s', (version) => {
     }
   });
 
-  // Every version from 1.36 on takes part in hot restarts (spec/in-place.md §1).
+  // Every version since 1.36 supports hot restarts (spec/in-place.md §1).
   it.runIf(isFull)('is started, restarted and drained by the agent', async () => {
     const mesh = await startMesh({
       sidecar: false,

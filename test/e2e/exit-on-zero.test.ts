@@ -47,6 +47,6 @@ test('a stopping agent waits for the request in flight, not for the idle connect
   expect(await exit).toEqual({ code: 0, signal: null });
   const lingeredMs = performance.now() - begunAt - streamedMs;
   expect(streamedMs).toBeGreaterThan(1_000 * streamSeconds - 500);
-  // It looks each second; the idle connection would stay for ever.
+  // It polls each second; the idle connection would stay forever.
   expect(lingeredMs).toBeLessThan(sized({ short: 10_000, full: 3_000 }));
 });

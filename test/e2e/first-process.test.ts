@@ -1,4 +1,4 @@
-/** bin/pilot-agent as the first process of a container: it reaps, passes signals on, and ends as the agent does. */
+/** bin/pilot-agent as the first process of a container: it reaps, forwards signals, and exits as the agent does. */
 
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,7 +9,7 @@ import { eventually } from '../harness/eventually.ts';
 import { loggedLine } from '../harness/logged-line.ts';
 import { sized } from '../harness/size-of-run.ts';
 
-test('orphans are reaped, whoever left them, and the agent’s own exit is none of them', async () => {
+test('the launcher reaps orphans, whichever process left them, and not the agent’s own exit', async () => {
   const { container } = await readyAgent();
   const orphans = 30;
   const script = `for i in $(seq ${orphans}); do (sleep 4; exit $i) >/dev/null 2>&1 & done`;
@@ -32,7 +32,7 @@ describe('SIGTERM', () => {
     expect(await endOf(agent)).toEqual({ code: 0, signal: null });
   });
 
-  test('of everybody in the first milliseconds', async () => {
+  test('from every process in the first milliseconds ends it with 0', async () => {
     for (let delayMs = 0; delayMs < 30; delayMs += sized({ short: 5, full: 2 })) {
       const agent = await startAgent();
       await sleep(delayMs);
@@ -41,7 +41,7 @@ describe('SIGTERM', () => {
     }
   });
 
-  test('a second one reaches the agent too: it ends at once', async () => {
+  test('reaches the agent a second time: it exits at once', async () => {
     const agent = await readyAgent(['--terminationDrainDuration', '60s']);
     agent.container.signal('SIGTERM');
     await sleep(500);
@@ -51,7 +51,7 @@ describe('SIGTERM', () => {
   });
 });
 
-test('without /proc no Envoy could run: it says so and ends, whatever signals come', async () => {
+test('without /proc no Envoy could run: it reports that and exits, whatever signals arrive', async () => {
   const agent = await startAgent([], { prepare: ['mount -t tmpfs none /proc'] });
   expect(await endOf(agent)).toEqual({ code: 255, signal: null });
   const { lines } = agent.container.program;
@@ -62,7 +62,7 @@ test('without /proc no Envoy could run: it says so and ends, whatever signals co
 });
 
 describe('other signals', () => {
-  test.each(['SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const)('%s does no harm, however early it comes', async (signal) => {
+  test.each(['SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const)('%s does no harm, however early it arrives', async (signal) => {
     const agent = await startAgent();
     for (let sent = 0; sent < 40; sent++) {
       agent.container.signal(signal);
@@ -73,7 +73,7 @@ describe('other signals', () => {
     expect(await endOf(agent)).toEqual({ code: 0, signal: null });
   });
 
-  test('SIGUSR1, which would end an Envoy in its first moments, ends none', async () => {
+  test('SIGUSR1, which would kill an Envoy in its first moments, kills none', async () => {
     const agent = await startAgent();
     await eventually(
       'the agent is ready',
@@ -124,12 +124,12 @@ describe('other signals', () => {
 describe('its exit code is the agent’s', () => {
   test('255 after a wrong flag', async () => {
     const agent = await startAgent(['--drainDuration', 'soon']).catch(() => undefined);
-    // Over before anybody could look at it, or soon after.
+    // It may exit before it can be observed, or shortly after.
     if (agent !== undefined) expect(await endOf(agent)).toEqual({ code: 255, signal: null });
   });
 
   test('1 when Envoy cannot be kept running', async () => {
-    // It accepts every bootstrap, and exits as soon as it is to serve.
+    // It accepts every bootstrap, and exits as soon as it should serve.
     const program = '#!/bin/sh\\ncase "$*" in *validate*) exit 0 ;; esac\\nexit 1\\n';
     const file = '$FOLDER/rw/envoy';
     const agent = await startAgent(['--restartPolicy', 'exit', '--binaryPath', file], {
@@ -147,7 +147,7 @@ describe('its exit code is the agent’s', () => {
     expect(envoysIn(agent)).toEqual([]);
   });
 
-  test('and whoever kills the launcher kills the agent and its Envoy', async () => {
+  test('a killed launcher takes the agent and its Envoy with it', async () => {
     const agent = await readyAgent();
     expect(envoysIn(agent)).toHaveLength(1);
     process.kill(agent.container.pid, 'SIGKILL');

@@ -1,6 +1,6 @@
 /**
- * Strangers agree with what the authority signs: a gRPC client of Go with the messages of istio.io/api gets a certificate by its token
- * and another by that certificate, go-spiffe takes both for X.509-SVIDs, and so does OpenSSL (strictly).
+ * Foreign implementations accept what the authority signs: a gRPC client in Go with the messages of istio.io/api gets a certificate by its
+ * token and another by that certificate; go-spiffe accepts both as X.509-SVIDs, and so does OpenSSL (strictly).
  */
 import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -26,7 +26,7 @@ beforeAll(() => {
 afterEach(stopControlPlanes);
 afterAll(() => rmSync(directory, { recursive: true }));
 
-it('a client of Go gets its certificate, and go-spiffe and OpenSSL verify it', async () => {
+it('a Go client gets its certificate, and go-spiffe and OpenSSL verify it', async () => {
   expect(reason, 'this test needs Go (Debian: apt-get install golang) and a way to its modules').toBe('');
   const ca = join(directory, 'ca');
   const plane = ControlPlane.starting({ secureGRPCAddr: '127.0.0.1:0' }, undefined, { SELF_SIGNED_CA_DIR: ca });
@@ -43,7 +43,7 @@ it('a client of Go gets its certificate, and go-spiffe and OpenSSL verify it', a
   const address = `127.0.0.1:${plane.port('ads.listening')}`;
   const args = { address, server: 'istiod.istio-system.svc', roots, token, out };
   const flags = Object.entries(args).map(([name, value]) => `-${name}=${value}`);
-  // Not waited for in one turn: the control plane is in this process.
+  // Not synchronously: the control plane is in this process.
   const { stdout: said } = await promisify(execFile)(client, flags);
   const uri = 'spiffe://cluster.local/ns/shop/sa/cart';
   expect(said.trim().split('\n')).toEqual([uri, uri]);

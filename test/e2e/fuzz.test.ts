@@ -1,4 +1,4 @@
-/** The beginning of what `npm run test:fuzz` does at length, always from the same seed. */
+/** The beginning of what `npm run test:fuzz` does in its long form, always with the same seed. */
 import { expect, test } from 'vitest';
 import { findingText, runCampaign } from '../fuzz/campaign.ts';
 import { subjectMakers } from '../fuzz/edges/index.ts';
@@ -6,11 +6,11 @@ import { sized } from '../harness/size-of-run.ts';
 
 const seed = 20_261_122;
 const forMs = sized({ short: 2_000, full: 13_000 });
-/** Slow machines throw something at every edge all the same. */
+/** Slow machines send input to every edge all the same. */
 const reachesAll = true;
 const leastAttacks = 10;
 
-test.each(subjectMakers)('no byte at its edges ends or bends it: $name', async (maker) => {
+test.each(subjectMakers)('no byte at its edges crashes or misleads it: $name', async (maker) => {
   const { attacks, findings } = await runCampaign(maker, { seed, forMs, reachesAll, maxFindings: 1 });
   expect(findings.map(findingText)).toEqual([]);
   for (const edge of maker.edges) expect(attacks.get(edge), edge).toBeGreaterThanOrEqual(leastAttacks);

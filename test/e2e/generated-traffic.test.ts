@@ -8,7 +8,7 @@ import { createAuthority } from '../certs/authority.ts';
 import { freePorts } from '../harness/free-ports.ts';
 import { ask, seen, startBackend, startProxy } from '../networking/traffic.ts';
 
-describe('a gateway does with requests what the virtual services say', () => {
+describe('a gateway applies the virtual services', () => {
   const cleanups: (() => void | Promise<void>)[] = [];
   let http = 0;
   let https = 0;
@@ -65,7 +65,7 @@ describe('a gateway does with requests what the virtual services say', () => {
     expect((await ask(http, '/old/page', host)).headers['x-served']).toBe('yes');
   });
 
-  it('redirects, answers by itself, aborts and delays', async () => {
+  it('redirects, responds directly, aborts and delays', async () => {
     const redirect = await ask(http, '/moved', host);
     expect(redirect.status).toBe(308);
     expect(redirect.headers.location).toBe('https://b.test/here');
@@ -76,7 +76,7 @@ describe('a gateway does with requests what the virtual services say', () => {
     expect(performance.now() - start).toBeGreaterThanOrEqual(290); // Clocks differ by a little.
   });
 
-  it('answers a cross-origin preflight', async () => {
+  it('responds to a cross-origin preflight', async () => {
     const origin = { ...host, origin: 'https://site.test', 'access-control-request-method': 'GET' };
     const answer = await new Promise<IncomingMessage>((resolve, reject) => {
       const options = {
@@ -96,14 +96,14 @@ describe('a gateway does with requests what the virtual services say', () => {
     });
   });
 
-  it('answers 404 for a host that nobody serves, and redirects one that is for HTTPS alone', async () => {
+  it('responds 404 for an unknown host, and redirects one that is for HTTPS alone', async () => {
     expect((await ask(http, '/', { host: 'nobody.test' })).status).toBe(404);
     const redirect = await ask(http, '/x', { host: 'secure.test' });
     expect(redirect.status).toBe(301);
     expect(redirect.headers.location).toBe('https://secure.test/x');
   });
 
-  it('ends TLS with the certificate of the file that the server names', async () => {
+  it('terminates TLS with the certificate of the file that the server names', async () => {
     const answer = await new Promise<string>((resolve, reject) => {
       const socket = connect({
         host: '127.0.0.1',
@@ -198,7 +198,7 @@ spec:
 `;
 }
 
-describe('a sidecar to which nothing is redirected', () => {
+describe('a sidecar without redirection', () => {
   const cleanups: (() => void | Promise<void>)[] = [];
   let inbound = 0;
   let outbound = 0;
@@ -218,11 +218,11 @@ describe('a sidecar to which nothing is redirected', () => {
     for (const cleanup of cleanups.reverse()) await cleanup();
   });
 
-  it('hands what comes to its ingress listener to the application', async () => {
+  it('passes what its ingress listener receives to the application', async () => {
     expect((await seen(inbound, '/in', { host: 'whatever' })).backend).toBe('application');
   });
 
-  it('sends what the application asks its egress listener to the service, and refuses hosts that it does not show', async () => {
+  it('sends what the application requests from its egress listener to the service, and refuses hosts that it does not show', async () => {
     expect((await seen(outbound, '/out', { host: 'other.test' })).backend).toBe('other');
     expect((await ask(outbound, '/out', { host: 'hidden.test' })).status).toBe(502);
   });

@@ -1,6 +1,6 @@
 /**
- * Generated tests of the agent's machines with the agent's own effects and processes: a stand-in for Envoy, which can be
- * made to do whatever a test says, and the real Envoy.
+ * Generated tests of the agent's machines with the agent's own effects and processes: a stand-in for Envoy, which can do whatever a test
+ * requires, and the real Envoy.
  */
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import type { GeneratedTest, Suite } from '../../src/debugger/generate/suite.ts';
@@ -15,23 +15,23 @@ import { suiteOf } from '../generated/suites.ts';
 import { supervisorDriver } from '../generated/supervisor-session.ts';
 import { sized } from '../harness/size-of-run.ts';
 
-/** XState's development build warns of every event that comes too late for an actor. */
+/** XState's development build warns of every event that arrives too late for an actor. */
 beforeAll(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});
 });
 
 const isFull = sized({ short: false, full: true });
 
-/** Each test has base ids, ports and a folder of its own, and mostly waits for its processes. */
+/** Each test has its own base IDs, ports and folder, and mostly waits for its processes. */
 const sideBySide = 6;
 
-/** The rest of the suite, for a company that the tests of these names need not be shown in. */
+/** The rest of the suite, for an environment in which the tests of these names need not be shown. */
 const without = (suite: Suite, names: readonly string[]): Suite => ({
   ...suite,
   tests: suite.tests.filter(({ name }) => !names.includes(name)),
 });
 
-/** With scripted effects an Envoy is given up in the moment in which it is to end; a process ends while the virtual clock stands. */
+/** With scripted effects an Envoy is abandoned at its deadline; a process ends while the virtual clock stands. */
 const onlyOfTime = 'epoch.unkillable comes before epoch.exited';
 
 interface Drivers {
@@ -41,8 +41,8 @@ interface Drivers {
 }
 
 /**
- * What is not shown with scripted effects needs a company that there is none of, and to wait for it in vain with processes
- * takes seconds; what the real Envoy shows, the stand-in need not. A full run tries all of it with both.
+ * What scripted effects do not show needs an environment that does not exist, and waiting for it with processes
+ * takes seconds; the stand-in need not repeat what the real Envoy shows. A full run tries all of it with both.
  */
 async function show(
   machine: 'epoch' | 'supervisor' | 'restart' | 'shutdown',
@@ -54,7 +54,7 @@ async function show(
   const impossible = [...notShown].flatMap(([reason, names]) => (isFull || reason === onlyOfTime ? [] : names));
   const possible = without(suite, impossible);
   const company = await runSuite(possible, real, sideBySide);
-  // What an Envoy beside five others was too late for is tried once more, by itself.
+  // An Envoy beside five others may be too late: those tests are repeated alone.
   const byItself = await runSuite(without(possible, company.shown), real);
   const byEnvoy = { ...byItself, shown: [...company.shown, ...byItself.shown] };
   const byStandIn = await runSuite(isFull ? possible : without(possible, byEnvoy.shown), standIn, sideBySide);
@@ -69,22 +69,22 @@ async function show(
 
 const labelsOf = ({ steps }: GeneratedTest): string[] => steps.map((each) => stepLabel(each.do));
 
-/** What needs an Envoy that does something at a moment of the test's choice. */
+/** Reason if the test needs an Envoy that does something at a moment of the test's choice. */
 function beyondEnvoy(labels: readonly string[]): string | undefined {
   if (labels.includes('after firstNotice') && labels.includes('probe.passed'))
     return 'Envoy is not live late on demand';
   return undefined;
 }
 
-/** Whatever happens before there is a process is the same with scripted effects, and shown there. */
+/** Events before the start of a process are the same with scripted effects, and shown there. */
 function withoutProcess(test: GeneratedTest): string | undefined {
   return labelsOf(test).some((label) => /^epoch\.(live|failed|exited)$/.test(label))
     ? undefined
     : 'no process has a part in it';
 }
 
-describe('with the real Envoy, and with a stand-in what that does not do on demand:', () => {
-  test('an epoch does what its generated tests expect', () =>
+describe('with the real Envoy, and a stand-in for behavior it does not show on demand,', () => {
+  test('an epoch passes its generated tests', () =>
     show(
       'epoch',
       {
@@ -95,7 +95,7 @@ describe('with the real Envoy, and with a stand-in what that does not do on dema
       { real: 30, standIn: 0, either: 42 },
     ));
 
-  test('the supervisor does what its generated tests expect', () =>
+  test('the supervisor passes its generated tests', () =>
     show(
       'supervisor',
       {
@@ -107,14 +107,14 @@ describe('with the real Envoy, and with a stand-in what that does not do on dema
       sized({ short: { real: 16, standIn: 0, either: 16 }, full: { real: 19, standIn: 0, either: 19 } }),
     ));
 
-  test('a restart does what its generated tests expect', () =>
+  test('a restart passes its generated tests', () =>
     show(
       'restart',
       { scripted: restartDriver(scriptedHost), real: restartDriver(realHost), standIn: restartDriver(standInHost) },
       { real: 15, standIn: 0, either: 15 },
     ));
 
-  test('the end does what its generated tests expect', () =>
+  test('a shutdown passes its generated tests', () =>
     show(
       'shutdown',
       { scripted: shutdownDriver(scriptedHost), real: shutdownDriver(realHost), standIn: shutdownDriver(standInHost) },

@@ -44,7 +44,7 @@ const sum = async (stat: string): Promise<number> => {
   return values.reduce((total, value) => total + value, 0);
 };
 
-test('checks in flight survive when another cluster is given up after a reconnect', async () => {
+test('checks in flight survive when another cluster is abandoned after a reconnect', async () => {
   const held: (() => void)[] = [];
   const [shop, authz] = await Promise.all([
     mesh.http('shop'),

@@ -1,4 +1,4 @@
-/** A cluster whose certificate never comes is given up at a real Envoy; the changes after it are applied as usual. */
+/** A cluster whose certificate never arrives is abandoned at a real Envoy; later changes apply as usual. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import { awaitsSecret } from './features/harness/awaits-secret.ts';

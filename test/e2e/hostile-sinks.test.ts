@@ -1,6 +1,6 @@
 /**
  * The real agent, with a stand-in for Envoy, whose log, trace and outputs fail in every way: neither it nor the Envoy may
- * end or stand still because of that.
+ * exit or block because of that.
  */
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
@@ -36,7 +36,7 @@ interface Agent {
   readonly folder: string;
   readonly process: ChildProcess;
   live(epoch: number): Promise<void>;
-  /** It answers probes, restarts hot on HUP, and ends in order on TERM. */
+  /** It responds to probes, hot restarts on HUP, and exits in order on TERM. */
   isWell(): Promise<void>;
 }
 
@@ -66,7 +66,7 @@ async function startAgent(given: {
     try {
       process.kill(-child.pid!, 'SIGKILL');
     } catch {
-      // It has ended, as it should.
+      // It has exited, as it should.
     }
     await exited;
     rmSync(folder, { recursive: true });
@@ -105,7 +105,7 @@ function pipe(): NamedPipe {
 }
 
 describe('standard output and error', () => {
-  test('that are a full device, and a trace that nobody reads', async () => {
+  test('on a full device do not stop the agent, and neither does an unread trace', async () => {
     const agent = await startAgent({
       out: opened('/dev/full'),
       flags: (folder) => {
@@ -117,7 +117,7 @@ describe('standard output and error', () => {
     await agent.isWell();
   });
 
-  test('whose reader leaves', async () => {
+  test('whose reader closes do not stop the agent', async () => {
     const out = pipe();
     const agent = await startAgent({ out: out.writeEnd });
     out.handedOver();
@@ -126,7 +126,7 @@ describe('standard output and error', () => {
     await agent.isWell();
   });
 
-  test('that nobody reads: what was kept comes out once somebody does', async () => {
+  test('that are unread are written once a reader drains them', async () => {
     const out = pipe();
     const agent = await startAgent({ out: out.writeEnd });
     await agent.live(0);
@@ -145,7 +145,7 @@ describe('standard output and error', () => {
     expect(live).toEqual(['epoch-0', 'epoch-1', 'epoch-2']);
   });
 
-  test('that nobody reads until the end: the agent ends in time', async () => {
+  test('that stay unread until the end: the agent exits in time', async () => {
     const out = pipe();
     const agent = await startAgent({ out: out.writeEnd });
     await agent.live(0);
@@ -163,7 +163,7 @@ async function metrics(agent: Agent): Promise<string> {
   return (await fetch(`http://127.0.0.1:${statusPort(agent)}/stats/prometheus`)).text();
 }
 
-/** How long each of a few probes takes, without what others of the machine do meanwhile. */
+/** Duration of each of a few probes, without the load of other processes of the machine. */
 async function fetchReady(agent: Agent): Promise<number[]> {
   const port = statusPort(agent);
   const times: number[] = [];
@@ -183,7 +183,7 @@ function isLive(log: string, epoch: string): boolean {
   return linesOf(readFileSync(log, 'utf8').split('\n'), 'restart.ended.live', { epoch }).length > 0;
 }
 
-test('a log file that is moved away is made anew, and loses nothing; then its folder vanishes', async () => {
+test('a log file that is moved away is recreated without loss; then its folder is removed', async () => {
   const log = (folder: string): string => join(folder, 'logs/agent.log');
   const flags = (folder: string): string[] => {
     mkdirSync(join(folder, 'logs'));
@@ -219,7 +219,7 @@ describe('a trace', () => {
     return stdout + stderr;
   };
 
-  test('that is moved away goes on in a new file that can be read alone, beside a log file on a full disk', async () => {
+  test('that is moved away continues in a new file that can be read alone, beside a log file on a full disk', async () => {
     const agent = await startWithTrace(opened('/dev/null'), '--log_target', '/dev/full');
     const trace = join(agent.folder, 'a/agent.trace');
     await agent.live(0);
@@ -230,7 +230,7 @@ describe('a trace', () => {
     expect(existsSync(`${trace}.1`)).toBe(false);
   });
 
-  test('whose folder vanishes and comes back is told of in the log, and goes on', async () => {
+  test('whose folder is removed and restored is reported in the log, and continues', async () => {
     const log = join(mkdtempSync(join(tmpdir(), 'chartpilot-sinks-log-')), 'log');
     onTestFinished(() => rmSync(join(log, '..'), { recursive: true }));
     const agent = await startWithTrace(opened(log));
@@ -251,8 +251,8 @@ describe('a trace', () => {
   });
 });
 
-describe('access logs of the real Envoy at a standard output that nobody reads', () => {
-  test('keep neither a hot restart nor an end waiting, and what is kept comes out whole', async () => {
+describe('access logs of the real Envoy on an unread standard output', () => {
+  test('delay neither a hot restart nor a shutdown, and buffered lines are written completely', async () => {
     const out = pipe();
     const port = (await freePorts(1))[0]!;
     const flags = (folder: string): string[] => [
@@ -299,7 +299,7 @@ describe('access logs of the real Envoy at a standard output that nobody reads',
     }).length;
   }
 
-  /** An Envoy that answers everything, and writes a line of more than a kilobyte for it. */
+  /** An Envoy that responds to everything, and logs more than a kilobyte for it. */
   function writeAccessLogBootstrap(folder: string, port: number): string {
     const type = (name: string): string => `type.googleapis.com/envoy.extensions.${name}`;
     const format = { text_format_source: { inline_string: 'access %REQ(:PATH)%\n' } };
@@ -332,8 +332,8 @@ describe('access logs of the real Envoy at a standard output that nobody reads',
   }
 });
 
-describe('an error that nobody caught', () => {
-  /** Loaded into the agent before its own code: does what stands in a file, once. */
+describe('an uncaught error', () => {
+  /** Loaded into the agent before its own code: executes the content of a file, once. */
   function fault(folder: string): { env: NodeJS.ProcessEnv; happens: (code: string) => void } {
     const [module, order] = [join(folder, 'fault.mjs'), join(folder, 'order')];
     writeFileSync(
@@ -347,7 +347,7 @@ describe('an error that nobody caught', () => {
     );
     return {
       env: { NODE_OPTIONS: `--import=${module}` },
-      // At once as a whole: who looks in between would find an order without words, and take it.
+      // Written atomically: a reader in between would read an empty order.
       happens: (code) => {
         writeFileSync(`${order}.new`, code);
         renameSync(`${order}.new`, order);
@@ -355,7 +355,7 @@ describe('an error that nobody caught', () => {
     };
   }
 
-  test('in a timer or a promise is logged with its stack and counted, and the agent goes on', async () => {
+  test('in a timer or a promise is logged with its stack and counted, and the agent continues', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'chartpilot-fault-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const log = join(folder, 'log');
@@ -374,7 +374,7 @@ describe('an error that nobody caught', () => {
     await agent.isWell();
   });
 
-  test('of a log and a trace that broke goes on without them', async () => {
+  test('of a broken log and trace does not stop the agent', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'chartpilot-fault-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const { env, happens } = fault(folder);
@@ -387,7 +387,7 @@ describe('an error that nobody caught', () => {
   });
 });
 
-/** A file system that a trace alone does not fill in minutes; undefined where this user may not make one. */
+/** A small file system that a trace alone does not fill within minutes; `undefined` if this user may not create one. */
 function smallDisk(): string | undefined {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-small-'));
   const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'none', folder]);
@@ -396,7 +396,7 @@ function smallDisk(): string | undefined {
   return undefined;
 }
 
-test('a disk that fills up and is cleared again: the log goes on', async ({ skip }) => {
+test('after a disk fills up and is cleared the log continues', async ({ skip }) => {
   const disk = smallDisk();
   if (disk === undefined) return skip('this user may not mount a disk');
   onTestFinished(() => {
@@ -415,7 +415,7 @@ test('a disk that fills up and is cleared again: the log goes on', async ({ skip
   agent.process.kill('SIGHUP');
   await agent.live(2);
   await eventually('the log goes on', () => isLive(join(disk, 'log'), 'epoch-1'), {
-    // It is tried again every ten seconds at the latest.
+    // It is retried at least every ten seconds.
   });
   await agent.isWell();
 });

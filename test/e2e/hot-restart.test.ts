@@ -8,7 +8,7 @@ import { conclude } from './conclude.ts';
 
 let mesh: Mesh;
 
-/** A connection may begin a second stream before its parent asks it to leave: both end in the parent's time, with as much to spare. */
+/** A connection may begin a second stream before its parent sends GOAWAY: both end in the parent's time, with as much to spare. */
 const { restarts, drainMs, parentShutdownMs, streamSeconds } = sized({
   short: { restarts: 4, drainMs: 2_000, parentShutdownMs: 8_000, streamSeconds: 2 },
   full: { restarts: 10, drainMs: 5_000, parentShutdownMs: 12_000, streamSeconds: 3 },

@@ -22,9 +22,9 @@ import { sized } from '../harness/size-of-run.ts';
 const builtImage = process.env.CHARTPILOT_TEST_IMAGE;
 const isRun = sized({ short: builtImage !== undefined, full: true });
 
-/** Of no entry in the image's /etc/passwd. */
+/** A user without an entry in the image's /etc/passwd. */
 const uid = 4711;
-/** Seconds that Kubernetes waits between SIGTERM and SIGKILL unless a pod says otherwise. */
+/** Milliseconds that Kubernetes waits between SIGTERM and SIGKILL by default. */
 const gracePeriodMs = 30_000;
 const maxUnpackedMegabytes = { agent: 250, discovery: 150 };
 
@@ -134,7 +134,7 @@ describe.skipIf(!isRun)('images of npm run image', () => {
     },
   );
 
-  test('a sidecar gets its configuration from the control plane, restarts hot, and stops within the grace period', async () => {
+  test('a sidecar receives its configuration from the control plane, hot restarts, and stops within the grace period', async () => {
     const pod = await NetworkSide.make(children);
     const network = pod.namespaceFile;
     const mesh = join(folder, 'mesh');

@@ -1,4 +1,4 @@
-/** Whatever bytes come to a sidecar find a filter chain: the chains of the virtual inbound listener, in a real Envoy. */
+/** Any bytes that reach a sidecar match a filter chain: the chains of the virtual inbound listener, in a real Envoy. */
 import { connect as connectTls } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { inboundPassthroughCluster } from '../../src/networking/traffic/resource-names.ts';
@@ -11,12 +11,12 @@ import {
   until,
 } from '../networking/inbound-listener.ts';
 
-/** The port in the golden case whose protocol nobody said. */
+/** The port in the golden case without a declared protocol. */
 const sniffedPort = 7000;
 
 describe.each<[string, Omit<InboundPlace, 'of'>]>([
   ['a port that no service describes', { cluster: inboundPassthroughCluster }],
-  ['a port of which nobody said the protocol', { port: sniffedPort, cluster: `inbound|${sniffedPort}||` }],
+  ['a port without a declared protocol', { port: sniffedPort, cluster: `inbound|${sniffedPort}||` }],
 ])('%s', (_, place) => {
   let inbound: InboundListener;
 
@@ -26,11 +26,11 @@ describe.each<[string, Omit<InboundPlace, 'of'>]>([
 
   afterAll(() => inbound?.stop());
 
-  test('hands raw bytes to the application', async () => {
+  test('passes raw bytes to the application', async () => {
     expect(await exchange(plain(inbound.port), 'raw bytes\n')).toBe('raw bytes\n');
   });
 
-  test('reads requests', async () => {
+  test('parses requests', async () => {
     inbound.application.heard.length = 0;
     await exchange(plain(inbound.port), 'GET /read HTTP/1.1\r\nhost: any.test\r\n\r\n');
     const heard = Buffer.concat(inbound.application.heard).toString();
@@ -38,7 +38,7 @@ describe.each<[string, Omit<InboundPlace, 'of'>]>([
     expect(heard).toContain('x-request-id: ');
   });
 
-  test('hands TLS to the application as it is', async () => {
+  test('passes TLS to the application unchanged', async () => {
     inbound.application.heard.length = 0;
     const client = connectTls({ host: '127.0.0.1', port: inbound.port, rejectUnauthorized: false });
     client.on('error', () => client.destroy());

@@ -15,9 +15,9 @@ spec: { mtls: { mode: DISABLE } }
 ---`;
 const bank = tokenCheck + plaintext + victims['a pod that its Service selects'];
 
-/** The response to a request with a forged token, and what of it reached the application. */
+/** The response to a request with a forged token, and the bytes that reached the application. */
 async function forgedRequest(attack: string): Promise<{ response: string; reached: string }> {
-  // The chain of TCP has the same port: the oldest object decides what a port is.
+  // The TCP chain has the same port: the oldest object decides the protocol of a port.
   const { context: push } = givenMesh(attack + bank);
   const inbound = await startInboundListener({
     of: { proxy: bankProxy, shape: shapeOf(bankProxy, push), push },
@@ -40,17 +40,20 @@ test.each([
   ['no other object', ''],
   ['a ServiceEntry of another namespace', serviceEntry],
   ['a Service and an EndpointSlice of another namespace', slice],
-])('refuses a forged token with %s at the address of the workload', async (_, attack) => {
+])('the inbound listener rejects a forged token with %s at the address of the workload', async (_, attack) => {
   const { response, reached } = await forgedRequest(attack);
   expect(response).toMatch(/^HTTP\/1\.1 401 /);
   expect(reached).toBe('');
 });
 
-/** What the same objects did from any namespace before the fix; the test above could not fail if they did nothing. */
+/** Effect of the same objects in any namespace before the fix; the test above could not fail without it. */
 test.each([
   ['a ServiceEntry', serviceEntry],
   ['a Service and an EndpointSlice', slice],
-])('hands on the bytes of a forged token where %s of its own namespace makes the port TCP', async (_, attack) => {
-  const { reached } = await forgedRequest(attack.replaceAll('namespace: mallory', 'namespace: bank'));
-  expect(reached).toContain('Bearer e30.e30.e30');
-});
+])(
+  'the inbound listener passes the bytes of a forged token on where %s of its own namespace makes the port TCP',
+  async (_, attack) => {
+    const { reached } = await forgedRequest(attack.replaceAll('namespace: mallory', 'namespace: bank'));
+    expect(reached).toContain('Bearer e30.e30.e30');
+  },
+);

@@ -1,4 +1,4 @@
-/** Who is let in to ports of a sidecar, by mode: the chains of the virtual inbound listener, in a real Envoy. */
+/** Which clients the ports of a sidecar admit, by mode: the chains of the virtual inbound listener, in a real Envoy. */
 import type { Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { create } from '@bufbuild/protobuf';
@@ -17,7 +17,7 @@ import {
 } from '../networking/inbound-listener.ts';
 
 const authority = createAuthority();
-/** Of another trust domain. */
+/** An authority of another trust domain. */
 const elsewhere = createAuthority('elsewhere');
 const own = authority.issue(['spiffe://cluster.local/ns/shop/sa/web']);
 const inline = (inlineString: string) => ({ specifier: { case: 'inlineString' as const, value: inlineString } });
@@ -57,7 +57,7 @@ function given(place: Omit<InboundPlace, 'secrets'>): {
   afterAll(() => inbound?.stop());
   return {
     inbound: () => inbound,
-    /** What the application was told. */
+    /** The identity that the application received. */
     told: async (socket, text) => {
       inbound.application.heard.length = 0;
       await exchange(socket, text);
@@ -66,22 +66,22 @@ function given(place: Omit<InboundPlace, 'secrets'>): {
   };
 }
 
-describe('a port that takes both', () => {
+describe('a port in permissive mode', () => {
   const { inbound, told } = given({ of: 'peer-permissive', cluster: inboundPassthroughCluster });
 
-  test('hands on raw bytes, and reads requests', async () => {
+  test('passes raw bytes on, and parses requests', async () => {
     expect(await told(plain(inbound().port), 'raw bytes\n')).toBe('raw bytes\n');
     expect(await told(plain(inbound().port), request)).toContain('x-request-id: ');
   });
 
-  test('ends mutual TLS of the mesh: of bytes, and of requests, which it reads', async () => {
+  test('terminates mutual TLS of the mesh, for bytes and for requests, which it parses', async () => {
     expect(await told(mutual(inbound().port, 'istio'), 'raw bytes\n')).toBe('raw bytes\n');
     expect(await told(mutual(inbound().port, 'istio-http/1.1'), request)).toContain(
       'URI=spiffe://cluster.local/ns/shop/sa/client',
     );
   });
 
-  test('hands on TLS of the application as it is', async () => {
+  test('passes TLS of the application on unchanged', async () => {
     inbound().application.heard.length = 0;
     const client = mutual(inbound().port, 'http/1.1');
     client.on('error', () => client.destroy());
@@ -91,11 +91,11 @@ describe('a port that takes both', () => {
   });
 });
 
-describe('a port that takes mutual TLS alone', () => {
+describe('a port that accepts only mutual TLS', () => {
   const { inbound, told } = given({ of: 'peer-strict', cluster: inboundPassthroughCluster });
   const domain = 'spiffe://shop.example/ns/shop/sa/client';
 
-  test('takes it from workloads of the trust domain and its alias', async () => {
+  test('accepts it from workloads of the trust domain and its alias', async () => {
     expect(await told(mutual(inbound().port, 'istio', domain), 'raw bytes\n')).toBe('raw bytes\n');
     expect(await told(mutual(inbound().port, 'any', domain.replace('shop.', 'old.')), 'raw bytes\n')).toBe(
       'raw bytes\n',
@@ -118,7 +118,7 @@ describe('a port that takes mutual TLS alone', () => {
       'a client without a certificate',
       (port: number) => connectTls({ host: '127.0.0.1', port, rejectUnauthorized: false }),
     ],
-  ])('refuses %s', async (_, connect) => {
+  ])('rejects %s', async (_, connect) => {
     await expect(told(connect(inbound().port), 'raw bytes\n')).rejects.toThrow(/closed|reset|alert|EPIPE/i);
     expect(inbound().application.heard).toEqual([]);
   });
@@ -127,7 +127,7 @@ describe('a port that takes mutual TLS alone', () => {
 describe('a port that no service describes, for which mutual TLS is off', () => {
   const { inbound, told } = given({ of: 'peer-strict', port: 7000, cluster: inboundPassthroughCluster });
 
-  test('takes raw bytes, and reads requests', async () => {
+  test('accepts raw bytes, and parses requests', async () => {
     expect(await told(plain(inbound().port), 'raw bytes\n')).toBe('raw bytes\n');
     expect(await told(plain(inbound().port), request)).toContain('x-request-id: ');
   });

@@ -53,7 +53,7 @@ function isTried(name: string): boolean {
   return sized({ short: /everything|owners|no ranges|resolv/.test(name), full: true });
 }
 
-/** Rules of other programs, as similar to ours as they can be, in both families. */
+/** Rules of other programs, as similar to those of chartpilot as possible, in both families. */
 const foreign: Readonly<Record<string, readonly string[]>> = {
   nat: [
     '-N FOREIGN',
@@ -103,7 +103,7 @@ async function addForeignRules(side: NetworkSide): Promise<void> {
 }
 
 test.each(Object.entries(modes).filter(([name]) => isTried(name)))(
-  '%s: applied twice it is there once; cleaned without flags nothing is left',
+  '%s: applied twice it exists once; a cleanup without flags leaves nothing',
   async (_, flags) => {
     const { pod } = await emptyPodNetwork();
     await addForeignRules(pod);
@@ -157,7 +157,7 @@ test('a cleanup that removed the chains alone has left DNS rules: they are remov
   expect(await stateOf(pod)).toBe(before);
 });
 
-test('what another program keeps in use is reported with its rule, and redirects nothing', async () => {
+test('a chain that another program still references is reported with its rule, and redirects nothing', async () => {
   const { pod } = await emptyPodNetwork();
   await applyIn(pod, redirect);
   await pod.mustRun('sh', '-ec', 'iptables -t nat -N FOREIGN; iptables -t nat -A FOREIGN -p tcp -j ISTIO_REDIRECT');

@@ -1,5 +1,5 @@
 /**
- * `pilot-agent istio-iptables` with the real iptables, in a network of the test's own, judged by where connections come to
+ * `pilot-agent istio-iptables` with the real iptables, in a network of the test's own, checked by where connections arrive
  * (spec/agent.md §10). Listeners stand for Envoy (15001, 15006, 15008), the agent (15053) and the applications.
  */
 import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -40,7 +40,7 @@ async function redirect(side: NetworkSide, ...args: string[]): Promise<void> {
 
 const everything = ['-b', '*', '-d', '15090,9999', '-i', '*', '-x', '10.88.0.0/16', '-o', '7777', '--force-ipv6=true'];
 
-test('all inbound and outbound connections are redirected, but what is excluded, local, or the proxy’s own (§10.2)', async () => {
+test('all inbound and outbound connections are redirected, except excluded, local and the proxy’s own ones (§10.2)', async () => {
   const { pod, neighbour } = await podNetwork();
   await expectAnswers(neighbour, application, { [`tcp ${ownAddress.v4} 8080`]: `8080 for ${ownAddress.v4}:8080` });
   await redirect(pod, ...everything);
@@ -70,7 +70,7 @@ test('all inbound and outbound connections are redirected, but what is excluded,
   });
 });
 
-test('of lists, what they name is redirected, and nothing else', async () => {
+test('with lists only the listed connections are redirected', async () => {
   const { pod, neighbour } = await podNetwork();
   await redirect(pod, '-b', '8080', '-i', '10.88.0.0/16', '-q', '443', '--force-ipv6=false');
   await expectAnswers(neighbour, application, {
@@ -85,7 +85,7 @@ test('of lists, what they name is redirected, and nothing else', async () => {
   });
 });
 
-test('an interface that is excluded, and owners of groups that are, are left alone', async () => {
+test('an excluded interface and owners of excluded groups are not redirected', async () => {
   const { pod, neighbour } = await podNetwork();
   await redirect(pod, '-b', '*', '-i', '*', '-c', 'eth0', '--force-ipv6=false');
   await expectAnswers(neighbour, application, { [`tcp ${ownAddress.v4} 8080`]: `8080 for ${ownAddress.v4}:8080` });
@@ -108,7 +108,7 @@ describe('DNS', () => {
     return network;
   }
 
-  test('questions to the servers of resolv.conf go to the agent, over UDP and TCP; its own do not', async () => {
+  test('queries to the servers of resolv.conf reach the agent, over UDP and TCP; its own do not', async () => {
     const { pod } = await withNameServer();
     for (const server of [other.v4, other.v6]) {
       await expectAnswers(pod, application, {
@@ -118,7 +118,7 @@ describe('DNS', () => {
       await expectAnswers(pod, proxy, { [`udp ${server} 53`]: '53', [`tcp ${server} 53`]: `53 for ${server}:53` });
     }
     await expectAnswers(pod, application, { [`udp ${elsewhere} 53`]: '53' });
-    // An application's question and one of the agent's from the same port each get their own answer.
+    // A query of an application and one of the agent from the same port each get their own response.
     for (const [server, port] of [
       [other.v4, 5555],
       [other.v6, 5556],
@@ -129,13 +129,13 @@ describe('DNS', () => {
     }
   });
 
-  test('with --capture-all-dns those to any other server, too', async () => {
+  test('with --capture-all-dns queries to any other server reach it too', async () => {
     const { pod } = await withNameServer('--capture-all-dns');
     await expectAnswers(pod, application, { [`udp ${elsewhere} 53`]: '15053', [`udp ${other.v4} 53`]: '15053' });
   });
 });
 
-test('TPROXY: inbound connections reach Envoy with their destination and both addresses as they are', async () => {
+test('TPROXY: inbound connections reach Envoy with their destination and both addresses unchanged', async () => {
   const network = await PodNetwork.start();
   onTestFinished(() => network.end());
   const { pod, neighbour } = network;
@@ -157,8 +157,8 @@ test('TPROXY: inbound connections reach Envoy with their destination and both ad
   }
 });
 
-describe('taken away again', () => {
-  /** To start the program takes a quarter of a second each time: that with most rules is enough. */
+describe('after a cleanup', () => {
+  /** Starting the program takes a quarter of a second each time: the case with the most rules is sufficient. */
   const isTriedTwice = new Set(
     sized({ short: ['TPROXY, with all that there is'], full: ['REDIRECT', 'TPROXY, with all that there is', 'G4'] }),
   );
@@ -190,7 +190,7 @@ describe('taken away again', () => {
       ],
     ],
     ['G4', ['--generation', 'g4', '-b', '*', '-i', '10.0.0.0/8', '--redirect-dns', '--capture-all-dns']],
-  ])('%s: nothing of it is left (§10.6)', async (name, args) => {
+  ])('%s: no rule is left (§10.6)', async (name, args) => {
     const network = await PodNetwork.start();
     onTestFinished(() => network.end());
     const { pod } = network;
@@ -200,7 +200,7 @@ describe('taken away again', () => {
     expect(await agent(pod, args, { command: 'istio-clean-iptables' })).toMatchObject({ exitCode: 0 });
     expect(await stateOf(pod)).toBe(before);
     if (!isTriedTwice.has(name)) return;
-    // Once more: what is not there is passed over; and it can be made again.
+    // Repeated: missing rules are skipped; and the rules can be applied again.
     expect(await agent(pod, [...args, '--cleanup-only'])).toMatchObject({ exitCode: 0 });
     await redirect(pod, ...args);
   });
@@ -215,7 +215,7 @@ describe('taken away again', () => {
   });
 });
 
-test('a command for each rule makes what iptables-restore makes', async () => {
+test('one command for each rule produces the same rules as iptables-restore', async () => {
   const network = await PodNetwork.start();
   onTestFinished(() => network.end());
   const { pod, neighbour } = network;
@@ -226,7 +226,7 @@ test('a command for each rule makes what iptables-restore makes', async () => {
   expect(await rules(neighbour)).toEqual(await rules(pod));
 });
 
-test('G4, run again: left as it is; with other flags refused, or replaced where that is said', async () => {
+test('G4, run again, is unchanged; other flags are refused, or replace it if specified', async () => {
   const network = await PodNetwork.start();
   onTestFinished(() => network.end());
   const { pod } = network;
@@ -249,7 +249,7 @@ test('G4, run again: left as it is; with other flags refused, or replaced where 
   const replaced = await stateOf(pod);
   expect(replaced).toContain('--dport 25 -j RETURN');
   expect(replaced.split('\n').length).toBe(first.split('\n').length + 4);
-  // There is one more than these flags make; then one that somebody has put another one in the place of.
+  // There is one rule more than these flags create; then one that another program has replaced.
   expect(await agent(pod, g4)).toMatchObject({ exitCode: 255 });
   await pod.run(['iptables', '-t', 'nat', '-R', 'ISTIO_OUTPUT', '1', '-d', '1.2.3.4', '-j', 'RETURN']);
   expect(await agent(pod, others)).toMatchObject({ exitCode: 255 });
@@ -257,7 +257,7 @@ test('G4, run again: left as it is; with other flags refused, or replaced where 
   expect(await stateOf(pod)).toBe(replaced);
 });
 
-test('G4 in the place of G3: replaced where that is said; where it cannot be, all is as it was', async () => {
+test('G4 replaces G3 if specified; where it cannot, everything stays as it was', async () => {
   const network = await PodNetwork.start();
   onTestFinished(() => network.end());
   const { pod } = network;
@@ -267,7 +267,7 @@ test('G4 in the place of G3: replaced where that is said; where it cannot be, al
   await pod.run(['iptables', '-A', 'INPUT', '-s', '1.2.3.4', '-j', 'DROP']);
   const first = await stateOf(pod);
   expect(first).toContain('-A OUTPUT -p tcp -j ISTIO_OUTPUT');
-  // A half of them is made: those of IPv4.
+  // Half of the rules are created: those of IPv4.
   const folder = mkdtempSync(join(tmpdir(), 'iptables-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const program = join(folder, 'ip6tables-restore');
@@ -291,14 +291,14 @@ test('G4 in the place of G3: replaced where that is said; where it cannot be, al
   expect(replaced).toContain('-A INPUT -s 1.2.3.4/32 -j DROP');
 });
 
-test('in the network of another process, by its file', async () => {
+test('istio-iptables applies the rules in the network of another process, by its file', async () => {
   const { pod, neighbour } = await podNetwork();
   await redirect(neighbour, '-i', '*', '--network-namespace', pod.namespaceFile, '--cni-mode');
   expect(await stateOf(neighbour)).not.toContain('ISTIO_');
   await expectAnswers(pod, application, { [`tcp ${other.v4} 80`]: `15001 for ${other.v4}:80` });
 });
 
-test('in another network its own addresses say which families there are, and the trial is made there', async () => {
+test('the addresses of another network determine the families, and the validation runs there', async () => {
   const network = await PodNetwork.start();
   onTestFinished(() => network.end());
   const { pod, neighbour } = network;
@@ -314,8 +314,8 @@ test('in another network its own addresses say which families there are, and the
   expect((await pod.run(['ip6tables-save'])).stdout).toContain('ISTIO_OUTPUT');
 });
 
-describe('the trial (§10.5)', () => {
-  test('passes with the rules, and ends with 126 without them', async () => {
+describe('the validation (§10.5)', () => {
+  test('passes with the rules, and exits with 126 without them', async () => {
     const network = await PodNetwork.start();
     onTestFinished(() => network.end());
     const { pod } = network;
@@ -352,8 +352,8 @@ describe('the trial (§10.5)', () => {
   });
 });
 
-describe('what cannot be done is said', () => {
-  test('without NET_ADMIN, with iptables missing, with rules that are there already', async () => {
+describe('failures are reported', () => {
+  test('without NET_ADMIN, with iptables missing, with existing rules', async () => {
     const network = await PodNetwork.start();
     onTestFinished(() => network.end());
     const { pod } = network;
@@ -373,7 +373,7 @@ describe('what cannot be done is said', () => {
     });
   });
 
-  test('somebody else’s lock is waited for, and other failures are not (§10.4)', async () => {
+  test('a lock of another process is retried, and other failures are not (§10.4)', async () => {
     const network = await PodNetwork.start();
     onTestFinished(() => network.end());
     const folder = mkdtempSync(join(tmpdir(), 'iptables-'));
@@ -414,7 +414,7 @@ describe('what cannot be done is said', () => {
       ['--proxy-uid', `\`touch ${mark}\``],
       ['--kube-virt-interfaces', '--to-ports'],
     ] as const;
-    // All of them by the program's own code: src/iptables/interception-settings.test.ts.
+    // src/iptables/interception-settings.test.ts covers all of them.
     for (const [flag, value] of wrong.slice(0, sized({ short: 3, full: wrong.length }))) {
       const { exitCode, stderr } = await agent(pod, [flag, value]);
       expect(exitCode).toBe(1);

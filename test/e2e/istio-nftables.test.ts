@@ -1,6 +1,6 @@
 /**
- * The rules of `istio-iptables --generation g4` and `--native-nftables`, judged by where connections arrive: both renderers
- * of one rule list redirect alike (spec/agent.md §10.2).
+ * The rules of `istio-iptables --generation g4` and `--native-nftables`, checked by where connections arrive: both renderers of one rule
+ * list redirect alike (spec/agent.md §10.2).
  */
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { SaidFlags } from '../../src/iptables/flags.ts';

@@ -1,4 +1,4 @@
-/** bin/pilot-agent as a container's first process, with agents that do as they are told: what it does about those that die or hang. */
+/** bin/pilot-agent as a container's first process, with scripted agents: how it handles those that exit or hang. */
 import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -8,7 +8,7 @@ import { temporaryFolder } from '../fixtures/real-envoy.ts';
 import { eventually } from '../harness/eventually.ts';
 import { Program } from '../harness/program.ts';
 
-/** What each agent does, in the order of their starts, in the words of a shell. An agent that has no such line ends in order. */
+/** Shell commands of each agent, in the order of their starts. An agent without one exits in order. */
 function launched(
   agents: readonly string[],
   { newcomerLimit = 150, timersLingerS = 0, signalAtStart = '' } = {},
@@ -21,7 +21,7 @@ function launched(
   const slow = launcher
     .replace(/^newcomer_limit=\d+$/m, `newcomer_limit=${newcomerLimit}`)
     .replace(/^( +\{ sleep .*; kill -s ALRM \$\$;)/m, `$1 sleep ${timersLingerS};`)
-    // In the moment in which the first agent has a process, and the launcher does not know its number yet.
+    // In the moment in which the first agent has a process, and the launcher does not know its PID yet.
     .replace(/^ +CHARTPILOT_LAUNCHER=.* &$/m, (start) =>
       signalAtStart === '' ? start : `${start}\n  [ "$signalled" ] || { signalled=1; kill -s ${signalAtStart} $$; }`,
     )
@@ -61,7 +61,7 @@ const dies = 'kill -s KILL $$';
 const hangs = 'while :; do sleep 1; done';
 const times = <A>(count: number, one: A): A[] => new Array<A>(count).fill(one);
 
-test('ten agents that are killed within two seconds each are the end of it all, and Envoys are told so', async () => {
+test('ten agents that are killed within two seconds each end the launcher, and Envoys are notified', async () => {
   const envoy = `trap 'echo told' TERM; echo runs; : >runs; ${hangs}`;
   const first = `sh -c "${envoy}" & until [ -f runs ]; do sleep 0.05; done; ${dies}`;
   const program = launched([first, ...times(20, dies)]);
@@ -70,14 +70,14 @@ test('ten agents that are killed within two seconds each are the end of it all, 
   expect(program.lines.join('\n')).toMatch(/runs.*pilot-agent: ten agents were killed within two seconds each.*told/s);
 });
 
-test('an agent that gives way in order between those that are killed is no part of such a row', async () => {
+test('an agent that hands over in order between killed ones interrupts that series', async () => {
   const program = launched([...times(9, dies), 'exit 75', ...times(9, dies), 'echo the last; exit 0']);
   expect(await program.exited).toEqual({ code: 0, signal: null });
   expect(program.lines).toContain('the last');
 });
 
 test.each(['USR2', 'HUP', 'USR1', 'ALRM'])(
-  'SIG%s in the moment in which an agent is started is not the end of it: what it leads to is not taken for the agent',
+  'SIG%s while an agent is being started does not end the launcher: its effect is not mistaken for the agent’s exit',
   async (signal) => {
     const program = launched(['echo first; sleep 2; exit 9'], { signalAtStart: signal });
     expect(await program.exited).toEqual({ code: 9, signal: null });
@@ -85,7 +85,7 @@ test.each(['USR2', 'HUP', 'USR1', 'ALRM'])(
   },
 );
 
-test('orders that come while another one is carried out have an answer, each', async () => {
+test('each command that arrives during another one gets a response', async () => {
   const program = launched(['echo first; while :; do sleep 0.1; done', `echo newer; kill -s USR2 1; ${hangs}`]);
   await program.line(/first/);
   const launcher = await eventually('the launcher', () => firstChildOf(program.pid));
@@ -96,15 +96,15 @@ test('orders that come while another one is carried out have an answer, each', a
   expect(await program.exited).toEqual({ code: 0, signal: null });
 });
 
-test('a newer agent that hangs before it has the right to decide is killed, and another one can be ordered', async () => {
+test('a newer agent that hangs before it may decide is killed, and another replacement can be ordered', async () => {
   const program = launched(
-    // A second is little: one may be killed before it has said a word.
+    // A second is short: an agent may be killed before it has logged anything.
     [`kill -s USR2 1; ${hangs}`, hangs, ...times(9, 'echo another one; exit 1')],
     { newcomerLimit: 1 },
   );
   await program.line(/the newer agent hangs; it is killed/);
   const launcher = await eventually('the launcher', () => firstChildOf(program.pid));
-  // As long as the kernel is not done with the one that was killed, it is not now.
+  // The launcher responds "not now" until the kernel has released the killed process.
   await eventually(
     'another one is started',
     () => program.lines.includes('another one') || !process.kill(launcher, 'SIGUSR2'),
@@ -114,7 +114,7 @@ test('a newer agent that hangs before it has the right to decide is killed, and 
   expect(await program.exited).toEqual({ code: 0, signal: null });
 });
 
-test('a newer agent that hangs after another one that did not has no more time than any, however slowly a timer ends', async () => {
+test('a newer agent that hangs after one that exited has the same deadline, however late a timer fires', async () => {
   const program = launched(['echo first; while :; do sleep 0.1; done', 'echo second; exit 1', `echo third; ${hangs}`], {
     newcomerLimit: 6,
     timersLingerS: 60,
@@ -133,7 +133,7 @@ test('a newer agent that hangs after another one that did not has no more time t
   expect(await program.exited).toEqual({ code: 0, signal: null });
 });
 
-test('an older agent that has given way and hangs is killed, and the one that decides goes on', async () => {
+test('an older agent that handed over and hangs is killed, and the deciding one continues', async () => {
   // No agent of another test has a name of this form for the same number.
   const decides = `exec python3 -c 'import signal, socket, sys, time
 signal.signal(signal.SIGHUP, lambda *_: None)
@@ -141,7 +141,7 @@ signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
 held = socket.socket(socket.AF_UNIX); held.bind("\\0chartpilot_base_id_${process.pid}_in_${Date.now().toString(16)}"); held.listen()
 print("decides", flush=True)
 while True: time.sleep(1)'`;
-  // On a busy machine one may not have begun in time, and is taken for one that hangs: then there is another one.
+  // On a busy machine an agent may not have started in time, and counts as hanging: then there is another one.
   const older = 'while :; do kill -s USR2 1; sleep 1; done';
   const program = launched([older, ...times(25, decides)], { newcomerLimit: 3 });
   await program.line(/the agent that gave way does not end; it is killed/);

@@ -1,4 +1,4 @@
-/** An agent that is killed leaves its Envoys running, and the next one of its container takes them over (LIVE_RESTORE). */
+/** A killed agent leaves its Envoys running, and the next one of its container takes them over (LIVE_RESTORE). */
 
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -26,11 +26,11 @@ async function killAgent(agent: ContainedAgent): Promise<void> {
   await eventually('there is another agent', () => ![undefined, killed].includes(agentIn(agent)), { everyMs: 5 });
 }
 
-/** What is left in the run directory for an agent that comes after. */
+/** Files in the run directory for the next agent. */
 const leftFor = ({ container }: ContainedAgent): string[] =>
   readdirSync(join(container.cwd, 'run')).filter((name) => name.startsWith('live-restore'));
 
-test('a killed agent is followed by one that goes on with its Envoy, restarts it hot, and ends it in order', async () => {
+test('a killed agent is succeeded by one that keeps its Envoy, hot restarts it, and stops it in order', async () => {
   const agent = await readyAgent([], { env });
   const envoys = envoysIn(agent);
   await killAgent(agent);
@@ -85,7 +85,7 @@ test(`${kills} kills at any moment of hot restarts cost no request`, async () =>
   expect(await endOf(agent)).toEqual({ code: 0, signal: null });
 });
 
-/** Of the newest Envoy, as the agents' record has it. */
+/** The newest Envoy in the agents' record. */
 const newestIn = ({ container }: ContainedAgent): { name: string; phase: string; pid: number } | undefined => {
   const [directory] = readdirSync(join(container.cwd, 'run')).filter((name) => name.startsWith('live-restore'));
   const record = directory === undefined ? undefined : join(container.cwd, 'run', directory, 'record.json');
@@ -98,7 +98,7 @@ test.each([
   { phase: 'starting', killed: false },
   { phase: 'live', killed: false },
 ])(
-  "an agent that sleeps from its new Envoy's $phase on, until the parent has left, costs no request (killed meanwhile: $killed)",
+  "an agent that is suspended from its new Envoy's $phase until the parent has exited costs no request (killed while suspended: $killed)",
   async ({ phase, killed }) => {
     const [port = 0] = await freePorts(1);
     const agent = await readyAgent(['--drainDuration', '1s', '--parentShutdownDuration', '2s'], {
@@ -121,7 +121,7 @@ test.each([
       `epoch 1 is ${phase}`,
       () => {
         const { name, pid, phase: reached } = newestIn(agent) ?? {};
-        // A busy machine may not let us see it start.
+        // A busy machine may skip the observation of its start.
         return name === 'epoch-1' && pid !== 0 && (reached === phase || reached === 'live');
       },
       { everyMs: 0.5 },
@@ -140,7 +140,7 @@ test.each([
     const [child] = envoysIn(agent);
     process.kill(sleeper, 'SIGCONT');
     await eventually('the agent is ready', agent.ready);
-    // A restart in full would be over by then.
+    // A complete restart would be over by then.
     await sleep(2_000);
     const report = await load.stop();
     expect(report.failed, formatReport(report)).toBe(0);
@@ -148,7 +148,7 @@ test.each([
   },
 );
 
-test('SIGTERM while no agent lives: the next one drains and ends what runs', async () => {
+test('after SIGTERM while no agent lives the next one drains and stops what runs', async () => {
   const agent = await readyAgent([], { env });
   const killed = agentIn(agent)!;
   process.kill(killed, 'SIGKILL');
@@ -157,7 +157,7 @@ test('SIGTERM while no agent lives: the next one drains and ends what runs', asy
   expect(envoysIn(agent)).toEqual([]);
 });
 
-test('an Envoy that dies while no agent lives is followed by another one', async () => {
+test('an Envoy that exits while no agent lives is replaced', async () => {
   const agent = await readyAgent([], { env });
   const [envoy] = envoysIn(agent);
   process.kill(agentIn(agent)!, 'SIGKILL');
@@ -165,7 +165,7 @@ test('an Envoy that dies while no agent lives is followed by another one', async
   await eventually('another Envoy serves', async () => (await agent.ready()) && !envoysIn(agent).includes(envoy!));
 });
 
-test('a record that makes no sense is not believed: what it leaves running is ended, and Envoy started anew', async () => {
+test('an invalid record is ignored: the Envoy that it leaves running is killed, and Envoy is restarted', async () => {
   const agent = await readyAgent([], { env });
   const [envoy] = envoysIn(agent);
   const record = join(agent.container.cwd, 'run', leftFor(agent)[0]!, 'record.json');
@@ -177,7 +177,7 @@ test('a record that makes no sense is not believed: what it leaves running is en
   expect(envoysIn(agent)).toHaveLength(1);
 });
 
-test('without LIVE_RESTORE a container ends with its agent, as ever', async () => {
+test('without LIVE_RESTORE a container stops with its agent', async () => {
   const agent = await readyAgent();
   process.kill(agentIn(agent)!, 'SIGKILL');
   expect(await endOf(agent)).toEqual({ code: 137, signal: null });

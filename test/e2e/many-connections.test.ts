@@ -16,7 +16,7 @@ import { makeRoot } from '../load/attacked-server.ts';
 
 const openFiles = 256;
 const silentConnections = 400;
-/** More than a server that says nothing of it lets wait (511), and fewer than the system does. */
+/** More than the default backlog of a server (511), and less than that of the system. */
 const comingAtOnce = 700;
 
 let root: string;
@@ -58,7 +58,7 @@ const isReady = async (): Promise<boolean> => {
   return answer?.ok === true;
 };
 
-/** Each from an address of its own; they say nothing. @returns how many were open once, so far */
+/** Each from its own address; they send nothing. @returns how many were ever open so far */
 function open(count: number, port = grpc): () => number {
   let opened = 0;
   for (let i = 0; i < count; i++) {
@@ -70,7 +70,7 @@ function open(count: number, port = grpc): () => number {
   return () => opened;
 }
 
-test('a server that may have few files open serves those who are there, and probes, and says what it refuses', async () => {
+test('a server with few file descriptors serves connected clients and probes, and reports what it refuses', async () => {
   await start(`ulimit -n ${openFiles}; `);
   const client = new AdsTestClient(grpc);
   const stream = client.sotw();
@@ -84,7 +84,7 @@ test('a server that may have few files open serves those who are there, and prob
   expect(await isReady()).toBe(true);
   stream.send({ typeUrl: typeUrls.EDS, resourceNames: [cartCluster] });
   expect((await stream.next()).typeUrl).toBe(typeUrls.EDS);
-  // Nobody is let in and turned away again and again.
+  // No client is admitted and disconnected again and again.
   await new Promise((done) => setTimeout(done, 1_000));
   expect(cpuTimeMs(server.pid) - cpuBefore).toBeLessThan((performance.now() - begun) / 2);
   const limited = { connections: 128, wanted: 60_000, openFiles: 256 };
@@ -93,7 +93,7 @@ test('a server that may have few files open serves those who are there, and prob
   client.close();
 });
 
-test('a server that may have few files open reads what changes, and answers, whoever holds its HTTP port', async () => {
+test('a server with few file descriptors reads changes and responds, whichever clients hold its HTTP port', async () => {
   await start(`ulimit -n ${openFiles}; `);
   const client = new AdsTestClient(grpc);
   const stream = client.sotw();
@@ -119,7 +119,7 @@ spec: {address: 10.0.0.1}
   client.close();
 });
 
-test('a server that is busy for a moment keeps nobody out who comes meanwhile', async (context) => {
+test('a server that is busy for a moment refuses no client that connects then', async (context) => {
   const systemLimit = Number(readFileSync('/proc/sys/net/core/somaxconn', 'utf8'));
   if (systemLimit < comingAtOnce) return context.skip(`the system lets ${systemLimit} wait`);
   await start();

@@ -1,6 +1,6 @@
 /**
- * What people get wrong, and what goes wrong around them: each gives one clear error with its place, what worked goes on
- * working, and when the cause goes away nothing has to be restarted by hand.
+ * Errors of users and of the environment: each gives one clear error with its place, existing traffic continues, and nothing must be
+ * restarted by hand when the cause is removed.
  */
 
 import { chmodSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -32,7 +32,7 @@ describe('the control plane', () => {
 
   afterAll(() => conclude(mesh));
 
-  /** Versions that answer some of a hundred requests. */
+  /** Versions that respond to some of a hundred requests. */
   const split = async (): Promise<string> => {
     const seen = new Set<string>();
     for (let sent = 0; sent < 100; sent++) {
@@ -61,7 +61,7 @@ describe('the control plane', () => {
       { object: 'VirtualService demo/sample', reason: /weight/ },
     ],
   ])(
-    '%s: one error with its place, the last good state stays, the mended file takes effect',
+    '%s: one error with its place, the last valid state stays, the repaired file takes effect',
     async (_, spoil, place) => {
       const { program } = mesh.discovery!;
       const good = mesh.directory.read('routes.yaml');
@@ -82,7 +82,7 @@ describe('the control plane', () => {
     },
   );
 
-  test('a port in use: it says which, and ends', async () => {
+  test('reports a port in use, and exits', async () => {
     const [port] = await freePorts(1);
     const holder = createServer().listen(port, '127.0.0.1');
     const exit = await mesh.runDiscovery(['--grpcAddr', `127.0.0.1:${port}`]);
@@ -92,7 +92,7 @@ describe('the control plane', () => {
     expect(exit.output).not.toMatch(/^\s+at /m);
   });
 
-  test('a configuration directory that does not exist: it says which, and ends', async () => {
+  test('reports a configuration directory that does not exist, and exits', async () => {
     const exit = await mesh.runDiscovery(['--configDir', '/nonexistent/mesh']);
     expect(exit.code).toBe(1);
     expect(exit.output).toContain('/nonexistent/mesh');
@@ -110,7 +110,7 @@ describe('the agent', () => {
 
   afterAll(() => conclude(mesh));
 
-  test('an unreachable control plane: it says so, Envoy waits, and serves when the control plane is there', async () => {
+  test('reports an unreachable control plane, Envoy waits, and serves when the control plane is available', async () => {
     const { program } = mesh.startGateway();
     await program.line(loggedLine('probe.waiting', { reason: /control plane 127\.0\.0\.1:\d+ is unreachable/ }));
     expect(mesh.envoysOf(mesh.gateway!)).toHaveLength(1);
@@ -120,7 +120,7 @@ describe('the agent', () => {
     await mesh.waitForAnswer(mesh.httpTarget);
   });
 
-  test('a status port in use: it says which, and ends', async () => {
+  test('reports a status port in use, and exits', async () => {
     const [port] = await freePorts(1);
     const holder = createServer().listen(port, '127.0.0.1');
     const exit = await mesh.runAgent(['--statusPort', String(port)]);
@@ -131,7 +131,7 @@ describe('the agent', () => {
     expect(await answers(mesh)).toBe(true);
   });
 
-  test('an admin port in use: each try says why, and Envoy starts when the port is free', async () => {
+  test('reports an admin port in use at each attempt, and Envoy starts when the port is free', async () => {
     const [adminPort] = await freePorts(1);
     const holder = createServer().listen(adminPort, '127.0.0.1');
     const agent = await mesh.startExtraAgent(['--proxyAdminPort', String(adminPort)]);
@@ -141,7 +141,7 @@ describe('the agent', () => {
     await agent.program.stop();
   });
 
-  test('a missing certificate: the gateway serves what it can, and all of it when the certificate is there', async () => {
+  test('serves what it can without a missing certificate, and everything when the certificate exists', async () => {
     const { directory } = mesh.certificates;
     renameSync(directory, `${directory}.away`);
     await mesh.gateway!.program.stop();
@@ -154,14 +154,14 @@ describe('the agent', () => {
   });
 
   test.each([
-    ['goes away', (file: string) => rmSync(file), { reason: /tls\.crt is missing beside tls\.key/ }],
+    ['is removed', (file: string) => rmSync(file), { reason: /tls\.crt is missing beside tls\.key/ }],
     [
       'is garbage',
       (file: string) => replaceFiles(dirname(file), { [basename(file)]: 'garbage' }),
       { code: 'PEM_INVALID', reason: /tls\.crt: / },
     ],
   ])(
-    'a certificate that %s while Envoy runs: one error with its place, the old one is served on, a good one follows',
+    'a certificate that %s while Envoy runs: one error with its place, the previous one is still served, a valid one follows',
     async (_, spoil, told) => {
       const { program } = mesh.gateway!;
       const from = program.lines.length;
@@ -181,7 +181,7 @@ describe('the agent', () => {
     },
   );
 
-  test('an Envoy that exits at once: each try says its last words, the delays grow, and a mended Envoy serves', async () => {
+  test('reports the last output of an Envoy that exits at once, the delays grow, and a repaired Envoy serves', async () => {
     const fake = join(mesh.root, 'fake-envoy');
     const realEnvoy = mesh.envoysOf(mesh.gateway!)[0]!.command[0]!;
     writeFileSync(fake, '#!/bin/sh\ncase "$*" in *validate*) exit 0;; esac\necho "no such device" >&2\nexit 3\n');
@@ -195,7 +195,7 @@ describe('the agent', () => {
     await agent.program.stop();
   });
 
-  test('a missing Envoy: it says what to do', async () => {
+  test('reports what to do if Envoy is missing', async () => {
     const exit = await mesh.runAgent(['--binaryPath', '/nonexistent/envoy']);
     expect(exit.code).not.toBe(0);
     expect(exit.output).toContain('/nonexistent/envoy');

@@ -21,7 +21,7 @@ const drain = { args: ['--drain-time-s', '5'], metadata: { PROXY_CONFIG: { drain
 
 let mesh: FeatureMesh;
 let backends: BackendsProcess;
-/** What clients and servers listen on. */
+/** Ports of clients and servers. */
 let ports: Record<'http' | 'tcp' | 'httpIn' | 'tcpIn', number>;
 
 beforeAll(async () => {
@@ -94,7 +94,7 @@ function workloads(): string {
   );
 }
 
-/** Modes of the servers and of the clients; without one, clients use mutual TLS unless servers do not take it. */
+/** Modes of the servers and of the clients; without one, clients use mutual TLS unless servers do not accept it. */
 interface Step {
   readonly server: 'STRICT' | 'PERMISSIVE' | 'DISABLE';
   readonly client?: 'ISTIO_MUTUAL' | 'DISABLE';
@@ -144,12 +144,12 @@ async function measure(name: string, steps: readonly Step[], rounds: number): Pr
 
 const rounds = sized({ short: 2, full: 20 });
 
-test('servers that change between PERMISSIVE and STRICT fail no request of clients that use mutual TLS', async () => {
+test('servers that switch between PERMISSIVE and STRICT fail no request of clients that use mutual TLS', async () => {
   const report = await measure('PERMISSIVE, STRICT', [{ server: 'STRICT' }, { server: 'PERMISSIVE' }], rounds);
   expect(failuresOf(report)).toEqual({});
 });
 
-test('clients and servers that change one after the other, from plaintext to STRICT and back, fail no request', async () => {
+test('clients and servers that switch one after the other, from plaintext to STRICT and back, fail no request', async () => {
   const steps: Step[] = [
     { server: 'PERMISSIVE', client: 'DISABLE' },
     { server: 'PERMISSIVE', client: 'ISTIO_MUTUAL' },
@@ -162,7 +162,7 @@ test('clients and servers that change one after the other, from plaintext to STR
   expect(failuresOf(report)).toEqual({});
 });
 
-test('both changed in one step fail requests: servers and clients follow at different times', async () => {
+test('both switched in one step fail requests: servers and clients follow at different times', async () => {
   const steps: Step[] = [
     { server: 'STRICT', client: 'ISTIO_MUTUAL' },
     { server: 'DISABLE', client: 'DISABLE' },

@@ -1,5 +1,5 @@
 /**
- * What answers a redirected outbound connection in each `outboundTrafficPolicy`: real iptables, a real Envoy, servers that
+ * What responds to a redirected outbound connection in each `outboundTrafficPolicy`: real iptables, a real Envoy, servers that
  * send first and servers that wait for the client, over IPv4 and IPv6 (spec/discovery.md §8.4).
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -40,7 +40,7 @@ const ports = {
   vipOnlyHttp: 7203,
   /** An HTTP service: its listener is at the wildcard. */
   serviceHttp: 7301,
-  /** Where `egressProxy` sends unknown connections. */
+  /** Target of unknown connections with `egressProxy`. */
   egressProxy: 7401,
 };
 
@@ -80,7 +80,7 @@ spec:
   endpoints: [{ address: "${server.v4}" }]
 `;
 
-/** A policy of the mesh, or of a Sidecar object over a policy of the mesh that says something else. */
+/** A policy of the mesh, or of a Sidecar object over a different policy of the mesh. */
 interface Policy {
   readonly name: string;
   readonly mesh: Mode;
@@ -125,7 +125,7 @@ spec: { egress: [{ hosts: ["*/*"] }], outboundTrafficPolicy: { ${sidecar} } }
 
 const inUrl = (address: string): string => (address.includes(':') ? `[${address}]` : address);
 
-/** How connections from outside come to Envoy; those to the outside are redirected in either mode. */
+/** How connections from outside reach Envoy; outbound ones are redirected in either mode. */
 type Interception = 'REDIRECT' | 'TPROXY';
 type Mode = 'ALLOW_ANY' | 'REGISTRY_ONLY' | 'ALLOW_ANY_DYNAMIC_DNS';
 
@@ -136,7 +136,7 @@ interface Row extends Readonly<Record<Mode, string>> {
   readonly egressProxy?: string;
 }
 
-/** What each connection meets. `to` is the address that a server was reached at. */
+/** The outcome of each connection. `to` is the address that a server was reached at. */
 function rows(family: Family): Row[] {
   const at: string = server[family];
   const to = (port: number, address = at): string => `${port} for ${address}:${port}`;
@@ -174,7 +174,7 @@ const all = families.flatMap((family) => rows(family).map((row) => ({ ...row, wh
 
 beforeAll(() => requireIptables());
 
-/** Of a mode each row that the column has. */
+/** For a mode all rows that have its column. */
 const rowsOf = ({ expected }: Policy): readonly (Row & { readonly answer: string })[] =>
   all.flatMap((row) => (row[expected] === undefined ? [] : [{ ...row, answer: row[expected] }]));
 
@@ -198,7 +198,7 @@ test.each(sized<readonly Interception[]>({ quick: ['REDIRECT'], short: ['REDIREC
     for (const policy of policies.filter(({ name }) => !skipped.includes(name))) {
       apply(policy);
       const asked = rowsOf(policy);
-      // Until Envoy has the listeners of this mode, the answers are those of the one before.
+      // Until Envoy has the listeners of this mode, the responses are those of the previous one.
       wanted[policy.name] = Object.fromEntries(asked.map(({ what, answer }) => [what, answer]));
       answers[policy.name] = await eventuallyEqual(wanted[policy.name]!, hopeless, async () => {
         const heard = await pod.ask(
@@ -213,7 +213,7 @@ test.each(sized<readonly Interception[]>({ quick: ['REDIRECT'], short: ['REDIREC
   },
 );
 
-/** What was seen last, once it is as expected or the time is over. */
+/** The last value, once it is as expected or the deadline has passed. */
 async function eventuallyEqual<T>(expected: T, hopeless: () => string | undefined, see: () => Promise<T>): Promise<T> {
   let seen = await see();
   await eventually(

@@ -58,7 +58,7 @@ afterAll(async () => {
   for (const backend of backends.values()) backend.stop();
 });
 
-it('every target and the server has a stream of its own, and no stream ends another one', async () => {
+it('every target and the server have their own stream, and no stream ends another one', async () => {
   for (const name of names) {
     await eventually(`${name} responds`, async () => (await call(name)).backend === name);
   }
@@ -66,7 +66,7 @@ it('every target and the server has a stream of its own, and no stream ends anot
   expect(proxy.events('stream.supersede')).toEqual([]);
 });
 
-it('every stream gets changes', async () => {
+it('every stream receives changes', async () => {
   const moved = await HealthServer.start('moved');
   for (const name of ['a', 'b', 'c']) {
     plane.write(`${name}.yaml`, service(name, { address: '127.0.0.1', port: moved.port }));

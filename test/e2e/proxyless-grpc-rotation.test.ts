@@ -17,7 +17,7 @@ interface Size {
   readonly rotations: number;
   readonly restarts: number;
   readonly languages: readonly Language[];
-  /** How the agent is ended before each of its restarts. */
+  /** How the agent is stopped before each of its restarts. */
   readonly agentSignals: readonly ('SIGKILL' | 'SIGTERM')[];
 }
 
@@ -134,7 +134,7 @@ async function freshClientCalls(): Promise<void> {
 beforeAll(async () => {
   const ports = await freePorts(2);
   mesh = await AgentMesh.start({
-    // Half of it is left when a control plane is restarted: on a busy machine that takes more than 10 s.
+    // Half of it is left when a control plane restarts, which takes more than 10 s on a busy machine.
     ...{ podIp, secretTtl: '40s' },
     files: {
       'services.yaml': services(ports[0]!),

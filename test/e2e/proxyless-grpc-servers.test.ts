@@ -11,7 +11,7 @@ import { freePorts } from '../harness/free-ports.ts';
 
 const host = 'echo.shop.svc.cluster.local';
 const target = `xds:///${host}:7070`;
-/** Endpoint addresses tell the control plane which workload serves what: the server has one of its own. */
+/** The control plane finds the workload of a server by its endpoint address: the server has its own one. */
 const serverIp = '127.0.0.2';
 const languages: readonly Language[] = ['go', 'node'];
 const authority = createAuthority();
@@ -110,7 +110,7 @@ describe.each(languages)('a client in %s', (language) => {
     expect(await explainedAtServer()).toMatchObject({ kind: 'closed' });
   });
 
-  it('refuses a server whose certificate has another identity than the rule says', async () => {
+  it('rejects a server whose certificate has another identity than the rule specifies', async () => {
     plane.write(
       'rule.yaml',
       object('DestinationRule', 'networking', {
@@ -129,7 +129,7 @@ describe.each(languages)('a client in %s', (language) => {
     await eventually('calls succeed', isOk);
   });
 
-  it('is let in or not by an AuthorizationPolicy', async () => {
+  it('is admitted or not by an AuthorizationPolicy', async () => {
     const source = [{ source: { principals: [identity(language).slice('spiffe://'.length)] } }];
     authorize({ action: 'DENY', rules: [{ from: source }] });
     await eventually('calls are denied', async () => (await call()).code === 'PermissionDenied');
@@ -263,7 +263,7 @@ describe('a server in Node', () => {
   });
 });
 
-it('a server without mutual TLS takes plaintext, where a client may send it', async () => {
+it('a server without mutual TLS accepts plaintext, where a client may send it', async () => {
   peers('DISABLE');
   clientTls('DISABLE');
   await eventually('calls succeed in plaintext', async () => {

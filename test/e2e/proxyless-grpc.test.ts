@@ -118,7 +118,7 @@ describe.each(languages)('a client in %s', (language) => {
     expect(v2).toBeGreaterThan(10);
   });
 
-  it('retries calls that fail', async () => {
+  it('retries failed calls', async () => {
     applied('routes.yaml', routes({ route: [to('v1')], retries: { attempts: 3, retryOn: 'unavailable' } }));
     await eventually('calls are retried', async () => {
       const id = `${language}-${Math.random()}`;
@@ -154,7 +154,7 @@ describe.each(languages)('a client in %s', (language) => {
   });
 
   it.each(['LEAST_REQUEST', 'RANDOM', 'ROUND_ROBIN'])(
-    'balances load where a DestinationRule says %s',
+    'balances load where a DestinationRule specifies %s',
     async (simple) => {
       applied(
         'rule.yaml',
@@ -166,7 +166,7 @@ describe.each(languages)('a client in %s', (language) => {
           plane.lines.some((line) => line.includes(simple) && line.includes(`${language}.shop`))
         );
       });
-      // Until the routes of the test before are gone, calls may reach one of them alone.
+      // Until the routes of the previous test are removed, calls may reach one of the backends alone.
       await eventually('both backends are called', async () => {
         return (
           Object.keys(await clients[language].split(20, { target }))
@@ -185,7 +185,7 @@ describe.each(languages)('a client in %s', (language) => {
     });
   });
 
-  it('serves on without what gRPC lacks, which is logged', async () => {
+  it('keeps serving without the features that gRPC lacks, which are logged', async () => {
     applied(
       'routes.yaml',
       routes({
@@ -209,7 +209,7 @@ describe.each(languages)('a client in %s', (language) => {
     });
   });
 
-  /** Calls one after the other until the changes are made. */
+  /** Calls one after the other until the changes are applied. */
   async function failuresDuring(changes: () => Promise<void>): Promise<string[]> {
     const failures: string[] = [];
     let [made, isOver] = [0, false];

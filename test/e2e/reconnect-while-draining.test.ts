@@ -59,7 +59,7 @@ function configOf(generation: number): string {
 const hasPrevious = async (proxy: (typeof proxies)[number]): Promise<boolean> =>
   (await mesh.envoy(proxy).admin('/clusters')).includes('inbound-0::');
 
-test('the previous cluster stays until they are drained, and no request fails', async () => {
+test('the previous cluster stays until its checks are drained, and no request fails', async () => {
   await mesh.apply(configOf(0));
   const clients = proxies.map((name) => ({
     ...{ kind: 'ka' as const, name, count: 20, pauseMs: 300 },

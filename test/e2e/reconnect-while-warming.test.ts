@@ -74,7 +74,7 @@ test.concurrent.each([
   ['delta, an update in place', true, 'present'],
   ['state of the world, a cluster that is removed while no control plane is there', false, 'removed'],
   ['delta, a cluster that is removed while no control plane is there', true, 'removed'],
-] as const)('%s: the cluster is given up, and later changes arrive', async (_name, delta, later) => {
+] as const)('%s: the cluster is abandoned, and later changes arrive', async (_name, delta, later) => {
   const [port] = (await freePorts(1)) as [number];
   const files = { 's0.yaml': service(0, port), 's1.yaml': service(1, port) };
   const stuck = { 'filter.yaml': awaitsSecret(clusterOf(0, port)) };
@@ -101,7 +101,7 @@ test.concurrent.each([
   );
   if (later === 'present') {
     expect((await second.get('/debug/proxyz')).text).toContain(`"givenUp":["${clusterOf(0, port)}"]`);
-    // The cluster that Envoy used goes on.
+    // The cluster that Envoy used stays.
     expect(await envoy.admin('/clusters')).toContain(`${clusterOf(0, port)}::10.1.0.1:`);
   } else {
     await eventually(

@@ -1,4 +1,4 @@
-/** A real Envoy whose control plane goes and comes back, or whose place another takes: what it is sent again, and what it needs. */
+/** A real Envoy whose control plane restarts, or is replaced by another one: what it is sent again, and what it needs. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { DurationSchema } from '@bufbuild/protobuf/wkt';
@@ -95,7 +95,7 @@ async function statsOf(envoy: RealEnvoy): Promise<(stat: string) => number> {
 const bytesReceived = async (envoy: RealEnvoy): Promise<number> =>
   (await statsOf(envoy))('cluster.ads.upstream_cx_rx_bytes_total');
 
-/** How many these were when no more came. */
+/** Their number when no more arrived. */
 async function quietBytes(envoy: RealEnvoy): Promise<number> {
   let bytes = -1;
   await eventually('nothing more is sent', async () => {
@@ -108,10 +108,10 @@ async function quietBytes(envoy: RealEnvoy): Promise<number> {
   return bytes;
 }
 
-/** An answer is followed by the next within a fraction of this. */
+/** The time between two responses is a fraction of this. */
 const quietMs = 300;
 
-/** It is connected, and has what it was sent so far: nothing warms. */
+/** It is connected, and has applied what it was sent so far: nothing warms. */
 async function isSettled(envoy: RealEnvoy): Promise<boolean> {
   const of = await statsOf(envoy);
   const warming = of('listener_manager.total_listeners_warming') + of('cluster_manager.warming_clusters');
@@ -122,13 +122,13 @@ async function settled(envoy: RealEnvoy): Promise<void> {
   await eventually('Envoy has everything', () => isSettled(envoy));
 }
 
-/** Answers of all kinds that it has taken. */
+/** Responses of all types that it has accepted. */
 async function answersOf(envoy: RealEnvoy): Promise<number> {
   const of = await statsOf(envoy);
   return of('cluster_manager.cds.update_success') + of('listener_manager.lds.update_success');
 }
 
-/** What is sent to it from when there is another control plane until it was answered. */
+/** Bytes sent to it from the switch to another control plane until the last response. */
 async function bytesOfReturn(envoy: RealEnvoy, balancer: Balancer, to: number): Promise<number> {
   const [bytesBefore, answersBefore] = [await bytesReceived(envoy), await answersOf(envoy)];
   balancer.switchTo(to);
@@ -137,11 +137,11 @@ async function bytesOfReturn(envoy: RealEnvoy, balancer: Balancer, to: number): 
   return (await quietBytes(envoy)) - bytesBefore;
 }
 
-/** What HTTP/2 says to open a connection, and four answers without a resource. */
+/** Bytes that HTTP/2 needs to open a connection, and four responses without a resource. */
 const emptyAnswersBytes = 1_500;
 
 test.each<Way>(['directly', 'through the agent'])(
-  'an Envoy that comes back, to the same or to another replica, is sent nothing that it has: %s',
+  'an Envoy that reconnects, to the same or to another replica, is sent nothing that it has: %s',
   async (way) => {
     const [port] = (await freePorts(1)) as [number];
     const files = mesh(port);
@@ -156,7 +156,7 @@ test.each<Way>(['directly', 'through the agent'])(
     const same = await bytesOfReturn(envoy, balancer, xdsPortOf(one));
     expect(same).toBeLessThan(emptyAnswersBytes);
 
-    // One that has read its files in another order, and some of them changed since.
+    // One that has read its files in another order, some of which have changed since.
     const changedEntry = serviceFiles(3, port, '10.1.0.9');
     const reversed = Object.fromEntries(Object.entries({ ...files, ...changedEntry }).reverse());
     const other = await ControlPlane.serving({}, reversed);
@@ -171,7 +171,7 @@ test.each<Way>(['directly', 'through the agent'])(
     const another = await bytesOfReturn(envoy, balancer, xdsPortOf(other));
     expect(another).toBeLessThan(emptyAnswersBytes);
 
-    // What has changed meanwhile is sent, and what is gone is told.
+    // Changes since then are sent, and removed resources are reported.
     const { 'entry-7.yaml': _, 'route-7.yaml': __, ...rest } = { ...files, ...changedEntry };
     const last = await ControlPlane.serving({}, rest);
     const changed = await bytesOfReturn(envoy, balancer, xdsPortOf(last));
@@ -185,13 +185,13 @@ test.each<Way>(['directly', 'through the agent'])(
   },
 );
 
-test('an Envoy whose cluster waits for endpoints that it has is sent them by whomever it comes to', async () => {
+test('an Envoy whose cluster waits for endpoints that it has receives them from whichever replica it connects to', async () => {
   const [port] = (await freePorts(1)) as [number];
   const plane = await ControlPlane.serving({}, mesh(port, 2));
   const reader = plane.client('ads.listening').delta();
   const waiting = clusterOf(0, port);
   const standIn = new ScriptedSource();
-  // The same as the control plane has, but for a cluster that is not as it will be.
+  // The same as in the control plane, apart from a cluster that is not final yet.
   for (const [typeUrl, names] of [
     [typeUrls.CDS, []],
     [typeUrls.EDS, [waiting, clusterOf(1, port)]],

@@ -1,4 +1,4 @@
-/** SIGUSR1 straight to Envoy, as log rotation sends it, also to a parent that shuts down and has no handler for it any more. */
+/** SIGUSR1 straight to Envoy, as log rotation sends it, also to a parent that is shutting down and has no handler any more. */
 import { expect, onTestFinished, test } from 'vitest';
 import { answeringBootstrap } from '../fixtures/answering-bootstrap.ts';
 import { envoysIn, readyAgent } from '../harness/contained-agent.ts';
@@ -10,7 +10,7 @@ import { traceEvidence } from '../harness/trace-evidence.ts';
 import { startLoad } from '../load/load-process.ts';
 import { formatReport } from '../load/report.ts';
 
-/** Sends SIGUSR1 to a process each millisecond until that is gone. */
+/** Sends SIGUSR1 to a process each millisecond until it has exited. */
 const rotation = `import os, signal, sys, time
 pid = int(sys.argv[1])
 try:
@@ -19,7 +19,7 @@ try:
     time.sleep(0.001)
 except ProcessLookupError: pass`;
 
-test('SIGUSR1 that kills a parent in its shutdown costs no request, and its child serves on', async () => {
+test('SIGUSR1 that kills a parent in its shutdown costs no request, and its child keeps serving', async () => {
   const [port = 0] = await freePorts(1);
   const agent = await readyAgent(['--drainDuration', '1s', '--parentShutdownDuration', '2s'], {
     bootstrap: (folder, adminPort) => answeringBootstrap(folder, adminPort, port),
@@ -35,7 +35,7 @@ test('SIGUSR1 that kills a parent in its shutdown costs no request, and its chil
   });
   onTestFinished(() => load.kill());
   let parents = 0;
-  // On a busy machine the signals may all come before or after the milliseconds that matter.
+  // On a busy machine all signals may arrive before or after the relevant milliseconds.
   await eventually('SIGUSR1 has killed a parent', async () => {
     const [parent] = envoysIn(agent);
     container.signal('SIGHUP');
@@ -49,7 +49,7 @@ test('SIGUSR1 that kills a parent in its shutdown costs no request, and its chil
     await eventually('the agent has seen its exit', () => exitsOf(container.program.lines, parents - 1).length > 0);
     return exitsOf(container.program.lines, parents - 1).some((line) => line.includes('SIGUSR1'));
   });
-  // A child that is taken for doomed is replaced at once.
+  // A child that is considered doomed is replaced at once.
   const starts = (): number => container.program.lines.filter((line) => line.includes('Envoy is live')).length;
   const before = starts();
   container.signal('SIGHUP');

@@ -11,10 +11,10 @@ import { Program } from '../harness/program.ts';
 
 let mesh: Mesh;
 
-/** Everything that a program of ours does: starts, a hot restart, a crash, a push, the end. */
+/** All activities of the programs: starts, a hot restart, a crash, a push, the shutdown. */
 beforeAll(async () => {
   mesh = await Mesh.create({ drainMs: 1_000, parentShutdownMs: 2_000 });
-  // The routine of the xDS streams, too.
+  // The periodic messages of the xDS streams, too.
   await Promise.all([mesh.startSamples(), mesh.startDiscovery(['--traceLevel', 'full'])]);
   const gateway = mesh.startGateway(['--traceLevel', 'full']);
   await Promise.all([gateway, mesh.startSidecar()].map((agent) => mesh.waitForAgent(agent)));
@@ -47,7 +47,7 @@ async function chartpilot(...args: string[]): Promise<{ code: number | null; out
   return { code, output: program.output() };
 }
 
-test('the traces of agents and control plane, recorded with real Envoys, are replayed without a difference', async () => {
+test('the traces of agents and control plane, recorded with real Envoys, replay without a difference', async () => {
   const programs = mesh.traceFiles.map((file) => {
     return (JSON.parse(readFileSync(file, 'utf8').split('\n', 1)[0]!) as TraceHeader).program;
   });
@@ -63,7 +63,7 @@ test('the traces of agents and control plane, recorded with real Envoys, are rep
   }
 });
 
-test('a test that is made of such a trace passes, with the package as others have it', async () => {
+test('a test generated from such a trace passes, with the installed package', async () => {
   const lines = readFileSync(mesh.gateway!.traceFile, 'utf8').trimEnd().split('\n');
   const [header, ...records] = lines.map((line) => JSON.parse(line) as TraceLine);
   const live = (records as TraceRecord[]).find(
@@ -92,7 +92,7 @@ test('a test that is made of such a trace passes, with the package as others hav
   expect(code).toBe(0);
 });
 
-test('on one axis, each push leads to the Envoy it is for, and its answer back; the clocks are compared by them', async () => {
+test('on one axis, each push leads to its Envoy, and the ACK back; they align the clocks', async () => {
   const merged = join(mesh.root, 'merged.trace');
   const { code, output } = await chartpilot('trace', '--merge', merged, ...mesh.traceFiles);
   expect(code, output).toBe(0);
@@ -103,19 +103,19 @@ test('on one axis, each push leads to the Envoy it is for, and its answer back; 
   expect(pushes.length).toBeGreaterThan(8);
   expect(pushes).toHaveLength(toldOf('response.forwarded').length);
   const answers = toldOf('request.forwarded').filter(({ event }) => event.nonce !== '');
-  // But for what was on its way when an Envoy was killed, or at the end.
+  // Except for messages in transit when an Envoy was killed, or at the end.
   expect(answers.length - toldOf('xds.answer').length).toBeLessThan(3);
   expect(answers.length).toBeGreaterThan(8);
   // Messages both ways in milliseconds: the gateway's clock is known to them.
   const [, plusMinus] = /^gateway: .*\(± (\d+) ms, from \d\d+ messages\)$/m.exec(output) ?? [];
   expect(Number(plusMinus)).toBeLessThan(100);
-  // Connections that come have their first pushes without an order.
+  // New connections have their first pushes without an order.
   const ofWeights = toldOf('connection.push').flatMap(({ seq: orderedAt, to }) => {
     return pushes.filter(({ seq, from }) => seq > orderedAt && from === `${to}/stream`).slice(0, 1);
   });
   const why = await chartpilot('trace', merged, '--why', String(ofWeights.at(-1)!.seq));
   expect(why.output).toMatch(/← pilot-discovery:ads-connection-\d+\/stream → .*response\.sent/);
-  // Weights were changed in a file: a person reads which, and when.
+  // Weights were changed in a file: the output names it, and the time.
   expect(why.output).toMatch(
     /connection\.push[\s\S]*push\.request .*VirtualService\/demo\/sample[\s\S]*source\.changed/,
   );

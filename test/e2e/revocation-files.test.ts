@@ -1,4 +1,4 @@
-/** A real Envoy that asks the agent's secret server for authorities and their revocation lists: `caCrl` files of a MUTUAL server. */
+/** A real Envoy that requests authorities and their revocation lists from the agent's secret server: `caCrl` files of a MUTUAL server. */
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
@@ -96,7 +96,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-test('a list that cannot be used changes nothing for clients; the next usable one does', async () => {
+test('an unusable list changes nothing for clients; the next usable one does', async () => {
   expect(await both()).toBe('refused 200');
   for (const bad of [
     'garbage',

@@ -1,4 +1,4 @@
-/** The root of a mesh is rotated under load: everybody is told by the control plane, and nobody is cut off. */
+/** The root of a mesh is rotated under load: the control plane notifies all workloads, and no connection fails. */
 import { execFileSync } from 'node:child_process';
 import { createPrivateKey, createPublicKey, generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -17,7 +17,7 @@ import { spiffeIdOf } from '../harness/mesh-identity.ts';
 import { sized } from '../harness/size-of-run.ts';
 import { conclude } from './conclude.ts';
 
-/** What `GET /debug/authorityz` says. */
+/** Response of `GET /debug/authorityz`. */
 interface AuthorityPage {
   readonly stage: string;
   readonly signer: { readonly id: string; readonly serialNumber: string };
@@ -84,7 +84,7 @@ class RotatedMesh {
     return this.mesh.startLoad({
       target: this.mesh.httpTarget,
       clients: [
-        // Who is cut off is so for seconds: fifty requests a second see that as well as a thousand, for a fifth of the work.
+        // A connection fails for seconds: fifty requests a second detect that as well as a thousand, for a fifth of the work.
         { kind: 'ka', count: 2, pauseMs: 80 },
         { kind: 'new', count: 1, pauseMs: 100 },
         { kind: 'h2', count: 1, streams: 2, pauseMs: 80 },
@@ -93,7 +93,7 @@ class RotatedMesh {
     });
   }
 
-  /** Waits until the next root is trusted alone by the authority, and by every Envoy. */
+  /** Waits until the authority, and every Envoy, trusts the next root alone. */
   async rotated(before: AuthorityPage, seen: (now: AuthorityPage) => Promise<void> = async () => {}): Promise<void> {
     const page = await eventually(
       'the next root is the only one',
@@ -138,7 +138,7 @@ async function secret({ adminPort }: AgentProgram, name: 'ROOTCA' | 'default'): 
 const ownSerialNumber = async (agent: AgentProgram): Promise<string | undefined> =>
   (await secret(agent, 'default'))[0]?.serialNumber;
 
-/** Where an agent writes what it is issued, below its folder. */
+/** Output folder of an agent's certificates, below its own folder. */
 const output = 'out';
 
 interface Identity {
@@ -147,7 +147,7 @@ interface Identity {
   readonly ca: string;
 }
 
-/** A client with the gateway's identity that asks the sidecar over mutual TLS, each time by the session of the time before. */
+/** A client with the gateway's identity that calls the sidecar over mutual TLS, each time with the previous session. */
 class ResumingClient {
   readonly #mesh: Mesh;
   requests = 0;
@@ -161,7 +161,7 @@ class ResumingClient {
     this.#mesh = mesh;
   }
 
-  /** Key and certificate of one time: they are written one after the other. */
+  /** Key and certificate of one issue: they are written one after the other. */
   identity(): Identity {
     const read = (name: string): string => readFileSync(join(this.#mesh.root, 'gateway', output, name), 'utf8');
     for (;;) {
@@ -175,7 +175,7 @@ class ResumingClient {
   start(): void {
     this.#work = (async () => {
       while (!this.#isStopped) {
-        // That of now: what has been renewed counts no more a moment later, when the last workload has renewed.
+        // The current identity: a renewed one is rejected shortly after, when the last workload has renewed.
         const outcome = await this.ask(this.identity(), this.session);
         this.requests++;
         if (typeof outcome === 'string') this.failures.push(outcome);
@@ -190,7 +190,7 @@ class ResumingClient {
     await this.#work;
   }
 
-  /** One request over a connection of its own. @returns why it failed, or whether the session was resumed */
+  /** One request over a new connection. @returns why it failed, or whether the session was resumed */
   ask(identity: Identity, session: Buffer | undefined): Promise<string | { isResumed: boolean }> {
     return new Promise((resolve) => {
       const asked = request(
@@ -217,7 +217,7 @@ class ResumingClient {
   }
 }
 
-/** An intermediate below a root of its own, as a person puts it into ROOT_CA_DIR: each file whole, the certificate last. */
+/** An intermediate below its own root, as a user puts it into ROOT_CA_DIR: each file whole, the certificate last. */
 function plug(directory: string, name: string): void {
   const newKey = () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
   const life = { notBefore: new Date(Date.now() - 60_000), notAfter: new Date(Date.now() + 86_400_000) };
@@ -259,8 +259,8 @@ async function expectListed(rotated: RotatedMesh, { roots, revoked: { lists } }:
 }
 
 /**
- * For each mode, where the control plane is killed in each of some rotations in a row; at length, in each stage of four. The roots that are
- * tainted below are our own, one after the other: that it is done on order is the same but for the time.
+ * For each mode, where the control plane is killed in each of some rotations in a row; in the long form, in each stage of four. The roots
+ * that are tainted below are self-generated, one after the other: a rotation on request differs only in its time.
  */
 const everywhere = [[], ['trusting'], ['signing'], ['dropping']];
 const rotations = sized<Readonly<Record<string, readonly (readonly string[])[]>>>({
@@ -286,7 +286,7 @@ describe.each(Object.entries(rotations))('%s: rotations in a row', (mode, kills)
     await conclude(rotated?.mesh);
   });
 
-  test(`${kills.length} roots one after the other: trusted before anybody has a certificate of it; the control plane is killed in ${kills.map((stages) => stages.join(' and ') || 'none').join(', ')}`, async () => {
+  test(`${kills.length} consecutive roots are trusted before any workload has a certificate of them; the control plane is killed in ${kills.map((stages) => stages.join(' and ') || 'none').join(', ')}`, async () => {
     const started = rotated.pids;
     client = new ResumingClient(rotated.mesh);
     const first = client.identity();
@@ -308,12 +308,12 @@ describe.each(Object.entries(rotations))('%s: rotations in a row', (mode, kills)
           await expectListed(rotated, now);
         }
       });
-      // Where it was killed there, the stage may be over when it is back.
+      // If it was killed there, the stage may be over when it is back.
       if (!stages.includes('signing')) expect(listed).toContain('signing');
       expect(left).toEqual(new Set());
     }
-    // The authority's own port has a certificate of the last root by now. Agents have the first one in their files: they know it by what
-    // they were told, on the connections that they make from now on.
+    // The authority's own port has a certificate of the last root by now. Agents have the first one in their files: they verify it with the
+    // roots that they received, on new connections.
     await rotated.restartDiscovery();
     for (const envoy of rotated.envoys) {
       const last = await ownSerialNumber(envoy);
@@ -329,14 +329,14 @@ describe.each(Object.entries(rotations))('%s: rotations in a row', (mode, kills)
       `${mode}: ${kills.length} roots, ${report.total} requests and ${client.requests} of a client that resumes, ${client.resumed} of them over a session of before: none failed`,
     );
     expect(await client.ask(client.identity(), undefined)).toEqual({ isResumed: false });
-    // What a root that is dropped has signed opens nothing any more, not by a session of that time either.
+    // Certificates of a dropped root are rejected, and so are sessions of that time.
     expect(await client.ask({ ...first, ca: client.identity().ca }, firstSession)).toEqual(expect.any(String));
     // None of it has cost a restart.
     expect(rotated.pids).toEqual(started);
   });
 });
 
-describe('a root that is tainted', () => {
+describe('a tainted root', () => {
   let rotated: RotatedMesh;
 
   beforeAll(async () => {
@@ -354,7 +354,7 @@ describe('a root that is tainted', () => {
         return record.kind === 'event' && record.event.type === type ? [record] : [];
       });
 
-  test('is out of use within half a minute, certificates of a day and all: no request fails', async () => {
+  test('is out of use within half a minute, even with one-day certificates: no request fails', async () => {
     const before = await rotated.page();
     const load = await rotated.startLoad();
     await rotated.order('taint');
@@ -377,10 +377,10 @@ describe('a root that is tainted', () => {
     );
   });
 
-  test('is kept for whoever would be cut off, who is named, until somebody says to leave them behind', async () => {
+  test('is kept while a workload would lose its connections, which is named, until an operator permits it', async () => {
     const before = await rotated.page();
     const load = await rotated.startLoad();
-    // It hangs: neither does it say what it trusts, nor does it renew. New connections go to the other gateway.
+    // It hangs: it neither reports the roots that it trusts, nor renews. New connections reach the other gateway.
     process.kill(rotated.extra.program.pid, 'SIGSTOP');
     try {
       await rotated.order('taint');
@@ -402,7 +402,7 @@ describe('a root that is tainted', () => {
       process.kill(rotated.extra.program.pid, 'SIGCONT');
     }
     await load.stop();
-    // It comes back with a file of the first root, and knows the control plane by what it was told: not of the last one.
+    // It restarts with a file of the first root, and verifies the control plane by the received roots, which do not include the last one.
     for (const envoy of [rotated.mesh.gateway!, rotated.mesh.sidecar!]) {
       const [leaf] = await secret(envoy, 'default');
       const [root] = await secret(envoy, 'ROOTCA');

@@ -1,4 +1,4 @@
-/** F2 and fact 4: an Envoy that takes no child any more is replaced by one of the other base id, which comes up beside it. */
+/** F2 and fact 4: an Envoy that accepts no further child is replaced by one of the other base ID, which starts beside it. */
 
 import { closeSync, ftruncateSync, openSync, writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -28,16 +28,16 @@ const clients: readonly ClientPlan[] = [
   { kind: 'new', count: 1, pauseMs: 5 },
   { kind: 'h2', count: 1, pauseMs: 5 },
 ];
-/** Those whose connection may carry a request at the moment in which their Envoy is killed: `h2` has two. */
+/** Connections that may carry a request when their Envoy is killed: `h2` has two. */
 const atMostInFlight = 6;
-/** On a busy machine a client hears late that its connection is gone. */
+/** On a busy machine a client is notified late of its closed connection. */
 const killSeenWithinMs = 2_000;
-/** The load counts its time from a moment of its own. */
+/** The load counts its time from its own start. */
 const clockSkewMs = 20;
 /** A socket that is closed resets what the kernel has accepted for it (spec/envoy-hot-restart.md §4: 1 to 18 in 12,000). */
 const resetsAllowed = 3;
 
-/** A doomed child serves as ever until its next word to its dead parent, at the latest after this. */
+/** A doomed child serves normally until its next message to its exited parent, at most this long. */
 const blockedAfterMs = 5_000;
 
 const load = (target: Mesh): Promise<LoadRun> =>
@@ -58,11 +58,11 @@ async function soleEnvoy(target: Mesh): Promise<EnvoyProcess> {
 
 interface Readiness {
   readonly asked: number;
-  /** What was answered other than 200, when, and what the agent's log says of why. */
+  /** Responses other than 200, their times, and the reasons from the agent's log. */
   readonly others: readonly string[];
 }
 
-/** Asks for readiness all the time. @returns how to stop, and what was answered */
+/** Requests readiness continuously. @returns a function that stops it and returns the responses */
 function watchReadiness({ program, statusPort }: AgentProgram): () => Promise<Readiness> {
   let watching = true;
   const fromLine = program.lines.length;
@@ -77,7 +77,7 @@ function watchReadiness({ program, statusPort }: AgentProgram): () => Promise<Re
       if (response.status !== 200) others.push(`${askedAt} to ${new Date().toISOString()}: ${response.status}`);
       await sleep(20);
     }
-    // The answer has no body: who asks a probe wants no words, and the log has the reason.
+    // The response has no body: a probe needs none, and the log has the reason.
     if (others.length > 0) others.push(...program.lines.slice(fromLine));
     return { asked, others };
   })();
@@ -97,7 +97,7 @@ async function adminEpoch(port: number): Promise<number> {
   return info.command_line_options.restart_epoch ?? 0;
 }
 
-/** The mark that a child leaves which died while it started, in shared memory of a layout that nobody knows how to repair. */
+/** The mark in shared memory that a child leaves if it exits during its start, in an unknown layout that cannot be repaired. */
 function breakHotRestart(baseId: number): void {
   const memory = openSync(sharedMemoryFile(baseId), 'r+');
   writeSync(memory, Buffer.from([0x01]), 0, 1, 96);
@@ -105,7 +105,7 @@ function breakHotRestart(baseId: number): void {
   closeSync(memory);
 }
 
-test('S19: hot restart is stuck for good: the next Envoy comes up beside the old one, under the spare base id', async () => {
+test('S19: after a permanently stuck hot restart the next Envoy starts beside the old one, under the spare base ID', async () => {
   mesh = await startMesh({ sidecar: false, watchDelayMs: 200, drainMs: 1_000, parentShutdownMs: 4_000 });
   const gateway = mesh.gateway!;
   const run = await load(mesh);
@@ -120,7 +120,7 @@ test('S19: hot restart is stuck for good: the next Envoy comes up beside the old
   const sparePort = Number(/address=127\.0\.0\.1:(\d+)/.exec(moved)![1]);
   await expect(adminEpoch(gateway.adminPort)).rejects.toThrow('fetch failed');
 
-  // From here on the spare base id is one like any other.
+  // From here on the spare base ID is one like any other.
   await servedCertificate(mesh, mesh.renewCertificate());
   expect(await soleEnvoy(mesh)).toMatchObject({ epoch: 1, baseId: replacement.baseId });
   expect(await adminEpoch(sparePort)).toBe(1);
@@ -147,7 +147,7 @@ test('S19: hot restart is stuck for good: the next Envoy comes up beside the old
   ).toEqual([0, 0, 0]);
 });
 
-test('fact 4: a parent that dies early dooms its child, which is replaced before it aborts', async () => {
+test('fact 4: a parent that exits early dooms its child, which is replaced before it aborts', async () => {
   mesh = await startMesh({ sidecar: false, watchDelayMs: 200, drainMs: 3_000, parentShutdownMs: 9_000 });
   const gateway = mesh.gateway!;
   const run = await load(mesh);

@@ -1,6 +1,6 @@
 /**
- * An Envoy gets its certificate and whom to trust from its agent, the agent from the authority of pilot-discovery, all as they
- * are shipped: renewed under load, no request fails and nothing is restarted.
+ * An Envoy gets its certificate and its roots from its agent, and the agent from the authority of pilot-discovery, all as shipped: they
+ * are renewed under load, no request fails and nothing is restarted.
  */
 import { execFileSync } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
@@ -21,7 +21,7 @@ import { freePorts } from '../harness/free-ports.ts';
 import { Program } from '../harness/program.ts';
 import { sized } from '../harness/size-of-run.ts';
 
-/** At length as many as must be shown under load; each takes two seconds. */
+/** The long form has as many as must be shown under load; each takes two seconds. */
 const rotations = sized({ short: 6, full: 100 });
 const limitMs = 200_000 + rotations * 5_000;
 vi.setConfig({ testTimeout: limitMs + 600_000 });
@@ -166,7 +166,7 @@ const tlsOptions = () => ({
   checkServerIdentity: () => undefined,
 });
 
-/** One request. @returns the serial number of the certificate that was shown, or why it failed */
+/** One request. @returns the serial number of the presented certificate, or why it failed */
 function ask(agentOfClient: Agent | false): Promise<string | Error> {
   return new Promise((resolve) => {
     const asked = request({ ...tlsOptions(), agent: agentOfClient, path: '/' }, (response) => {
@@ -181,7 +181,7 @@ function ask(agentOfClient: Agent | false): Promise<string | Error> {
   });
 }
 
-/** What is read here of the answer to `/certs`. */
+/** Used fields of the response to `/certs`. */
 interface Certificates {
   readonly certificates: readonly { readonly cert_chain: readonly { readonly serial_number: string }[] }[];
 }
@@ -196,11 +196,11 @@ function events(type: string): (TraceRecord & { kind: 'event' })[] {
     });
 }
 
-test(`${rotations} certificates one after the other, under load`, async () => {
+test(`${rotations} consecutive certificates, under load`, async () => {
   await eventually('the first answer', async () => typeof (await ask(false)) === 'string', {
     hopeless: () => agent.exit && agent.lines.join('\n'),
   });
-  // A connection that is there from the beginning to the end.
+  // A connection that stays open from the beginning to the end.
   listening = connect(tlsOptions());
   let isLost = false;
   listening.once('close', () => (isLost = true));
@@ -221,7 +221,7 @@ test(`${rotations} certificates one after the other, under load`, async () => {
   expect(serials.size).toBeGreaterThan(rotations);
   expect(requests).toBeGreaterThan(100);
   expect(isLost).toBe(false);
-  // Every copy that Envoy has, not the first alone (istio#39985). The next one may come between the two questions.
+  // Every copy in Envoy, not the first alone (istio#39985). The next one may arrive between the two requests.
   const admin = createAdminClient('127.0.0.1', ports.admin);
   await eventually('the certificate of a handshake is among those that Envoy says it has', async () => {
     const shaken = await ask(false);

@@ -1,6 +1,6 @@
 /**
- * Agents as people run them: the sidecar's agent is its Envoy's way to the control plane, serves it its certificate, and answers the
- * workload's names. A newer one takes its place, on request and after kill -9, and nobody notices.
+ * Agents as deployed: the sidecar's agent connects its Envoy to the control plane, serves its certificate, and resolves the workload's
+ * names. A newer one replaces it, on request and after kill -9, without an effect on clients.
  */
 import { createSocket, type Socket } from 'node:dgram';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
@@ -58,14 +58,14 @@ const isAnswered = async (): Promise<boolean> => {
   }
 };
 
-/** As a resolver waits (resolv.conf(5), `timeout`), and what an answer itself takes on a busy machine. */
+/** The timeout of a resolver (resolv.conf(5), `timeout`), and the time of a response on a busy machine. */
 const patienceMs = 8_000;
 
-/** Asks the agent for a name of its table each few milliseconds, and counts what comes of it. */
+/** Queries the agent for a name of its table every few milliseconds, and counts the outcomes. */
 class NameClient {
   asked = 0;
   readonly answers = new Map<number, number>();
-  /** Some that stay: what a new agent answers at once for all who have waited would not find room with one. */
+  /** Several that stay open: one could not buffer what a new agent sends at once to all waiting clients. */
   readonly #lasting: readonly Socket[] = Array.from({ length: 16 }, () => this.#opened());
   #isOver = false;
   readonly #run: Promise<void>;
@@ -83,14 +83,14 @@ class NameClient {
     while (!this.#isOver) {
       const id = ++this.asked;
       const query = encode({ type: 'query', id, questions: [{ type: 'A', name: sampleHost }] });
-      // Another client each second time, as the kernel gives each of them to one of two that share a port.
+      // Every second query has another client, as the kernel assigns each client to one of two sockets that share a port.
       const socket = id % 2 === 0 ? this.#lasting[(id / 2) % this.#lasting.length]! : this.#once();
       socket.send(query, port, '127.0.0.1');
       await sleep(4);
     }
   }
 
-  /** Leaves with its answer, or when it has waited for long enough. */
+  /** Closed after its response, or when its timeout has passed. */
   #once(): Socket {
     const socket = this.#opened();
     const limit = setTimeout(() => socket.close(), patienceMs).unref();
@@ -98,7 +98,7 @@ class NameClient {
     return socket;
   }
 
-  /** @returns how many were asked, and of those how many had no answer, and one without an address */
+  /** @returns the number of queries, of those without a response, and of those without an address */
   async end(): Promise<{ asked: number; lost: number; empty: number }> {
     this.#isOver = true;
     await this.#run;
@@ -125,7 +125,7 @@ async function underLoad(
   let longestMs = 0;
   let isOver = false;
   const asking = (async () => {
-    // Less the time in which this process or an agent could have run and had no processor.
+    // Less the time in which this process or an agent was runnable without a processor.
     const queued = (): ReadonlyMap<number, number> =>
       new Map([process.pid, ...nodes()].map((pid) => [pid, queuedMs(pid)]));
     let since = { ms: performance.now(), queued: queued() };
@@ -159,14 +159,14 @@ const isReady = async (): Promise<boolean> => {
   return ask.then(({ status }) => status === 200).catch(() => false);
 };
 
-test(`${times} newer agents take the place of a sidecar's, with hot restarts between: no request fails`, async () => {
+test(`${times} newer agents replace that of a sidecar, with hot restarts between: no request fails`, async () => {
   const first = envoys();
   expect(first).toHaveLength(1);
   const { longestMs, names, lost, empty } = await underLoad(async () => {
     for (let time = 0; time < times; time++) {
       const [before] = nodes();
       sidecar.container.signal('SIGUSR2');
-      // While the newer one starts, while the older one gives way, or after: whoever decides then does it.
+      // While the newer one starts, while the older one hands over, or after: the deciding agent does it.
       const ordered =
         time % 3 === 1 ? sleep((time * 97) % 1_200).then(() => sidecar.container.signal('SIGHUP')) : undefined;
       await eventually('a newer agent is alone', () => nodes().length === 1 && nodes()[0] !== before, { everyMs: 5 });
@@ -178,15 +178,15 @@ test(`${times} newer agents take the place of a sidecar's, with hot restarts bet
   });
   console.log(`${times} agents; the status port answered nobody for ${longestMs} ms; ${names}`);
   expect(longestMs).toBeLessThan(500);
-  // None is answered by somebody who does not know the names.
+  // No response comes from an agent that does not know the names.
   expect({ lost, empty }).toEqual({ lost: 0, empty: 0 });
   await sidecar.container.hasNoZombie();
 });
 
-test(`${kills} kills of either agent while one gives way to the other, and of one that is alone: no request fails`, async () => {
+test(`${kills} kills of either agent during a hand-over, and of a single one: no request fails`, async () => {
   const { longestMs, names, lost } = await underLoad(async () => {
     for (let kill = 0; kill < kills; kill++) {
-      // Ten agents in a row that live for less than two seconds are the end of it all.
+      // Ten agents in a row that live for less than two seconds end the launcher.
       if (kill % 5 === 4) await sleep(2_500);
       const [older] = nodes();
       if (kill % 4 !== 3) sidecar.container.signal('SIGUSR2');
@@ -196,7 +196,7 @@ test(`${kills} kills of either agent while one gives way to the other, and of on
       try {
         if (victim !== undefined) process.kill(victim, 'SIGKILL');
       } catch {
-        // It has ended: it was quicker.
+        // It has exited: it was faster.
       }
       await eventually('one agent is left, and ready', async () => nodes().length === 1 && (await isReady()), {
         everyMs: 10,
@@ -205,12 +205,12 @@ test(`${kills} kills of either agent while one gives way to the other, and of on
     }
   });
   console.log(`${kills} kills; the status port answered nobody for ${longestMs} ms; ${names}`);
-  // What an agent had read and not answered yet is lost with it: some milliseconds of questions, where it was seconds of them.
+  // Queries that an agent had read without a response are lost with it: some milliseconds of queries, formerly seconds.
   expect(lost).toBeLessThanOrEqual(3 * kills);
   await sidecar.container.hasNoZombie();
 });
 
-/** Each step of a replacement, as the trace of one of the two tells of it. */
+/** Each step of a replacement, as recorded in the trace of one of the two. */
 const allSteps = [
   'successor.ready',
   'succession.due',
@@ -231,9 +231,9 @@ const { killedAt } = sized({
   full: { killedAt: both(allSteps) },
 });
 
-test(`either agent killed at its step, ${killedAt.length} times: no request fails, and hot restarts go on`, async () => {
+test(`either agent is killed at its step, ${killedAt.length} times: no request fails, and hot restarts still work`, async () => {
   const folder = join(mesh!.root, 'traces');
-  // Asked each millisecond: of fifty agents most are gone, and have written all that they will.
+  // Polled each millisecond: of fifty agents most have exited, and write nothing more.
   const counted = new Map<string, { size: number; count: number }>();
   const toldIn = (name: string, step: string): number => {
     const file = join(folder, name);
@@ -250,7 +250,7 @@ test(`either agent killed at its step, ${killedAt.length} times: no request fail
       .reduce((sum, name) => sum + toldIn(name, step), 0);
   const { longestMs, names, lost, empty } = await underLoad(async () => {
     for (const [index, [side, step]] of killedAt.entries()) {
-      // Ten agents in a row that live for less than two seconds are the end of it all.
+      // Ten agents in a row that live for less than two seconds end the launcher.
       if (index % 5 === 4) await sleep(2_500);
       const [older] = nodes();
       const before = told(step);
@@ -260,7 +260,7 @@ test(`either agent killed at its step, ${killedAt.length} times: no request fail
       try {
         process.kill(side === 'older' ? older! : newer!, 'SIGKILL');
       } catch {
-        // It has ended: it was quicker.
+        // It has exited: it was faster.
       }
       await eventually(
         `${side} killed at ${step}: one agent is left, and ready`,
@@ -280,7 +280,7 @@ test(`either agent killed at its step, ${killedAt.length} times: no request fail
   await eventually('Envoy is restarted hot', async () => !envoys().slice(-1).includes(newest!) && (await isReady()));
 });
 
-test('what is left beside the sockets of the agent that lives is nobody’s, and its traces keep to the diagrams', async () => {
+test('no socket of an exited agent is left beside those of the live one, and its traces conform to the diagrams', async () => {
   const directory = join(mesh!.root, 'sidecar');
   const sockets = readdirSync(directory).filter((name) => name.startsWith('XDS'));
   expect(sockets.length).toBeLessThanOrEqual(3);
@@ -291,7 +291,7 @@ test('what is left beside the sockets of the agent that lives is nobody’s, and
     .map((name) => join(folder, name))
     .filter((file) => statSync(file).size > 0);
   expect(traces.length).toBeGreaterThan(times);
-  // One that was not killed before it had opened anything.
+  // Without those that were killed before they had opened anything.
   const newer = traces
     .filter((name) => !name.endsWith('.ndjson'))
     .map((name) => readFileSync(name, 'utf8').split('\n').slice(1))
@@ -299,7 +299,7 @@ test('what is left beside the sockets of the agent that lives is nobody’s, and
   const [roots = -1, listening = -1] = ['trust-bundle.received', 'xds.listening'].map((type) =>
     newer.findIndex((record) => record.includes(`"${type}"`)),
   );
-  // What the control plane had told of whom to trust is known before any Envoy asks.
+  // The roots that the control plane sent are known before any Envoy requests them.
   expect(roots).toBeGreaterThan(-1);
   expect(roots).toBeLessThan(listening);
   const { code, output } = await checkTraces(traces);

@@ -1,5 +1,5 @@
 /**
- * The real agent with a stand-in for Envoy, which does on order what a real Envoy cannot be made to do (test/stand-in/).
+ * The real agent with a stand-in for Envoy, which does on command what a real Envoy cannot be forced to do (test/stand-in/).
  * Facts are those of spec/envoy-hot-restart.md §0.
  */
 
@@ -29,7 +29,7 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
-  // Whatever it is doing: a second signal ends it at once. Two in one moment would be one.
+  // A second signal ends it at once, in any state. Two in one moment would be one.
   agent.program.signal('SIGTERM');
   await sleep(100);
   await agent.program.stop();
@@ -50,10 +50,10 @@ async function readiness(): Promise<number> {
 
 const agentSays = (pattern: RegExp): Promise<string> => agent.program.line(pattern);
 
-/** What serves, as the operating system knows it. */
+/** The serving processes, as the operating system lists them. */
 const envoys = (): string[] => mesh.envoysOf(agent).map(({ epoch }) => `epoch ${epoch}`);
 
-test('an Envoy that is live late is waited for, and the agent is ready when it is', async () => {
+test('an Envoy that is slow to become live is waited for, and the agent is ready when it is live', async () => {
   control.begin = () => ({ live: 'on order' });
   start();
   const envoy = await control.epoch(0);
@@ -63,7 +63,7 @@ test('an Envoy that is live late is waited for, and the agent is ready when it i
   await mesh.waitForAgent(agent);
 });
 
-test('a bootstrap that Envoy refuses is told in its words, and never becomes a process', async () => {
+test('a bootstrap that Envoy rejects is reported with its message, and never becomes a process', async () => {
   let refuses = true;
   control.begin = ({ mode }) =>
     mode === 'validate' && refuses ? { exit: { code: 1, lastWords: 'no such field: bogus' } } : {};
@@ -75,7 +75,7 @@ test('a bootstrap that Envoy refuses is told in its words, and never becomes a p
   expect(envoys()).toEqual(['epoch 0']);
 });
 
-test('S8: an Envoy that ends with code 0 although nobody told it to is started again, from epoch 0', async () => {
+test('S8: an Envoy that exits with 0 without a stop request is restarted, from epoch 0', async () => {
   start();
   await mesh.waitForAgent(agent);
   const first = await control.epoch(0);
@@ -85,7 +85,7 @@ test('S8: an Envoy that ends with code 0 although nobody told it to is started a
   expect(envoys()).toEqual(['epoch 0']);
 });
 
-test('a crash is told with the signal and the last words, also when they stop in the middle of a line', async () => {
+test('a crash is reported with the signal and the last output, even if that ends in the middle of a line', async () => {
   start();
   await mesh.waitForAgent(agent);
   const envoy = await control.epoch(0);
@@ -95,8 +95,8 @@ test('a crash is told with the signal and the last words, also when they stop in
   await mesh.waitForAgent(agent);
 });
 
-test('an Envoy that floods its log is read as fast as it writes, and every line is there', async () => {
-  // Into a file: a reader that other tests keep from reading would be one that does not keep up, and lose lines.
+test('an Envoy that floods its log is read as fast as it writes, and no line is lost', async () => {
+  // Into a file: a reader that other tests slow down would lose lines.
   const log = join(mesh.root, 'gateway', 'flood.log');
   start('--proxyLogLevel', 'info', '--log_target', log);
   await mesh.waitForAgent(agent);
@@ -109,7 +109,7 @@ test('an Envoy that floods its log is read as fast as it writes, and every line 
   expect(await readiness()).toBe(200);
 });
 
-test('fact 1: a parent that refuses its child is repaired, and the same number is tried again', async () => {
+test('fact 1: a parent that rejects its child is repaired, and the same epoch is tried again', async () => {
   start();
   await mesh.waitForAgent(agent);
   const parent = await control.epoch(0);
@@ -122,7 +122,7 @@ test('fact 1: a parent that refuses its child is repaired, and the same number i
   expect(envoys()).toEqual(['epoch 1']);
 });
 
-test('a child that ends before it is live costs nothing: its parent serves, the same number is tried again', async () => {
+test('a child that exits before it is live costs nothing: its parent serves, the same epoch is tried again', async () => {
   start();
   await mesh.waitForAgent(agent);
   const parent = await control.epoch(0);
@@ -137,7 +137,7 @@ test('a child that ends before it is live costs nothing: its parent serves, the 
   expect(envoys()).toEqual(['epoch 1']);
 });
 
-test('fact 4: a draining parent that dies early dooms its child, which is replaced under the second base id', async () => {
+test('fact 4: a draining parent that exits early dooms its child, which is replaced under the second base ID', async () => {
   start();
   await mesh.waitForAgent(agent);
   const parent = await control.epoch(0);
@@ -154,7 +154,7 @@ test('fact 4: a draining parent that dies early dooms its child, which is replac
   expect(await readiness()).toBe(200);
 });
 
-test('an admin interface that refuses to drain does not keep the agent from ending', async () => {
+test('an admin interface that refuses to drain does not keep the agent from exiting', async () => {
   start();
   await mesh.waitForAgent(agent);
   const envoy = await control.epoch(0);
@@ -166,7 +166,7 @@ test('an admin interface that refuses to drain does not keep the agent from endi
   expect(envoy.signals()).toEqual(['SIGTERM']);
 });
 
-test('an admin interface that holds its answers back is not waited for', async () => {
+test('an admin interface that withholds its responses is not waited for', async () => {
   control.begin = () => ({ live: 'on order' });
   start();
   const envoy = await control.epoch(0);
@@ -177,7 +177,7 @@ test('an admin interface that holds its answers back is not waited for', async (
   expect(await msWithoutQueueing([process.pid, agent.program.pid], stopping)).toBeLessThan(5_000);
 });
 
-test('an Envoy that ignores SIGTERM ends with the second signal to the agent', async () => {
+test('an Envoy that ignores SIGTERM is killed by the second signal to the agent', async () => {
   control.begin = () => ({ ignores: ['SIGTERM'] });
   start();
   await mesh.waitForAgent(agent);
@@ -190,14 +190,14 @@ test('an Envoy that ignores SIGTERM ends with the second signal to the agent', a
   expect(envoys()).toEqual([]);
 });
 
-test('an agent that is killed takes the Envoy that ignores SIGTERM along', async () => {
+test('a killed agent takes the Envoy that ignores SIGTERM with it', async () => {
   control.begin = () => ({ ignores: ['SIGTERM'] });
   start();
   await mesh.waitForAgent(agent);
   const envoy = await control.epoch(0);
   await agent.program.stop({ signal: 'SIGKILL' });
   await eventually('the stand-in is gone', () => envoy.gone);
-  // The next one sweeps what the dead one left.
+  // The next one removes the files of the exited one.
   control.begin = () => ({});
   start();
   await mesh.waitForAgent(agent);

@@ -55,7 +55,7 @@ async function requests(pod: Pod, labels: Readonly<Record<string, string>> = {})
   return total(all.filter(([found]) => Object.entries(labels).every(([label, value]) => found[label] === value)));
 }
 
-/** As often as the service has to be asked for both versions to respond. */
+/** Requests until both versions have responded. */
 async function ask(times: number, ...headers: string[]): Promise<string> {
   const { client } = mesh.pods;
   const given = headers.flatMap((header) => ['--header', header]);
@@ -148,7 +148,7 @@ test('a header that the application forges changes no label, and no application 
   }
 });
 
-test('counters go on over a hot restart of Envoy', async () => {
+test('counters continue over a hot restart of Envoy', async () => {
   const { client } = mesh.pods;
   await ask(5);
   const before = await requests(client);
@@ -162,7 +162,7 @@ test('counters go on over a hot restart of Envoy', async () => {
   await eventually('the new Envoy reports', async () => (await requests(client)) >= before + 5);
 });
 
-test('Telemetry objects change labels and turn metrics off while requests go on', async () => {
+test('Telemetry objects change labels and turn metrics off during requests', async () => {
   const { client } = mesh.pods;
   writeFileSync(
     telemetryFile(),
@@ -201,7 +201,7 @@ async function dropped(pod: Pod): Promise<number> {
   return total(await samples(pod, 'envoy_access_logs_grpc_access_log_logs_dropped'));
 }
 
-test('requests go on while the agent does not read, and each one is counted or counted as lost', async () => {
+test('requests continue while the agent does not read, and each one is counted or counted as lost', async () => {
   const { client } = mesh.pods;
   await eventually('metrics are on', async () => {
     const before = await requests(client);

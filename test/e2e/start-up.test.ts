@@ -1,4 +1,4 @@
-/** What the built programs load before they do anything, and what they keep of it for the next start. */
+/** Modules that the built programs load before they do anything, and what they store for the next start. */
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ function scratch(): string {
 }
 
 test.each(programs)(
-  '%s loads no fetch, which would cost 14 MB and 40 ms, and which it does not use',
+  '%s does not load fetch, which would cost 14 MB and 40 ms, and which it does not use',
   async (program) => {
     const look = join(scratch(), 'look.cjs');
     writeFileSync(look, "process.on('exit', () => console.error(process.moduleLoadList.join('\\n')));");
@@ -27,7 +27,7 @@ test.each(programs)(
   },
 );
 
-test('pilot-agent loads none of what its libraries ask Node for and do not use: threads, assertions, WebCrypto, TLS', async () => {
+test('pilot-agent does not load Node modules that its libraries import but do not use: threads, assertions, WebCrypto, TLS', async () => {
   const look = join(scratch(), 'look.cjs');
   writeFileSync(look, "process.on('exit', () => console.error(process.moduleLoadList.join('\\n')));");
   const program = join(root, 'dist/pilot-agent.mjs');
@@ -51,7 +51,7 @@ test('pilot-agent loads none of what its libraries ask Node for and do not use: 
 });
 
 test.each(programs)(
-  '%s is read in one byte a character: one of another alphabet would make V8 take two for each',
+  '%s is read with one byte a character: one of another alphabet would make V8 use two for each',
   (program) => {
     const whole = (file: string): string[] => {
       const text = readFileSync(join(root, 'dist', file), 'utf8');
@@ -63,7 +63,7 @@ test.each(programs)(
 );
 
 test.each(['pilot-agent', 'pilot-discovery'])(
-  '%s as it is built says its version as YAML and as JSON',
+  'the built %s prints its version as YAML and as JSON',
   async (program) => {
     const version = async (format: string): Promise<string> =>
       (await execa(join(root, 'bin', program), ['version', '-o', format])).stdout;
@@ -76,7 +76,7 @@ test.each(['pilot-agent', 'pilot-discovery'])(
   },
 );
 
-test('what is compiled at the first start is there at the next; where it is damaged or may not be kept, nothing is other', async () => {
+test('compiled code of the first start is reused at the next; where it is damaged or may not be stored, nothing differs', async () => {
   const folder = scratch();
   for (const part of ['bin', 'dist', 'package.json']) cpSync(join(root, part), join(folder, part), { recursive: true });
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
@@ -85,14 +85,14 @@ test('what is compiled at the first start is there at the next; where it is dama
     readdirSync(cache, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
       .map(({ parentPath, name }) => join(parentPath, name));
-  // Without what vitest says of such caches.
+  // Without vitest's settings of such caches.
   const surroundings = { extendEnv: false, env: { PATH: process.env.PATH } };
   const version = async (): Promise<string> =>
     (await execa(join(folder, 'bin/pilot-agent'), ['version'], surroundings)).stdout;
   rmSync(cache, { recursive: true });
   const told = await version();
   expect(told).toMatch(/^version/);
-  // The program, what node-version.cjs is, and chunks.
+  // The program, the content of node-version.cjs, and chunks.
   expect(kept().length).toBeGreaterThan(2);
   for (const file of kept()) writeFileSync(file, 'no code');
   expect(await version()).toBe(told);

@@ -1,6 +1,6 @@
 /**
- * `npm pack`, installed in an empty folder: what is in it, and that the demo's programs run from there, with the Node that
- * comes along and with the oldest that is promised.
+ * `npm pack`, installed in an empty folder: its content, and that the demo's programs run from there, with the bundled Node and with
+ * the oldest supported one.
  */
 import {
   cpSync,
@@ -24,7 +24,7 @@ import { Mesh } from '../harness/mesh.ts';
 import { recordedLife } from '../simulation/recorded-life.ts';
 
 const root = packageRoot();
-/** Where a system has its tools, and nothing of this checkout. */
+/** Folders of system programs, without this checkout. */
 const systemPath = '/usr/local/bin:/usr/bin:/bin';
 const oldest = '22.22.0';
 
@@ -34,7 +34,7 @@ let tarball: string;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'chartpilot-tarball-'));
   await execa('npm', ['run', '--silent', 'prepack'], { cwd: root });
-  // Without scripts: `prepare` would build anew what other tests are running from.
+  // Without scripts: `prepare` would rebuild the files that other tests are running from.
   const flags = ['--ignore-scripts', '--silent', '--pack-destination', folder];
   const { stdout } = await execa('npm', ['pack', ...flags], { cwd: root });
   tarball = join(folder, stdout.trim());
@@ -44,7 +44,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 let beside: Promise<string> | undefined;
 
-/** A folder of its own in which it is installed beside the charts' library, for those that have a Node: npm did that once. */
+/** Its own folder with the charts' library, for those that have a Node: npm runs once. */
 async function installBeside(name: string): Promise<string> {
   beside ??= install('beside', [tarball, '--omit=optional', 'xstate@5.33.3']);
   const into = join(folder, name);
@@ -73,7 +73,7 @@ describe('the tarball', () => {
       .map((entry) => relative(join(unpacked, 'package'), join(entry.parentPath, entry.name)));
   });
 
-  test('holds the programs, the charts with their diagrams, the example, the documents and the licences', () => {
+  test('contains the programs, the charts with their diagrams, the example, the documents and the licences', () => {
     expect(files).toEqual(
       expect.arrayContaining([
         ...['bin/chartpilot', 'bin/pilot-agent', 'bin/pilot-discovery', 'bin/find-node.sh', 'bin/node-version.cjs'],
@@ -85,7 +85,7 @@ describe('the tarball', () => {
     );
   });
 
-  test('holds no tests, no sources of the effects, no maps, and nothing that this machine is called', () => {
+  test('contains no tests, no sources of the effects, no source maps, and no name of this machine', () => {
     const strangers = /\.test\.ts$|\.map$|compile-cache|^(src|test|visualize|proto|node_modules|\.)/;
     expect(files.filter((file) => strangers.test(file))).toEqual([]);
     const names = [root, homedir(), tmpdir(), hostname()].filter((name) => name.length > 5);
@@ -95,7 +95,7 @@ describe('the tarball', () => {
     }
   });
 
-  test('names the licence of each package whose code is in it, and where the source of elkjs is', () => {
+  test('names the licence of each package whose code it contains, and the location of the source of elkjs', () => {
     const notices = readFileSync(join(unpacked, 'package/dist/THIRD-PARTY.txt'), 'utf8');
     const heads = [...notices.matchAll(/^-+\n\n(.*)\n(.*)\n(.*)$/gm)].map(([, ...lines]) => lines.join(', '));
     const named = heads.map((head) => head.split(' ')[0]!);
@@ -109,7 +109,7 @@ describe('the tarball', () => {
     expect(notices).toContain('Copyright 2008 Google Inc.');
   });
 
-  test('is a package that anybody may install: a version, no dependency but Node, which may be left out', () => {
+  test('is an installable package: a version, no dependency but Node, which is optional', () => {
     const manifest = JSON.parse(readFileSync(join(unpacked, 'package/package.json'), 'utf8')) as Record<
       string,
       unknown
@@ -170,7 +170,7 @@ describe('installed in an empty folder', () => {
     expect(explored.exitCode, explored.all).toBe(0);
   });
 
-  test('what tests import has its code and its types', async () => {
+  test('the exports for tests have code and types', async () => {
     const into = await installBeside('tests');
     cpSync(join(root, 'examples/generate'), into, { recursive: true });
     const made = await execa(
@@ -195,7 +195,7 @@ describe('installed in an empty folder', () => {
     expect(stdout).toBe('function function function');
   });
 
-  test('the door lock of the examples is recorded, looked at, checked, replayed, explored and tested', async () => {
+  test('the door lock of the examples is recorded, displayed, checked, replayed, explored and tested', async () => {
     const into = await installBeside('lock');
     cpSync(join(root, 'examples/door-lock'), into, { recursive: true });
     const path = `${dirname(process.execPath)}:${systemPath}`;

@@ -1,6 +1,6 @@
 /**
- * The trace of an agent and its control plane in a run full of secrets: none of them is in the files or in what a
- * debugger is sent; the debugger's stream is for this host and its user only; whoever watches holds nobody up.
+ * The trace of an agent and its control plane in a run full of secrets: none of them is in the files or in what a debugger receives; the
+ * debugger's stream is for this host and its user only; a debugger never blocks a program.
  */
 
 import { createPrivateKey, randomBytes } from 'node:crypto';
@@ -38,7 +38,7 @@ const env = {
 const fileToken = `${encoded({ alg: 'RS256' })}.${encoded({ sub: random() })}.${random()}`;
 const cookie = random();
 
-/** What must not be found, by what it is. */
+/** Secrets by their description. */
 const secrets = new Map<string, string>([
   ['DB_PASSWORD', env.DB_PASSWORD.split('"')[1]!],
   ['API_TOKEN', env.API_TOKEN],
@@ -64,7 +64,7 @@ function found(text: string): string[] {
 
 const toldByEnvoy = ({ lines }: Viewer): string[] => lines.flatMap((line) => (line.kind === 'log' ? line.text : []));
 
-/** Envoy's lines that are about such a request, whatever is left of it in them. */
+/** Envoy's lines about such a request, redacted or not. */
 const wordsToldOf = [/^'authorization', /, /^'x-api-key', /, /^'cookie', /, /\?password=/, /\/postgres/];
 
 /** A request through the gateway with all that a client may send by way of identification. */
@@ -76,14 +76,14 @@ async function sendIdentified(port: number): Promise<void> {
     'x-api-key': env.API_TOKEN,
     'x-access-token': env.ISTIO_META_CLIENT_SECRET,
   };
-  // Nothing beside these tells what they are.
+  // No context marks these as secrets.
   const bare = [env.API_TOKEN, env.DB_PASSWORD, env.AWS_SECRET_ACCESS_KEY, env.DATABASE_URL].map(encodeURIComponent);
   const path = `/${bare.join('/')}?password=${env.ISTIO_META_CLIENT_SECRET}`;
   const [status] = await answerTo(port, headers, { path });
   expect(status).toBe(200);
 }
 
-describe('a run with secrets all around', () => {
+describe('a run with secrets in all inputs', () => {
   let mesh: Mesh;
   let port: number;
   const viewers: Viewer[] = [];
@@ -107,7 +107,7 @@ describe('a run with secrets all around', () => {
 
   afterAll(() => conclude(mesh));
 
-  test('goes through a restart by a certificate, one that is refused for its key, and requests', async () => {
+  test('restarts after a certificate change, rejects a certificate with a wrong key, and serves requests', async () => {
     const { program } = mesh.gateway!;
     const { directory } = mesh.certificates;
     const serial = mesh.renewCertificate();
@@ -121,7 +121,7 @@ describe('a run with secrets all around', () => {
     const from = program.lines.length;
     replaceFiles(directory, { 'tls.key': key.replace(/\n(?=[^-])/, '\nAAAA') });
     await program.line(loggedLine('config.rejected', { reason: /tls\.key/ }), { fromLine: from });
-    // Envoy says more at its debug level than the trace takes: in a quiet moment it takes all.
+    // Envoy's debug log exceeds what the trace accepts: in a quiet moment it accepts all.
     await eventually('Envoy’s words about the request are sent to the debugger', async () => {
       await sleep(2_000);
       await sendIdentified(mesh.ports.http);
@@ -130,7 +130,7 @@ describe('a run with secrets all around', () => {
     });
   });
 
-  test('an agent’s trace holds Envoy’s words about what the client sent, and not what it was', () => {
+  test('the agent’s trace contains Envoy’s messages about client input, and not the input itself', () => {
     const texts = toldByEnvoy(viewers[0]!);
     expect(texts).toContain("'authorization', '[redacted]'");
     expect(texts).toContain("'x-api-key', '[redacted]'");
@@ -139,7 +139,7 @@ describe('a run with secrets all around', () => {
     expect(texts.some((text) => text.includes('/[redacted]/[redacted]/[redacted]/postgres'))).toBe(true);
   });
 
-  test('neither what was sent to debuggers nor the files hold any of the secrets', () => {
+  test('neither the debugger streams nor the files contain any of the secrets', () => {
     const files = mesh.traceFiles.map((file) => readFileSync(file, 'utf8'));
     expect(files).toHaveLength(2);
     for (const text of [...files, ...viewers.map((viewer) => viewer.text)]) {
@@ -156,8 +156,8 @@ describe('a run with secrets all around', () => {
     for (const text of texts) expect(text).not.toContain(token);
   });
 
-  test('what the agent itself logs holds none of the secrets, and what Envoy logs at its debug level no key', () => {
-    // Envoy was told to say everything, and says it there.
+  test('the agent’s own log contains none of the secrets, and Envoy’s debug log no key', () => {
+    // Envoy logs everything, and logs it there.
     const isSaid = (line: string): boolean => line.includes('\tenvoy\t');
     const own = mesh.gateway!.program.lines.filter((line) => !isSaid(line)).join('\n');
     expect(found(own)).toEqual([]);
@@ -165,7 +165,7 @@ describe('a run with secrets all around', () => {
     expect(keys).toEqual([]);
   });
 
-  test('a debugger’s records are the file’s, to the last one, and SIGTERM waits for no debugger', async () => {
+  test('a debugger receives the same records as the file, to the last one, and SIGTERM waits for no debugger', async () => {
     const { program, traceFile } = mesh.gateway!;
     await program.stop();
     const exitedAt = Date.now();
@@ -210,16 +210,16 @@ describe('the stream of a live agent', () => {
     expect(text).not.toContain(authorization.slice(7));
   });
 
-  test('is refused by any but the loopback address, with the right token too', async () => {
+  test('is refused at any but the loopback address, even with the right token', async () => {
     expect(external, 'this host has no address but loopback: nothing can be shown').toBeDefined();
     const headers = { authorization, host: `localhost:${port}` };
     const [status, text] = await answerTo(port, headers, { host: external! });
     expect([status, text]).toEqual([403, expect.stringContaining('from this host only, at a loopback address')]);
-    // The port is open there: for readiness.
+    // The port is open there for readiness.
     expect((await answerTo(port, {}, { host: external!, path: '/healthz/ready' }))[0]).toBe(200);
   });
 
-  test('goes on for its readers, whatever others do not read: those slow nothing down, and are cut off', async () => {
+  test('continues for its readers beside readers that stall: those slow nothing down, and are disconnected', async () => {
     await failHealthCheck(mesh.gateway!);
     const pids = [process.pid, mesh.gateway!.program.pid];
     const alone = await readinessTookMs(pids, port);
@@ -231,14 +231,14 @@ describe('the stream of a live agent', () => {
     await eventually(
       'the stuck ones are cut off',
       async () => {
-        // One at a time: those who ask at once are one question, and as many records.
+        // One at a time: concurrent requests share one probe and its records.
         await readinessMs(port, 400, 1);
         return (await answerTo(port, { authorization }, { path: '/debug/trace?follow=false' }))[0] === 200;
       },
       // Some thousand readiness calls: seconds of a processor that may be shared.
       { deadlineMs: 240_000, everyMs: 0 },
     );
-    // On a busy machine they have been silent for too long before they are too far behind.
+    // On a busy machine they time out before they are too far behind.
     const last = await eventually(
       'somebody who reads has heard more than is kept',
       async () => {
@@ -253,23 +253,23 @@ describe('the stream of a live agent', () => {
     for (const socket of stuck) socket.destroy();
   });
 
-  test('does not keep the agent from ending when one does not read', async () => {
+  test('does not keep the agent from exiting when a reader stalls', async () => {
     const { program, traceFile } = mesh.gateway!;
     const stuck = await stuckViewer(port, authorization);
     await failHealthCheck(mesh.gateway!);
-    // More than its connection holds, and the batch that waits for room there.
+    // More than its connection buffers, and the batch that waits for it.
     await readinessMs(port, 500);
     await program.stop();
     const exitedAt = Date.now();
     const [header, ...records] = linesOf(readFileSync(traceFile, 'utf8'));
     const endedAt = header?.kind === 'header' ? Date.parse(header.startedAt) + (records.at(-1) as TraceRecord).t : 0;
-    // One who does not read would be waited for without an end.
+    // A reader that stalls would be waited for forever.
     expect(exitedAt - endedAt).toBeLessThan(sized({ short: 10_000, full: 1_500 }));
     stuck.destroy();
   });
 });
 
-/** From now on each call is put to Envoy, and is in the trace: a proxy that is ready is taken for ready without either. */
+/** From now on each call probes Envoy, and is in the trace: the readiness of a ready proxy needs neither. */
 async function failHealthCheck({ adminPort, statusPort }: AgentProgram): Promise<void> {
   await fetch(`http://127.0.0.1:${adminPort}/healthcheck/fail`, { method: 'POST' });
   await eventually(
@@ -278,7 +278,7 @@ async function failHealthCheck({ adminPort, statusPort }: AgentProgram): Promise
   );
 }
 
-/** Median of five rounds: what one of 100 calls after each other takes by those two processes alone, whatever else the machine does. */
+/** Median of five rounds: processor time of those two processes for one of 100 consecutive calls, whatever the load of the machine. */
 async function readinessTookMs(pids: readonly number[], port: number): Promise<number> {
   const rounds: number[] = [];
   for (let i = 0; i < 5; i++) rounds.push((await msWithoutQueueing(pids, () => readinessMs(port, 100, 1))) / 100);

@@ -1,4 +1,4 @@
-/** What a mesh logs: no warning while nothing is wrong, one error for each bad file, and the lines that were reviewed (test/transcripts). */
+/** Log lines of a mesh: no warning without an error, one error for each invalid file, and the reviewed lines (test/transcripts). */
 
 import { rmSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -23,10 +23,10 @@ beforeAll(async () => {
 
 afterAll(() => mesh?.stop());
 
-/** Envoy logs it if the next agent needs more than 10 s, which it does on a busy machine alone. */
+/** Envoy logs it if the next agent needs more than 10 s, which happens on a busy machine alone. */
 const slowTakeover = /gRPC config stream to xds-grpc closed since \d+s ago/;
 
-/** What has been logged since the last scene ended. */
+/** Lines that were logged since the last scene ended. */
 function saidSince(others: Readonly<Record<string, AgentProgram>> = {}): Said[] {
   const programs = { 'control plane': mesh.discovery!, gateway: mesh.gateway!, sidecar, ...others };
   return Object.entries(programs).map(([name, { program }]) => {
@@ -38,7 +38,7 @@ function saidSince(others: Readonly<Record<string, AgentProgram>> = {}): Said[] 
 
 const linesSince = (program: Program): string[] => program.lines.slice(seen.get(program) ?? 0);
 
-/** @param shell what the shell of the launcher says itself of a child that is killed */
+/** @param shell output of the launcher's shell about a child that is killed */
 function expectHealthy(scene: string, shell: readonly string[] = []): void {
   const said = saidSince();
   expect(troubles(said)).toEqual(shell);
@@ -99,7 +99,7 @@ test('the rotation of a certificate in watched files and of an identity logs no 
 const troubleEvents = (program: Program): string[] =>
   troubles([{ program: '', lines: linesSince(program) }]).map((line) => JSON.parse(line.slice(2)).event);
 
-test('a bad object and a bad certificate file are one error each, and their repair is logged', async () => {
+test('an invalid object and an invalid certificate file are one error each, and their repair is logged', async () => {
   const [controlPlane, gateway] = [mesh.discovery!.program, mesh.gateway!.program];
   const good = mesh.directory.read('routes.yaml');
   mesh.directory.edit('routes.yaml', (text) => text.replace('weight: 10', 'weight: ten'));
@@ -111,13 +111,13 @@ test('a bad object and a bad certificate file are one error each, and their repa
   rmSync(mesh.certificates.directory, { recursive: true });
   await renewWatchedFiles(3);
   expect(troubleEvents(controlPlane)).toEqual(['object.rejected']);
-  // The secret is what Envoy is sent, the files are what it was started with.
+  // The secret is sent to Envoy, the files are what it was started with.
   expect(linesOf(linesSince(gateway), 'config.rejected')).toHaveLength(1);
   expect(new Set(troubleEvents(gateway))).toEqual(new Set(['secret.lacking', 'config.rejected']));
   expectTranscript('bad-files', saidSince());
 });
 
-test('a bootstrap override that Envoy rejects is one message, and ends its agent', async () => {
+test('a bootstrap override that Envoy rejects is one message, and its agent exits', async () => {
   mesh.directory.write('override.txt', 'admin:\n  profile_pathh: x\n');
   const env = { ISTIO_BOOTSTRAP_OVERRIDE: mesh.directory.file('override.txt') };
   const workload = await mesh.startExtraAgent([], env);

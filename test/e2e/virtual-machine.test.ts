@@ -1,5 +1,5 @@
 /**
- * A sidecar on a host of its own: an agent whose connections would be redirected to itself refuses to start; the unit and the
+ * A sidecar on its own host: an agent whose connections would be redirected to itself refuses to start; the unit and the
  * commands of docs/virtual-machines.md work. Real Envoy, in network namespaces of the test's own.
  */
 

@@ -75,7 +75,7 @@ async function rejection(): Promise<string> {
 }
 
 test.each([false, true])(
-  'the agent fetches a module, keeps it when its server is gone, and reports a wrong checksum (delta %s)',
+  'the agent fetches a module, keeps it when its server is unavailable, and reports a wrong checksum (delta %s)',
   async (delta) => {
     const code = answering(418);
     const origin = await serve({ '/418': code, '/429': answering(429) });
@@ -102,7 +102,7 @@ test.each([false, true])(
     await answers(429);
     await eventually('the plugin is accepted', async () => (await rejection()) === '');
 
-    // From the cache, although the server is gone.
+    // From the cache, although the server is closed.
     server!.close();
     server!.closeAllConnections();
     applyPlugin({ url: `${origin}/418`, sha256 });
@@ -113,7 +113,7 @@ test.each([false, true])(
   },
 );
 
-test('a module at an address of loopback is not fetched unless the network is allowed', async () => {
+test('a module at a loopback address is not fetched unless the network is allowed', async () => {
   const origin = await serve({ '/418': answering(418) });
   mesh = await Mesh.create({ sidecar: false });
   await mesh.startAll();
@@ -151,7 +151,7 @@ async function textAt(port: number, path: string): Promise<string> {
 }
 
 test.each([false, true])(
-  'the agent pulls an image of a private registry with the pull secret of the plugin, which nobody else sees (delta %s)',
+  'the agent pulls an image of a private registry with the pull secret of the plugin, which no other proxy receives (delta %s)',
   async (delta) => {
     const env = await privateRegistry();
     registry!.push('team/plugin', 'v1', [tarLayer(answering(418))]);

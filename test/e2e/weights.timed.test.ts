@@ -7,8 +7,8 @@ import type { LoadReport, TimelineSlice } from '../load/report.ts';
 import { conclude } from './conclude.ts';
 
 /**
- * When most of what was answered came from v2, for the first time after an edit: by 20 requests and more, of which one of ten would be
- * more than half of once in a million times.
+ * When most responses came from v2, for the first time after an edit: of at least 20 requests; a share of one in ten would exceed half
+ * once in a million times.
  */
 function inForceAt({ timeline, startedAt }: LoadReport, editedAt: number): number | undefined {
   const since = timeline.filter(({ atMs }) => atMs >= editedAt - startedAt);
@@ -34,7 +34,7 @@ describe.each([
 
   afterAll(() => conclude(mesh));
 
-  test('requests reach v1 and v2 by the weights in the file, and an edit is in force within a second', async () => {
+  test('requests reach v1 and v2 by the weights in the file, and an edit applies within a second', async () => {
     const load = await mesh.startLoad({
       target: mesh.httpTarget,
       clients: [{ kind: 'ka', count: 4 }],
@@ -56,13 +56,13 @@ describe.each([
     };
     const before = share(0, at(editedAt) - 100);
     const newAt = inForceAt(report, editedAt)!;
-    // Less one slice in which it was seen: it was chosen by its share.
+    // Less one slice in which it was detected: it was chosen by its share.
     const after = share(newAt + 100, report.durationMs);
     const inForceMs = Math.round(newAt - at(editedAt));
     console.log(
       `after ${inForceMs} ms; share of v2: ${before.v2.toFixed(3)} of ${before.total}, then ${after.v2.toFixed(3)} of ${after.total}`,
     );
-    // The window in which it is seen, and a machine that does other things: at length it is a second.
+    // Includes the detection window and a busy machine: in the long form it is a second.
     expect(inForceMs).toBeLessThan(sized({ short: 5_000, full: 1_000 }));
     expect(before.total).toBeGreaterThan(200);
     // Four standard deviations of a binomial at these numbers of requests.

@@ -1,7 +1,7 @@
-/** A bootstrap for an Envoy that gets everything over ADS, as an agent writes it, with no more than is needed. */
+/** A minimal bootstrap for an Envoy that gets everything over ADS, as an agent writes it. */
 export interface AdsBootstrap {
   readonly node: { readonly id: string; readonly cluster: string; readonly metadata: object };
-  /** Where the control plane serves xDS, at loopback. */
+  /** Port of the control plane's xDS server, at loopback. */
   readonly xdsPort: number;
   readonly adminPort: number;
   readonly delta: boolean;

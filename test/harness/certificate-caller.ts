@@ -1,4 +1,4 @@
-/** Asks a control plane's authority for certificates, as agents do. */
+/** Requests certificates from a control plane's authority, as agents do. */
 import type { KeyObject } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

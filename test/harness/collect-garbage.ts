@@ -1,10 +1,10 @@
-/** A full garbage collection, for tests of what is kept. */
+/** A full garbage collection, for tests of retained memory. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 export async function collectGarbage(): Promise<void> {
-  // What weak references were asked for stays until the present job is over.
+  // Dereferenced weak references stay until the present job is over.
   await sleep(10);
   setFlagsFromString('--expose-gc');
   (runInNewContext('gc') as () => void)();

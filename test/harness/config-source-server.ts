@@ -1,6 +1,7 @@
 /**
- * A source of configuration over xDS for tests, as servers for Istio's client are: `istio.mcp.v1alpha1.Resource`s by kind, over the state of
- * the world or delta. It shares no code with our client and server but the generated messages. What a server may do wrong is an option.
+ * A source of configuration over xDS for tests, as servers for Istio's client are: `istio.mcp.v1alpha1.Resource`s by kind, over the state
+ * of the world or delta. It shares only the generated messages with the client and server of this project. Protocol violations of a server
+ * are options.
  */
 import {
   create,
@@ -38,7 +39,7 @@ export interface ConfigSourceServerOptions {
   readonly token?: () => string;
 }
 
-/** What a client sent about one type. */
+/** Requests of a client for one type. */
 export interface SeenRequest {
   readonly typeUrl: string;
   readonly nonce: string;
@@ -156,13 +157,13 @@ export class ConfigSourceServer {
     }
   }
 
-  /** Ends all streams; the server goes on. */
+  /** Ends all streams; the server keeps running. */
   close(code = status.UNAVAILABLE): void {
     for (const { call } of this.#connected) call.emit('error', { code, details: 'closed by the test' });
     this.#connected.clear();
   }
 
-  /** Gone at once, as a killed process. */
+  /** Closes at once, as a killed process. */
   kill(): void {
     this.#server?.forceShutdown();
     this.#server = undefined;
@@ -222,7 +223,7 @@ export class ConfigSourceServer {
 
   #read(client: Connected, bytes: Buffer): void {
     const request = this.#note(client, bytes);
-    // A first request cannot be told by its nonce: Istio's client makes one up.
+    // A first request cannot be recognized by its nonce: Istio's client invents one.
     if (client.watched.has(request.typeUrl)) return;
     if (client.protocol === 'delta' && this.#options.protocol === 'silent delta') return;
     const { version, unknownTypes = 'empty' } = this.#options;

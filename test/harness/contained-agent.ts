@@ -1,4 +1,4 @@
-/** Agents in containers, for tests: an Envoy that has an admin interface and nothing else, unless they say otherwise. */
+/** Agents in containers, for tests: by default with an Envoy that has an admin interface and nothing else. */
 import { chmodSync, copyFileSync, linkSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -13,11 +13,11 @@ import { hostProcesses } from './host-processes.ts';
 export interface ContainedAgent {
   readonly container: Container;
   readonly ready: () => Promise<boolean>;
-  /** Somebody answers at the status port, whatever the answer. */
+  /** Whether the status port responds, with any status. */
   readonly answers: () => Promise<boolean>;
-  /** An order at the status port, with the debugger's token. @returns the status of the answer */
+  /** A command at the status port, with the debugger's token. @returns the status of the response */
   readonly post: (path: string) => Promise<number>;
-  /** The signals that the agent heard, as its trace tells. */
+  /** The signals that the agent received, from its trace. */
   readonly signals: () => string[];
 }
 
@@ -47,7 +47,7 @@ export async function startAgent(
   const trace = join(folder, 'agent.trace');
   const [adminPort = 0, statusPort = 0] = await freePorts(2);
   const bootstrap = write(folder, adminPort);
-  // Another user may not look into the home of the one who installed it.
+  // Another user has no access to the home of the one that installed it.
   linkOrCopy(envoyBinary(), join(folder, 'envoy'));
   mkdirSync(join(folder, 'rw'));
   chmodSync(folder, 0o755);
@@ -102,14 +102,14 @@ export async function readyAgent(...args: Parameters<typeof startAgent>): Promis
   return agent;
 }
 
-/** Sooner than drains and parents have their time by default, and later than a busy machine starts a Node and ends an Envoy. */
+/** Shorter than the default drain and shutdown times, and longer than a busy machine needs to start a Node and stop an Envoy. */
 const endsWithinMs = 30_000;
 
 /** @returns the exit, or what the container does instead of ending */
 export const endOf = async ({ container }: ContainedAgent): Promise<unknown> =>
   Promise.race([container.ended(), sleep(endsWithinMs, 'still running', { ref: false })]);
 
-/** What an Envoy that is asked something and ends at once has in its command line: its version, or whether a bootstrap is valid. */
+/** Flags of an Envoy that exits at once: it prints its version, or validates a bootstrap. */
 const asking = ['--mode', '--version', '--hot-restart-version'];
 
 /** Envoys that serve with this agent's bootstrap. */

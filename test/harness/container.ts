@@ -1,6 +1,6 @@
 /**
- * The agent in namespaces of its own, as a container runtime starts it: first process of its pid namespace, mounts that
- * nobody else sees, another user if one likes. The network is the host's. Needs root, as container runtimes do.
+ * The agent in its own namespaces, as a container runtime starts it: first process of its PID namespace, private mounts,
+ * optionally another user. The network is the host's. Needs root, as container runtimes do.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,12 +12,12 @@ import { type Exit, Program, type ProgramOptions } from './program.ts';
 export interface ContainerOptions extends ProgramOptions {
   /** Shell commands that are run before the agent, within the namespaces: mounts. */
   readonly prepare?: readonly string[];
-  /** Who runs the agent. Default: root. */
+  /** User of the agent. Default: root. */
   readonly uid?: number;
 }
 
 export interface ProcessStatus {
-  /** Of what it runs; `port-stand-in` from the start, though that begins as a Node like any other. */
+  /** Name of the process; `port-stand-in` from the start, though that begins as a Node process like any other. */
   readonly name: string;
   readonly state: string;
   readonly parentPid: number;
@@ -27,7 +27,7 @@ export interface ProcessStatus {
 
 export class Container {
   readonly program: Program;
-  /** Of its first process, seen from the host. */
+  /** PID of its first process, on the host. */
   readonly pid: number;
   /** The folder that it was started in. */
   readonly cwd: string;
@@ -38,7 +38,7 @@ export class Container {
     this.cwd = cwd;
   }
 
-  /** @returns as soon as bin/pilot-agent is there and hears SIGTERM: before that the kernel drops it, whoever is process 1 */
+  /** @returns as soon as bin/pilot-agent has a SIGTERM handler: before that the kernel drops the signal for process 1 */
   static async start({ prepare = [], uid, args, ...options }: ContainerOptions): Promise<Container> {
     const user = uid === undefined ? [] : ['setpriv', '--reuid', `${uid}`, '--regid', `${uid}`, '--clear-groups'];
     const script = [...prepare, 'exec setsid "$@"'].join(' && ');
@@ -82,14 +82,14 @@ export class Container {
     });
   }
 
-  /** The agents in it: children that are a Node, and live. */
+  /** The agents in it: children that are a live Node process. */
   agents(): number[] {
     return this.children()
       .filter(({ name, state }) => ['node', 'MainThread'].includes(name) && state !== 'Z')
       .map(({ pid }) => pid);
   }
 
-  /** What has just ended is a zombie until the first process has looked: one that stays is a defect. */
+  /** A process that has just exited is a zombie until the first process has reaped it: one that stays is a defect. */
   async hasNoZombie(): Promise<void> {
     await eventually('no zombie is left', () => this.children().every(({ state }) => state !== 'Z'), {
       hopeless: () => this.program.hopeless(),

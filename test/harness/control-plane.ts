@@ -51,7 +51,7 @@ export class ControlPlane {
   readonly #clients: AdsTestClient[] = [];
   readonly #streams: SotwStream[] = [];
 
-  /** @param prepare is called before the start, when the folder is there */
+  /** @param prepare called before the start, when the folder exists */
   constructor(
     flags: DiscoveryFlags = {},
     files: Record<string, string> = { 'cart.yaml': serviceEntry() },
@@ -102,7 +102,7 @@ export class ControlPlane {
     return plane;
   }
 
-  /** One that may not come up. */
+  /** A control plane that may fail to start. */
   static starting(
     flags: DiscoveryFlags,
     prepare: (plane: { root: string }) => void = () => {},
@@ -141,14 +141,14 @@ export class ControlPlane {
     };
   }
 
-  /** The number of the port of which this event told. */
+  /** The port number in this event. */
   port(event: string, index = 0): number {
     const told = this.records.filter((record) => record.kind === 'event' && record.event.type === event)[index];
     if (told?.kind !== 'event') throw new Error(`no ${event} yet`);
     return Number((told.event.addresses as string[])[0]!.split(':').at(-1));
   }
 
-  /** @param at the event that tells where: the first address of its last occurrence, or a port */
+  /** @param at the event that contains the address: the first address of its last occurrence, or a port */
   client(at: string | number, credentials?: ChannelCredentials, options?: ClientOptions): AdsTestClient {
     const port = typeof at === 'number' ? at : Number(this.#address(at).split(':').at(-1));
     const client = new AdsTestClient(port, credentials, options);
@@ -156,7 +156,7 @@ export class ControlPlane {
     return client;
   }
 
-  /** A stream whose first request names a sidecar and asks for clusters; their names are answered. */
+  /** A stream whose first request names a sidecar and requests clusters; returns their names. */
   async subscribe(at = 'ads.listening'): Promise<{ stream: SotwStream; clusters: string[] }> {
     const stream = this.client(at).sotw();
     this.#streams.push(stream);
@@ -168,7 +168,7 @@ export class ControlPlane {
     };
   }
 
-  /** The stream of the trace, as it is given to who has the token. */
+  /** The stream of the trace, as sent to a client with the token. */
   async watch(query = ''): Promise<Response> {
     return fetch(`http://${this.#address('http.listening')}/debug/trace${query}`, { headers: this.operator });
   }
@@ -177,7 +177,7 @@ export class ControlPlane {
     return this.lines.filter((line) => /\t(warn|error)\t/.test(line));
   }
 
-  /** Those that a busy machine alone does not lead to. */
+  /** Warnings and errors that a busy machine alone does not cause. */
   mistakes(): string[] {
     return mistakesIn(this.troubles());
   }
@@ -187,7 +187,7 @@ export class ControlPlane {
   }
 
   async stop(): Promise<void> {
-    // A stream with an unanswered response would be given its time.
+    // A stream with an outstanding response would delay the shutdown.
     for (const stream of this.#streams) stream.cancel();
     for (const client of this.#clients) client.close();
     this.signal();

@@ -1,11 +1,11 @@
 /**
- * How much work something is, counted and not timed: calls of each of our functions, as V8 counts them, and elements that the
- * engine's own loops over lists, sets and maps pass by. The same on every machine, however busy. Only for tests that run alone in
- * their process (`*.alone.test.ts`): what is counted is the whole process, and the engine's lists are wrapped meanwhile.
+ * The amount of work, counted and not timed: calls of each function of this project, as V8 counts them, and elements that the
+ * engine's own loops over lists, sets and maps visit. The same on every machine, however busy. Only for tests that run alone in
+ * their process (`*.alone.test.ts`): it counts the whole process, and wraps the engine's lists while it runs.
  */
 import { Session } from 'node:inspector';
 
-/** How often a thing was done, by `function file:offset`, or the method of the engine's. */
+/** Counts by `function file:offset`, or the method of the engine. */
 export type CountedWork = ReadonlyMap<string, number>;
 
 interface ScriptCoverage {
@@ -26,7 +26,7 @@ export function countedWork(work: () => void): CountedWork {
   return counting.counts;
 }
 
-/** The same of what is waited for: of all that happens meanwhile. */
+/** The same for asynchronous work, including everything that runs while it is pending. */
 export async function countedWhile(work: () => Promise<unknown>): Promise<CountedWork> {
   const counting = new Counting();
   try {
@@ -37,7 +37,7 @@ export async function countedWhile(work: () => Promise<unknown>): Promise<Counte
   return counting.counts;
 }
 
-/** From its making to its end. */
+/** From its creation to its end. */
 class Counting {
   readonly counts = new Map<string, number>();
   readonly #session = new Session();
@@ -64,13 +64,12 @@ class Counting {
     if (file === undefined) return;
     for (const { functionName, ranges } of functions) {
       const { startOffset, count } = ranges[0]!;
-      // What is called when a module is loaded is called once.
+      // Code that runs when a module is loaded is called once.
       if (count > 1) this.counts.set(`${functionName || 'function'} ${file}:${startOffset}`, count);
     }
   }
 }
 
-/** How much that is, all together. */
 export function sumOf(counted: CountedWork): number {
   return [...counted.values()].reduce((all, count) => all + count, 0);
 }
@@ -81,7 +80,7 @@ const listed: Elements = (list: readonly unknown[]) => list.length;
 const copied: Elements = (_, result) => (result as readonly unknown[]).length;
 const held: Elements = (set: Set<unknown>) => set.size;
 
-/** The engine's own loops, and how many elements one passes by at the most. */
+/** The engine's own loops, and the maximum of elements that one visits. */
 const loops: readonly [prototype: object, methods: readonly PropertyKey[], Elements][] = [
   [
     Array.prototype,
@@ -89,13 +88,13 @@ const loops: readonly [prototype: object, methods: readonly PropertyKey[], Eleme
     listed,
   ],
   [Array.prototype, ['join', 'splice', 'reverse', Symbol.iterator], listed],
-  // Not toSpliced: a SortedList copies a block with it, which has a bound that small tests do not come to.
+  // Not toSpliced: a SortedList copies a block with it, whose size has a bound that small tests do not reach.
   [Array.prototype, ['slice', 'concat', 'flat'], copied],
   [Set.prototype, [Symbol.iterator], held],
   [Map.prototype, ['keys', 'values', 'entries', Symbol.iterator], held],
 ];
 
-/** @returns how to take the wrappers off. */
+/** @returns a function that removes the wrappers */
 function wrapLists(counts: Map<string, number>): () => void {
   const befores: [object, PropertyKey, PropertyDescriptor][] = [];
   for (const [prototype, methods, elementsOf] of loops) {
@@ -117,7 +116,7 @@ function wrapLists(counts: Map<string, number>): () => void {
   };
 }
 
-/** A thing whose count grows faster than the size: how often it was done with few and with many. */
+/** A kind of work whose count grows faster than the size: its counts with few and with many. */
 export interface Growth {
   readonly what: string;
   readonly counts: readonly [few: number, many: number];
@@ -125,15 +124,15 @@ export interface Growth {
   readonly exponent: number;
 }
 
-/** How fast all of the work grows, and what of it grows faster than it may, the most frequent first. */
+/** The growth of the whole work, and the parts that grow faster than allowed, the most frequent first. */
 export interface WorkGrowth {
   readonly exponent: number;
   readonly tooFast: readonly Growth[];
 }
 
 /**
- * @param work how much there is with so many
- * @param maxExponent of a single thing: sorting and trees have a logarithm to add to 1, which looks like 0.2 in small numbers
+ * @param work performs the work for this size
+ * @param maxExponent of a single function: sorting and trees add a logarithm to 1, which looks like 0.2 in small numbers
  */
 export function growthOfWork(
   work: (size: number) => CountedWork,
@@ -144,7 +143,7 @@ export function growthOfWork(
   const exponentOf = (before: number, after: number): number => Math.log(after / before) / Math.log(many / few);
   const [small, large] = [work(few), work(many)];
   const tooFast = [...large].flatMap(([what, after]): Growth[] => {
-    // What is done a few times for each thing is not done for each pair of them, and may begin at some size.
+    // Work that is done a few times for each item is not done for each pair of them, and may begin at some size.
     const before = Math.max(small.get(what) ?? 0, 8 * few);
     const exponent = exponentOf(before, after);
     return exponent > maxExponent ? [{ what, counts: [before, after], exponent }] : [];

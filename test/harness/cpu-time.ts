@@ -1,4 +1,4 @@
-/** Processor time of this process that something takes which does not wait: a busy machine makes it no longer. */
+/** Processor time of synchronous work in this process, which a busy machine does not lengthen. */
 export function cpuMs(work: () => void): number {
   const before = process.cpuUsage();
   work();
@@ -6,13 +6,13 @@ export function cpuMs(work: () => void): number {
   return (user + system) / 1_000;
 }
 
-/** Milliseconds that this thread has had a processor so far: what other threads of the process do, and who waits for it, is not in it. */
+/** Milliseconds of processor time of this thread so far, without other threads of the process and without waiting. */
 export function threadCpuMs(): number {
   const { user, system } = process.threadCpuUsage();
   return (user + system) / 1_000;
 }
 
-/** The same for something that does not wait. */
+/** The same for synchronous work. */
 export function threadCpuMsOf(work: () => unknown): number {
   const before = threadCpuMs();
   work();

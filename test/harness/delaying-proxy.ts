@@ -8,7 +8,7 @@ export interface DelayingProxyOptions {
   readonly roundTripMs: number;
 }
 
-/** Bytes leave in the order in which they came, each chunk as long after its arrival as the direction takes. */
+/** Bytes leave in the order of their arrival, each chunk after the delay of its direction. */
 export class DelayingProxy {
   readonly #options: DelayingProxyOptions;
   readonly #server: Server;
@@ -29,7 +29,7 @@ export class DelayingProxy {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** Ends the connections, as a network that is lost; new ones are accepted. */
+  /** Ends the connections, as a lost network does; new ones are accepted. */
   disconnect(): void {
     for (const socket of this.#sockets) socket.destroy();
   }

@@ -1,6 +1,6 @@
 /**
- * What Envoy says of a configuration before it runs with it (`--mode validate`): without a network, in a tenth of a second. Of many
- * listeners one Envoy says what it thinks of each.
+ * Envoy's result of validating a configuration (`--mode validate`): without a network, in a tenth of a second. For many
+ * listeners one Envoy validates each of them.
  */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -10,12 +10,12 @@ import { envoyBinary } from '../fixtures/real-envoy.ts';
 import { startEnvoyWith } from '../networking/ads-envoy.ts';
 import { eventually } from './eventually.ts';
 
-/** `ended`: its process was ended by what it read, which is no verdict but a crash. */
+/** `ended`: its process crashed on the configuration. */
 export type EnvoyVerdict =
   | { readonly verdict: 'accepted' }
   | { readonly verdict: 'refused' | 'ended'; readonly words: string };
 
-/** As agents write it: without it Envoy takes short regular expressions only. */
+/** As agents write it: without it Envoy accepts short regular expressions only. */
 const runtime = { layers: [{ name: 'static', static_layer: { 're2.max_program_size.error_level': '32768' } }] };
 
 /** @param resources `static_resources` of a bootstrap */
@@ -41,7 +41,7 @@ interface ListenersDump {
   readonly configs?: readonly { readonly name?: string; readonly error_state?: { readonly details: string } }[];
 }
 
-/** Of a running Envoy, which judges each listener that it is sent by itself. One that ends it leaves no verdict: that is an error. */
+/** From a running Envoy, which validates each listener that it receives separately. A crash is an error. */
 export async function envoyVerdicts(listeners: readonly object[]): Promise<EnvoyVerdict[]> {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-verdicts-'));
   const path = join(folder, 'listeners.json');

@@ -3,21 +3,21 @@ import { messageOf } from '../../src/runtime/errors.ts';
 
 export interface EventuallyOptions {
   readonly deadlineMs?: number;
-  /** Unless given, 25 and more the longer it takes: a twentieth of the time that has gone, 200 at the most. */
+  /** Default: 25 and more the longer it takes: a twentieth of the elapsed time, at most 200. */
   readonly everyMs?: number;
-  /** Asked after each try that gave nothing; a reason ends the wait early. */
+  /** Called after each failed attempt; a reason ends the wait early. */
   readonly hopeless?: () => string | undefined;
 }
 
-/** What comes at all has come by then; a test has time for some such waits, so that this is what is told and not the test's own limit. */
+/** Longer than any expected wait; a test has time for several such waits, so that this error is reported and not the test's own limit. */
 export const patienceMs = 90_000;
 
 /**
- * Tries until a try gives something (neither undefined nor false) without throwing.
+ * Retries until an attempt returns a value (neither `undefined` nor `false`) without throwing.
  *
- * @param what the condition in words, for the error: "v2 answers through the gateway".
- * @throws Error with the last try's own error as its cause, when the deadline is over. By default it is 90 s, for machines that
- *   do many other things, or run at half their speed: what must not take so long says so.
+ * @param what the condition in words, for the error: "v2 responds through the gateway".
+ * @throws Error with the last attempt's own error as its cause, when the deadline has passed. By default it is 90 s, for machines that
+ * do many other things, or run at half their speed: a condition with a stricter limit passes its own.
  */
 export async function eventually<Value>(
   what: string,
@@ -43,7 +43,7 @@ export async function eventually<Value>(
   throw new Error(`waited ${deadlineMs} ms in vain for: ${what}${why}`, { cause: last });
 }
 
-/** Tries until an assertion does not throw: as {@link eventually}, with a deadline for machines that do other things as well. */
+/** Retries until an assertion does not throw: as {@link eventually}, with a deadline for busy machines. */
 export async function eventuallyHolds(assertion: () => void): Promise<void> {
   const holds = (): true => {
     assertion();

@@ -6,7 +6,7 @@ const everyMs = 40;
 /**
  * Reads a trace file while a program writes it, from its beginning, through rotations.
  *
- * @returns how to stop; what was written until then is still delivered.
+ * @returns a function that stops it; all lines written until then are still delivered.
  */
 export function followTrace(path: string, onLine: (line: TraceLine) => void): () => void {
   let inode = 0;

@@ -12,11 +12,11 @@ import { isAlive } from './process-alive.ts';
  */
 const range = { from: 12_000, to: 32_000 };
 const attempts = 200;
-/** A file for each port that some process has been given: tests run in several, and an Envoy binds its port late. */
+/** A file for each reserved port: tests run in several processes, and an Envoy binds its port late. */
 const reservations = join(tmpdir(), `chartpilot-test-ports-${process.getuid?.() ?? 0}`);
 const own = new Set<string>();
 
-/** Finds `count` TCP ports that nobody listens on at loopback. No other process is given them as long as this one lives. */
+/** Finds `count` free TCP ports at loopback. No other process gets them as long as this one lives. */
 export async function freePorts(count: number): Promise<number[]> {
   const found: number[] = [];
   for (let attempt = 0; found.length < count; attempt++) {
@@ -41,7 +41,7 @@ export async function isFree(port: number): Promise<boolean> {
   return true;
 }
 
-/** @returns false when somebody has it */
+/** @returns false if another process has it */
 function reserve(port: number): boolean {
   if (own.size === 0) begin();
   const file = join(reservations, String(port));
@@ -55,7 +55,7 @@ function reserve(port: number): boolean {
   return true;
 }
 
-/** Takes away what processes have left that were killed. */
+/** Removes the files of killed processes. */
 function begin(): void {
   process.once('exit', () => {
     for (const file of own) rmSync(file, { force: true });
@@ -68,7 +68,7 @@ function begin(): void {
   }
 }
 
-/** Undefined: it is being written, or gone. */
+/** `undefined`: it is being written, or was removed. */
 function holderOf(file: string): number | undefined {
   try {
     return Number(readFileSync(file, 'utf8')) || undefined;

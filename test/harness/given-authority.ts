@@ -1,4 +1,4 @@
-/** The directory of an authority, and a caller of it, for each test of a file; both are gone after it. */
+/** The directory of an authority, and a caller of it, for each test of a file; both are removed after it. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

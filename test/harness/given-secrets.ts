@@ -1,4 +1,4 @@
-/** The secrets of a workload, by their real charts and effects, with a client that asks as Envoy does. */
+/** The secrets of a workload, with their real charts and effects, and a client that requests them as Envoy does. */
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { type AnyActorRef, fromCallback, sendTo, setup } from 'xstate';
@@ -31,7 +31,7 @@ const diagrams = loadDiagrams(join(packageRoot(), 'machines/agent/sequences')).f
 export interface StartedSecrets {
   readonly records: readonly TraceRecord[];
   events(type: string): Record<string, unknown>[];
-  /** The xDS proxy tells of roots. */
+  /** The xDS proxy reports roots. */
   tellRoots(hash: string, roots: readonly string[], tainted?: readonly string[]): void;
   client(method?: string): Promise<SecretClient>;
 }
@@ -39,7 +39,7 @@ export interface StartedSecrets {
 const ends: (() => unknown)[] = [];
 const traces: TraceRecord[][] = [];
 
-/** Ends what was started; its trace conforms to the diagrams, and no key is in it. */
+/** Stops everything; the trace must conform to the diagrams, and contain no key. */
 export async function stopSecrets(): Promise<void> {
   for (const end of ends.splice(0).reverse()) end();
   for (const records of traces.splice(0)) {
@@ -48,7 +48,7 @@ export async function stopSecrets(): Promise<void> {
   }
 }
 
-/** What an agent makes of its environment. */
+/** Options that an agent derives from its environment. */
 export function secretsOf({ env }: { env: NodeJS.ProcessEnv }): Pick<WorkloadSecretsOptions, 'identity' | 'env'> {
   const errors = new OptionErrors();
   const identity = identityOptions({ config: defaultProxyConfig, env }, errors);
@@ -56,7 +56,7 @@ export function secretsOf({ env }: { env: NodeJS.ProcessEnv }): Pick<WorkloadSec
   return { identity, env };
 }
 
-/** An agent that has nothing but its secrets, and an xDS proxy that says what it is told to. */
+/** An agent that has nothing but its secrets, and a scripted xDS proxy. */
 function agentWith(secrets: ReturnType<typeof secretsWithEffects>, settings: IdentityOptions['settings']) {
   return setup({
     types: { events: {} as SecretsReady | SecretsFailed | { type: 'test.tell'; event: TrustBundleReceived } },

@@ -1,11 +1,11 @@
-/** How much more something costs when there is more of it: seconds say little on a machine that others use. */
+/** How the cost grows with the amount of work: seconds mean little on a shared machine. */
 
 const tries = 3;
 
 /**
- * Cost with many as a multiple of the cost with few; the least of some tries of each, one after the other.
+ * Cost with many as a multiple of the cost with few; the minimum of some attempts of each, one after the other.
  *
- * @param costOf milliseconds with so many
+ * @param costOf milliseconds for this size
  */
 export function growthOf(costOf: (count: number) => number, few: number, many: number): number {
   let [little, much] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];

@@ -23,7 +23,7 @@ function temporaryDirectory(): string {
   return directory;
 }
 
-test('what a run has started ends with it, with its children, even if the run is killed', async () => {
+test('the processes of a run and their children end with it, even if the run is killed', async () => {
   const testRun = randomUUID();
   const script = `import { Program } from ${JSON.stringify(join(import.meta.dirname, 'program.ts'))};
     const env = { ...process.env, ${testRunVariable}: ${JSON.stringify(testRun)} };
@@ -42,14 +42,14 @@ test('what a run has started ends with it, with its children, even if the run is
 });
 
 describe('free ports', () => {
-  test('are different, outside of the range of outgoing connections, and can be listened on', async () => {
+  test('are different, outside the range of outgoing connections, and can be listened on', async () => {
     const ports = await freePorts(20);
     expect(new Set(ports).size).toBe(20);
     expect(Math.max(...ports)).toBeLessThan(32_768);
     expect(await Promise.all(ports.map(isFree))).not.toContain(false);
   });
 
-  test('are given once, whoever asks, until the process that has them is gone', async () => {
+  test('are given once, to any process, until the process that has them exits', async () => {
     const script = `import { freePorts } from ${JSON.stringify(join(import.meta.dirname, 'free-ports.ts'))};
       Math.random = () => CHANCE;
       const given = (await freePorts(1).catch(() => ['none']))[0];
@@ -60,7 +60,7 @@ describe('free ports', () => {
       const args = ['-e', script.replace('CHANCE', String(chance))];
       return Program.run('ports', process.execPath, { args, env: process.env, cwd: '.' });
     };
-    // The one port that such a chance leads to may be another test's.
+    // The one port that such an address leads to may belong to another test.
     const [first, port] = await eventually('one that nobody has', async () => {
       chance = Math.random();
       const program = ask();
@@ -77,7 +77,7 @@ describe('free ports', () => {
     await Promise.all([second.stop(), third.stop()]);
   });
 
-  test('do not include one that somebody listens on', async () => {
+  test('do not include one that another process listens on', async () => {
     const [port] = await freePorts(1);
     const server = createServer().listen(port, '127.0.0.1');
     onTestFinished(() => void server.close());
@@ -86,17 +86,17 @@ describe('free ports', () => {
 });
 
 describe('eventually', () => {
-  test('gives what the first good try gives', async () => {
+  test('returns the result of the first successful attempt', async () => {
     let tries = 0;
     expect(await eventually('three tries', () => (++tries < 3 ? undefined : tries), { everyMs: 1 })).toBe(3);
   });
 
-  test('says what it waited for, and how the last try failed', async () => {
+  test('reports what it waited for, and how the last attempt failed', async () => {
     const waiting = eventually('the impossible', () => Promise.reject(new Error('not today')), { deadlineMs: 10 });
     await expect(waiting).rejects.toThrow('waited 10 ms in vain for: the impossible: not today');
   });
 
-  test('ends early when there is no hope', async () => {
+  test('ends early when no attempt can succeed', async () => {
     const waiting = eventually('an answer', () => false, { deadlineMs: 60_000, hopeless: () => 'it has ended' });
     await expect(waiting).rejects.toThrow('it has ended');
   });
@@ -106,19 +106,19 @@ describe('a program', () => {
   const node = (script: string): Program =>
     Program.run('script', process.execPath, { args: ['-e', script], env: process.env, cwd: tmpdir() });
 
-  test('is known by what it prints and how it ends', async () => {
+  test('is known by its output and its exit', async () => {
     const program = node('console.log("ready 1"); console.error("trouble"); process.exitCode = 3');
     expect(await program.line(/^ready/)).toBe('ready 1');
     expect(await program.exited).toEqual({ code: 3, signal: null });
     expect(program.lines.toSorted()).toEqual(['ready 1', 'trouble']);
   });
 
-  test('that ends instead of printing what was waited for is reported with its last words', async () => {
+  test('that exits before the awaited output is reported with its last output', async () => {
     const program = node('console.log("cannot bind"); process.exit(1)');
     await expect(program.line(/^ready/)).rejects.toThrow(/exit code 1.*\ncannot bind/);
   });
 
-  test('that does not heed SIGTERM is killed at the deadline', async () => {
+  test('that ignores SIGTERM is killed at the deadline', async () => {
     const program = node('process.on("SIGTERM", () => {}); setInterval(() => {}, 1000); console.log("up")');
     await program.line(/up/);
     expect(await program.stop({ deadlineMs: 50 })).toEqual({ code: null, signal: 'SIGKILL' });
@@ -128,7 +128,7 @@ describe('a program', () => {
 describe('the example mesh', () => {
   const ports = { ...examplePorts, http: examplePorts.https, https: 12_345 };
 
-  test('is copied with ports and certificates of its own, also where a new port is another one’s old one', () => {
+  test('is copied with its own ports and certificates, also where a new port equals an old one', () => {
     const mesh = new MeshDirectory(temporaryDirectory(), ports, '/tmp/certificates');
     const gateway = mesh.read('gateway.yaml');
     expect([...gateway.matchAll(/number: (\d+)/g)].map(([, port]) => Number(port))).toEqual([18443, 12_345]);
@@ -155,7 +155,7 @@ describe('the example mesh', () => {
   });
 });
 
-test('a trace is followed while it is written, over half lines and through a rotation', async () => {
+test('a trace is followed while it is written, over partial lines and through a rotation', async () => {
   const path = join(temporaryDirectory(), 'x.trace.ndjson');
   const seen: number[] = [];
   const stop = followTrace(path, (line: TraceLine) => 'seq' in line && seen.push(line.seq));
@@ -172,7 +172,7 @@ test('a trace is followed while it is written, over half lines and through a rot
   expect(seen).toEqual([1, 2, 3, 4]);
 });
 
-test('a process that was started with the mark of a test run is found for as long as it lives', async () => {
+test('a process with the mark of a test run is found for as long as it lives', async () => {
   const testRun = randomUUID();
   const child = spawn('sh', ['-c', 'sleep 30; true'], { env: { ...process.env, [testRunVariable]: testRun } });
   // The shell and, marked through it, its child.
@@ -182,7 +182,7 @@ test('a process that was started with the mark of a test run is found for as lon
   await eventually('none is found', () => leftovers(testRun, new Set()).length === 0);
 });
 
-test('an Envoy is known by its base id and its epoch; one that only validates or prints its version does not count', () => {
+test('an Envoy is identified by its base ID and its epoch; one that only validates or prints its version does not count', () => {
   const envoy = { pid: 7, parentPid: 1, testRun: undefined };
   const serving = { ...envoy, command: ['/opt/envoy', '-c', 'x', '--restart-epoch', '3', '--base-id', '12'] };
   const validating = { ...envoy, command: ['/opt/envoy', '--mode', 'validate', '-c', 'x'] };
@@ -193,7 +193,7 @@ test('an Envoy is known by its base id and its epoch; one that only validates or
   expect(envoysAmong([serving, validating, ...printing])).toEqual([{ ...serving, epoch: 3, baseId: 12 }]);
 });
 
-test('a probe tells how one request on a new connection ended', async () => {
+test('a probe reports the outcome of one request on a new connection', async () => {
   const service = await startSampleService({ version: 'v1' });
   const target = { host: '127.0.0.1', port: service.port, authority: 'sample.localhost' };
   expect((await probe(target)).outcome).toMatchObject({ ok: true, version: 'v1' });

@@ -1,4 +1,4 @@
-/** What runs on this host, read from /proc: seen from outside, whatever the agents believe. */
+/** Processes of this host, read from /proc: independent of the agents' own state. */
 import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 import { basename } from 'node:path';
 import { isSystemError } from '../../src/runtime/errors.ts';
@@ -7,7 +7,7 @@ export interface HostProcess {
   readonly pid: number;
   readonly parentPid: number;
   readonly command: readonly string[];
-  /** The mark of the harness that it, or one of its ancestors, was started with. */
+  /** The harness mark in its environment, or in that of one of its ancestors. */
   readonly testRun: string | undefined;
 }
 
@@ -19,12 +19,12 @@ export interface EnvoyProcess extends HostProcess {
 /** The variable that marks everything a harness starts. */
 export const testRunVariable = 'CHARTPILOT_TEST_RUN';
 
-/** All processes that this user may look into. Zombies are left out: they run no more. */
+/** All processes that this user may inspect, without zombies. */
 export function hostProcesses(): HostProcess[] {
   return processesWhere(() => true);
 }
 
-/** It may have ended since somebody saw it. */
+/** The process may have exited since it was found. */
 export function signalIfAlive(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
@@ -33,7 +33,7 @@ export function signalIfAlive(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** The Envoys that a test run started, whoever their parent is. Cheap enough to ask often. */
+/** The Envoys that a test run started, whichever their parent is. Cheap enough to poll. */
 export function envoysOfRun(testRun: string): EnvoyProcess[] {
   return envoysAmong(processesWhere(isEnvoy)).filter((envoy) => envoy.testRun === testRun);
 }
@@ -45,7 +45,7 @@ export function envoysOf(parentPid: number): EnvoyProcess[] {
     .sort((a, b) => a.epoch - b.epoch);
 }
 
-/** The Envoys in the pid namespace that this process is in, oldest epoch first: of a container, whoever of it started them. */
+/** The Envoys in the PID namespace of this process, oldest epoch first: all of a container. */
 export function envoysBeside(pid: number): EnvoyProcess[] {
   const namespace = pidNamespaceOf(pid);
   if (namespace === undefined) return [];
@@ -54,7 +54,7 @@ export function envoysBeside(pid: number): EnvoyProcess[] {
     .sort((a, b) => a.epoch - b.epoch);
 }
 
-/** @returns undefined when it has ended */
+/** @returns `undefined` if it has exited */
 function pidNamespaceOf(pid: number): string | undefined {
   try {
     return readlinkSync(`/proc/${pid}/ns/pid`);
@@ -71,7 +71,7 @@ function processesWhere(interesting: (command: readonly string[]) => boolean): H
       const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').slice(0, -1);
       return interesting(command) ? readProcess(pid, command) : [];
     } catch {
-      // It ended while we looked, or is not ours.
+      // It exited during the check, or belongs to another user.
       return [];
     }
   });
@@ -90,7 +90,7 @@ function readProcess(pid: number, command: readonly string[]): HostProcess[] {
 
 const isEnvoy = (command: readonly string[]): boolean => basename(command[0] ?? '') === 'envoy';
 
-/** What an Envoy that serves nothing has in its command line: it validates a configuration, or prints a version. Base ID and epoch say nothing then. */
+/** The command line of an Envoy that serves nothing: it validates a configuration, or prints a version. Base ID and epoch mean nothing then. */
 const isAsked = (command: readonly string[]): boolean =>
   ['validate', '--version', '--hot-restart-version'].some((word) => command.includes(word));
 
@@ -111,14 +111,14 @@ function numberAfter(command: readonly string[], flag: string): number {
 }
 
 /**
- * What a test run has left on the host: its processes, and the shared memory of its Envoys, which the kernel keeps after
- * every exit. One line each; empty when all is clean.
+ * Leftovers of a test run on the host: its processes, and the shared memory of its Envoys, which the kernel keeps after
+ * every exit. One line each; empty without leftovers.
  *
- * @param baseIds those that Envoys of the run were seen with
+ * @param baseIds base IDs of Envoys of the run
  */
 export function leftovers(testRun: string, baseIds: ReadonlySet<number>): string[] {
   const ours = hostProcesses().filter((process) => process.testRun === testRun);
-  // Envoy multiplies its base id by ten.
+  // Envoy multiplies its base ID by ten.
   const files = [...baseIds].map((baseId) => `/dev/shm/envoy_shared_memory_${baseId * 10}`);
   return [
     ...ours.map(({ pid, command }) => `process ${pid}: ${command.join(' ').slice(0, 120)}`),

@@ -1,4 +1,4 @@
-/** A registry of images on loopback that speaks the OCI distribution specification, with what clients of real ones meet: tokens, redirects. */
+/** A registry of images on loopback that implements the OCI distribution specification, with features of real ones: tokens, redirects. */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer as createPlainServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -9,9 +9,9 @@ import { gzipSync } from 'node:zlib';
 export interface RegistryOptions {
   /** Absent: without TLS. */
   readonly tls?: { readonly certificate: string; readonly privateKey: string };
-  /** `bearer`: a token of the registry's own token service is needed. Default: nobody is asked. */
+  /** `bearer`: a token of the registry's own token service is required. Default: no authentication. */
   readonly authentication?: 'basic' | 'bearer';
-  /** With a password; absent: anybody gets a token. */
+  /** With a password; absent: every client gets a token. */
   readonly user?: { readonly name: string; readonly password: string };
   /** Address of the token service if it is not this server: `http://169.254.169.254/`. */
   readonly realm?: string;
@@ -108,7 +108,7 @@ export class ImageRegistry {
     return digest;
   }
 
-  /** Nobody is connected afterwards. */
+  /** Closes all connections too. */
   stop(): void {
     this.#server.close();
     this.#server.closeAllConnections();
@@ -168,7 +168,7 @@ export function sha256Of(content: Buffer): string {
   return createHash('sha256').update(content).digest('hex');
 }
 
-/** A layer of an image that `docker build` makes of `FROM scratch` and `COPY plugin.wasm`. */
+/** A layer of an image that `docker build` creates from `FROM scratch` and `COPY plugin.wasm`. */
 export function tarLayer(module: Buffer, mediaType: string = mediaTypes.ociLayer): LayerContent {
   const content = gzipSync(
     tarOf([

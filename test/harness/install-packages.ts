@@ -1,18 +1,18 @@
-/** What the tests need of this system besides npm's packages: Debian's own, never a downloaded program. */
+/** Packages of this system that the tests need besides npm's: Debian's own, never a downloaded program. */
 import { spawnSync } from 'node:child_process';
 import { ChartpilotError } from '../../src/runtime/errors.ts';
 
 export interface WantedPackages {
-  /** What a person calls it. */
+  /** Name of the package for users. */
   readonly name: string;
   readonly packages: readonly string[];
-  /** What a person does where this may not. */
+  /** Command for users if this process may not install it. */
   readonly hint: string;
-  /** The program's path, once it is there. */
+  /** The program's path, once it is installed. */
   readonly find: () => string | undefined;
 }
 
-/** @throws ChartpilotError where nothing may be installed, or the program is not there afterwards */
+/** @throws ChartpilotError if nothing may be installed, or the program is missing afterwards */
 export function installPackages({ name, packages, hint, find }: WantedPackages): void {
   if (process.getuid?.() !== 0 || spawnSync('apt-get', ['--version']).status !== 0) {
     throw new ChartpilotError('FILE_UNREADABLE', `no ${name} on this machine, and it may not be installed from here`, {
@@ -29,7 +29,7 @@ export function installPackages({ name, packages, hint, find }: WantedPackages):
   console.error(`${name} installed: ${installed}`);
 }
 
-/** Quiet as long as it works. */
+/** Prints nothing unless it fails. */
 function aptGet(args: readonly string[], hint: string): void {
   const { status, stdout, stderr } = spawnSync('apt-get', ['-q', ...args], {
     encoding: 'utf8',

@@ -1,4 +1,4 @@
-/** The iptables that tests of the redirection run: the machine's own. */
+/** The iptables for tests of the redirection: the machine's own. */
 import { delimiter, join } from 'node:path';
 import { ChartpilotError } from '../../src/runtime/errors.ts';
 import { isExecutable } from '../../src/runtime/files/executable.ts';
@@ -14,11 +14,11 @@ const programs = [
   'setpriv',
 ];
 
-/** What a person runs where we may not. */
+/** Command for users if this process may not install it. */
 export const installIptables =
   'sudo apt-get update && sudo apt-get install -y --no-install-recommends iptables nftables iproute2';
 
-/** Where iptables is; undefined unless all that the tests need is there. */
+/** Path of iptables; `undefined` unless everything that the tests need is installed. */
 export function findIptables({ PATH = '' }: NodeJS.ProcessEnv): string | undefined {
   const places = PATH.split(delimiter).filter((folder) => folder !== '');
   const found = programs.map((name) => places.map((folder) => join(folder, name)).find(isExecutable));

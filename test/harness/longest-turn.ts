@@ -1,6 +1,6 @@
 /**
- * How long the turns of the event loop last while something is done, in time of this thread on a processor: a busy machine
- * does not lengthen that.
+ * Durations of the turns of the event loop during some work, in processor time of this thread: a busy machine does not lengthen
+ * them.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { threadCpuMs } from './cpu-time.ts';
@@ -11,7 +11,7 @@ export interface MeasuredTurns<Result> {
   readonly sumMs: number;
 }
 
-/** @param between called in each turn, for whoever looks at what can be seen meanwhile */
+/** @param between called in each turn, to observe the state between turns */
 export async function measuredTurns<Result>(
   work: () => Promise<Result>,
   between: () => void = () => {},

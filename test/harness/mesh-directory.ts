@@ -7,7 +7,7 @@ export interface MeshPorts {
   /** The gateway's Envoy. */
   readonly http: number;
   readonly https: number;
-  /** The sidecar's Envoy: what v1's application calls, and what calls v1. */
+  /** The sidecar's Envoy: its listener for v1's outbound calls, and for calls of v1. */
   readonly sidecarEgress: number;
   readonly sidecarIngress: number;
   /** The two versions of the sample service. */
@@ -15,7 +15,7 @@ export interface MeshPorts {
   readonly v2: number;
 }
 
-/** As the files of `examples/mesh` have them; each number occurs there for this port and for nothing else. */
+/** Ports in the files of `examples/mesh`; each number occurs there for this port and for nothing else. */
 export const examplePorts: MeshPorts = {
   http: 18080,
   https: 18443,
@@ -32,7 +32,7 @@ export interface Weights {
   readonly v2: number;
 }
 
-/** A copy of `examples/mesh` with ports and paths of its own, to be edited while the control plane watches it. */
+/** A copy of `examples/mesh` with its own ports and paths, to be edited while the control plane watches it. */
 export class MeshDirectory {
   readonly path: string;
   readonly meshConfigFile: string;
@@ -71,7 +71,7 @@ export class MeshDirectory {
     return performance.timeOrigin + performance.now();
   }
 
-  /** Workloads behind a sidecar are reached by mutual TLS alone from now on. */
+  /** From now on workloads behind a sidecar are reached by mutual TLS alone. */
   requireMutualTls(): void {
     cpSync(join(this.#examples, 'strict'), this.path, { recursive: true });
   }
@@ -81,7 +81,7 @@ export class MeshDirectory {
     return this.write(name, change(this.read(name)));
   }
 
-  /** How many of a hundred requests each version gets. @returns when the file was written. */
+  /** Sets how many of a hundred requests each version receives. @returns when the file was written. */
   setWeights(weights: Weights): number {
     return this.edit('routes.yaml', (text) =>
       text.replace(/(subset: (v[12])\n\s+weight: )\d+/g, (_, before: string, version: keyof Weights) => {
@@ -94,7 +94,7 @@ export class MeshDirectory {
 function withPorts(text: string, ports: MeshPorts): string {
   return (Object.keys(ports) as (keyof MeshPorts)[])
     .reduce(
-      // A name in place of a number first: a new port may be another's old one.
+      // Numbers become names first: a new port may equal another old one.
       (result, name) => result.replaceAll(String(examplePorts[name]), `<${name}>`),
       text,
     )

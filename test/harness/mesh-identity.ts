@@ -1,5 +1,5 @@
 /**
- * Who is who in a mesh: its control plane is the authority, and each agent gets its certificate for a token, all of it as on a
+ * The identities of a mesh: its control plane is the authority, and each agent gets its certificate for a token, as on a
  * machine without Kubernetes (docs/identity.md).
  */
 import { execFileSync } from 'node:child_process';
@@ -24,7 +24,7 @@ const accounts = {
 
 export type AgentName = keyof typeof accounts;
 
-/** As every peer sees it. */
+/** The identity of an agent for its peers. */
 export const spiffeIdOf = (name: AgentName): string => {
   const [namespace, account] = accounts[name].split('/');
   return `spiffe://cluster.local/ns/${namespace}/sa/${account}`;
@@ -53,7 +53,7 @@ export class MeshIdentity {
     return ['--discoveryAddress', `localhost:${this.#port}`, '--controlPlaneAuthPolicy', 'MUTUAL_TLS'];
   }
 
-  /** Tokens as the command prints them, for which a program need not be started: half a second for each agent. */
+  /** Tokens as the command prints them, without starting a program: that would take half a second for each agent. */
   async issueTokens(): Promise<void> {
     const key = localTokenKey(join(this.#authorityDirectory, localTokenFile));
     for (const [name, account] of Object.entries(accounts) as [AgentName, string][]) {
@@ -64,9 +64,9 @@ export class MeshIdentity {
   }
 
   /**
-   * What a pod would mount for its agent: a token, and by what the control plane is known. The control plane has run before.
+   * What a pod would mount for its agent: a token, and the root of the control plane. The control plane must have run before.
    *
-   * @param folder the agent's working directory; it is made
+   * @param folder the agent's working directory; it is created
    */
   mount(name: AgentName, folder: string, discovery: string, env: NodeJS.ProcessEnv): void {
     const [tokens, roots] = [join(folder, 'var/run/secrets/tokens'), join(folder, 'var/run/secrets/istio')];
@@ -74,7 +74,7 @@ export class MeshIdentity {
     const args = ['token', accounts[name], '--dir', this.#authorityDirectory];
     const token = this.#tokens.get(name) ?? execFileSync(discovery, args, { env });
     writeFileSync(join(tokens, 'istio-token'), token, { mode: 0o600 });
-    // A copy: the roots that follow it are told by the control plane.
+    // A copy: the control plane sends the roots that follow it.
     const root = join(roots, 'root-cert.pem');
     rmSync(root, { force: true });
     copyFileSync(join(this.#authorityDirectory, 'root-cert.pem'), root);

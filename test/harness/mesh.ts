@@ -36,7 +36,7 @@ import { agentArguments, agentEnvironment, discoveryArguments, withFlags } from 
 export const sampleHost = 'sample.localhost';
 
 export interface MeshOptions {
-  /** The proxies ask for delta xDS. */
+  /** The proxies use delta xDS. */
   readonly delta?: boolean;
   /** Without a sidecar the gateway reaches v1 directly. Default true. */
   readonly sidecar?: boolean;
@@ -44,7 +44,7 @@ export interface MeshOptions {
   readonly mutualTls?: boolean;
   /** Ports of the example mesh; free ones unless given. */
   readonly ports?: MeshPorts;
-  /** Times of the agents; short by default. Whole seconds but for `watchDelayMs`. */
+  /** Delays of the agents; short by default. Whole seconds except for `watchDelayMs`. */
   readonly watchDelayMs?: number;
   readonly drainMs?: number;
   readonly parentShutdownMs?: number;
@@ -55,17 +55,17 @@ export interface MeshOptions {
   readonly env?: NodeJS.ProcessEnv;
   /** An empty folder into which the package was installed: its programs and its example are used, not this checkout's. */
   readonly installedIn?: string;
-  /** Where the agents' base-id locks lie; the agents' own default unless given. */
+  /** Folder of the agents' base ID locks; default: that of the agents. */
   readonly runDirectory?: string;
 }
 
-/** An agent, where to ask it, and where it writes its trace. */
+/** An agent, its ports, and the location of its trace. */
 export interface AgentProgram {
   readonly program: Program;
   readonly adminPort: number;
   readonly statusPort: number;
   readonly traceFile: string;
-  /** What it runs in, where it has one: its Envoys may then be children of an agent, or of nobody who is left. */
+  /** Its container, if it has one: its Envoys may then be children of an agent, or orphans. */
   readonly container?: Container;
 }
 
@@ -100,7 +100,7 @@ interface ControlPorts {
 const defaultTimes = { watchDelayMs: 500, drainMs: 5_000, parentShutdownMs: 12_000, terminationDrainMs: 1_000 };
 
 export class Mesh {
-  /** Holds everything that the mesh writes; removed by {@link Mesh.stop}. */
+  /** Contains everything that the mesh writes; removed by {@link Mesh.stop}. */
   readonly root: string;
   readonly ports: MeshPorts;
   readonly directory: MeshDirectory;
@@ -114,7 +114,7 @@ export class Mesh {
   readonly #binFolder: string | undefined;
   readonly #identity: MeshIdentity | undefined;
   readonly #testRun = randomUUID();
-  /** Base ids that Envoys of this mesh were seen with. */
+  /** Base IDs that Envoys of this mesh have used. */
   readonly #baseIds = new Set<number>();
   readonly #baseIdWatch = setInterval(() => this.#noteBaseIds(), 500).unref();
   readonly #programs: Program[] = [];
@@ -158,7 +158,7 @@ export class Mesh {
       gateway: { admin: agents[0], status: agents[1] },
       sidecar: { admin: agents[2], status: agents[3] },
     });
-    // An installed package is tried with its own programs.
+    // An installed package is tested with its own programs.
     if (options.installedIn === undefined) await mesh.#identity?.issueTokens();
     return mesh;
   }
@@ -178,17 +178,15 @@ export class Mesh {
     return { host: '127.0.0.1', port: this.ports.sidecarEgress, authority: sampleHost };
   }
 
-  /** Where the control plane serves xDS. */
   get xdsPort(): number {
     return this.#controlPorts.xds;
   }
 
-  /** Where each program's log lies. */
   get logDirectory(): string {
     return join(this.root, 'logs');
   }
 
-  /** The traces of all programs that were started, also of those that ended long ago. */
+  /** The traces of all programs that were started, including exited ones. */
   get traceFiles(): string[] {
     const directory = join(this.root, 'traces');
     return readdirSync(directory)
@@ -196,7 +194,7 @@ export class Mesh {
       .map((name) => join(directory, name));
   }
 
-  /** Where the next start of a program writes its trace: one that is started again writes another. */
+  /** Where the next start of a program writes its trace: a restarted one writes another file. */
   traceFileOf(name: string): string {
     const earlier = this.#programs.filter((program) => program.name === name).length;
     return join(this.root, 'traces', `${name}${earlier === 0 ? '' : `-${earlier + 1}`}.trace.ndjson`);
@@ -267,7 +265,7 @@ export class Mesh {
     return this.sidecar;
   }
 
-  /** Starts it in a container of its own, where an agent may be replaced by another one. */
+  /** Starts it in its own container, where an agent may be replaced by another one. */
   async startContainedSidecar(env: NodeJS.ProcessEnv): Promise<ContainedSidecar> {
     const labels = { app: 'sample', version: 'v1' };
     const { surroundings, ports, args, ...command } = this.#agentCommand(
@@ -285,12 +283,12 @@ export class Mesh {
     return sidecar;
   }
 
-  /** Waits until an agent says that its Envoy serves. */
+  /** Waits until an agent reports that its Envoy serves. */
   async waitForAgent({ program, statusPort }: AgentProgram): Promise<void> {
     await this.#ready(`${program.name} is ready`, program, statusPort, '/healthz/ready');
   }
 
-  /** Waits until one request goes through. */
+  /** Waits until one request succeeds. */
   async waitForAnswer(target: LoadTarget): Promise<void> {
     await eventually(
       `an answer at port ${target.port}`,
@@ -328,8 +326,7 @@ export class Mesh {
   /**
    * Ends everything, clients first, and removes the mesh's directory.
    *
-   * May be called again. @returns what is left on the host although it should not be, one line each; the mesh then
-   * ends those processes too.
+   * May be called again. @returns leftovers on the host that should not exist, one line each; the mesh then kills those processes too.
    */
   async stop({ keepDirectory = false } = {}): Promise<string[]> {
     this.#stopped = true;
@@ -347,7 +344,7 @@ export class Mesh {
     return left;
   }
 
-  /** Removes the mesh's directory, which {@link Mesh.stop} was told to keep. */
+  /** Removes the mesh's directory, if {@link Mesh.stop} kept it. */
   remove(): void {
     rmSync(this.root, { recursive: true, force: true });
   }
@@ -378,13 +375,13 @@ export class Mesh {
     return this.#startAgent(['router', 'extra', { admin, status }, {}, extraArgs], env);
   }
 
-  /** What is left now, beside what was started and still runs: for tests that end a program themselves. */
+  /** What is left, apart from started programs that still run: for tests that stop a program themselves. */
   leftovers(): string[] {
     return leftovers(this.#testRun, this.#baseIds);
   }
 
   async #leftoversWhenSettled(): Promise<string[]> {
-    // An Envoy whose agent was killed ends by itself, but not in the same instant.
+    // An Envoy whose agent was killed exits by itself, but not in the same instant.
     await eventually('nothing is left', () => this.leftovers().length === 0, { deadlineMs: 10_000 }).catch(() => {});
     return this.leftovers();
   }
@@ -420,7 +417,7 @@ export class Mesh {
     return { surroundings, args, env, ports: { adminPort: admin, statusPort: status, traceFile } };
   }
 
-  /** Where an agent runs: its own folder where it has secrets of its own. */
+  /** Working directory of an agent: its own folder if it has its own secrets. */
   #folderOf(name: AgentName): string {
     return this.#identity === undefined ? this.root : join(this.root, name);
   }
@@ -433,7 +430,7 @@ export class Mesh {
     for (const { baseId } of envoysOfRun(this.#testRun)) this.#baseIds.add(baseId);
   }
 
-  /** What an answer needs now; a program that was ended and started again is not missed. */
+  /** The programs that a response needs now, without those that were stopped and restarted. */
   #current(): Program[] {
     return [this.discovery, this.gateway, this.sidecar].flatMap((started) => started?.program ?? []);
   }
@@ -444,7 +441,7 @@ export class Mesh {
   }
 
   #surroundings(name: string): Omit<ProgramOptions, 'args'> & { env: NodeJS.ProcessEnv } {
-    // Whoever was still starting parts when the mesh was stopped must not leave them behind.
+    // A start that is still in progress when the mesh is stopped must leave no program behind.
     if (this.#stopped) throw new Error(`${name} is not started: the mesh was stopped`);
     return {
       env: this.#env,
@@ -468,7 +465,7 @@ export class Mesh {
   }
 }
 
-/** How a program ended, and everything it printed. */
+/** Exit and output of a program. */
 export interface Ended {
   readonly code: number | null;
   readonly output: string;
@@ -479,7 +476,7 @@ async function ended(program: Program): Promise<Ended> {
   return { code, output: program.output() };
 }
 
-/** Makes a mesh and starts all of it. Ends everything when that fails. */
+/** Creates a mesh and starts all of it. Stops everything if that fails. */
 export async function startMesh(options: MeshOptions = {}): Promise<Mesh> {
   const mesh = await Mesh.create(options);
   try {

@@ -1,4 +1,4 @@
-/** A pipe whose reader a test holds: it may read late, never, or leave. Node's own pipes are sockets. */
+/** A pipe whose reader is the test, which may read late, never, or close it. Node's own pipes are sockets. */
 import { spawnSync } from 'node:child_process';
 import { closeSync, constants, mkdtempSync, openSync, readSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -26,7 +26,7 @@ export class NamedPipe {
     }
   }
 
-  /** Nothing goes in any more. */
+  /** Fills the pipe until it blocks. */
   fill(): void {
     const own = openSync(`/proc/self/fd/${this.writeEnd}`, O_WRONLY | O_NONBLOCK);
     try {
@@ -38,7 +38,7 @@ export class NamedPipe {
     }
   }
 
-  /** What is in it now; undefined once nobody can write to it any more. */
+  /** Its present content; `undefined` once there is no writer any more. */
   read(maxBytes = chunkBytes): string | undefined {
     const bytes = Buffer.alloc(maxBytes);
     try {
@@ -50,13 +50,13 @@ export class NamedPipe {
     }
   }
 
-  /** The reader leaves. */
+  /** Closes the read end. */
   leave(): void {
     if (this.#readEnd !== undefined) closeSync(this.#readEnd);
     this.#readEnd = undefined;
   }
 
-  /** The program has its end. */
+  /** Closes the write end here once the program has its own. */
   handedOver(): void {
     closeSync(this.writeEnd);
   }

@@ -1,7 +1,7 @@
 """UID listen PROTOCOL PORT...: reports to each client the port that it reached, and its original destination. `tcp` sends first, `reply` and `http` wait for the client's bytes.
 UID ask: for each line `PROTOCOL ADDRESS PORT [SOURCE PORT]` of its input, the response of that destination: `refused`, `silent`, or the listener's text. `reply` sends first; for `http` the fourth word is the Host header.
 
-Node cannot ask the kernel for a connection's original destination, nor listen transparently: hence Python."""
+Node cannot ask the kernel for a connection's original destination, nor listen transparently, so this is Python."""
 
 import os
 import socket
@@ -30,7 +30,7 @@ def original(connection):
         port, host = struct.unpack("!2xH4x16s4x", raw)
         return f"{socket.inet_ntop(socket.AF_INET6, host)}:{port}"
     except OSError:
-        # Nothing was rewritten: where it came to is where it wanted to go.
+        # Nothing was rewritten: the local address is the original destination.
         return place(connection.getsockname())
 
 
@@ -78,7 +78,7 @@ def listen(words):
     for word in words:
         protocol, port, *hosts = word.split(" ")
         if protocol == "udp":
-            # An answer from an address that was not asked is none.
+            # A client ignores a response from another address than the one that it queried.
             for host in hosts:
                 server = bound(socket.SOCK_DGRAM, host, int(port))
                 threading.Thread(target=serve_udp, args=(server, port), daemon=True).start()
@@ -131,6 +131,6 @@ def ask(_):
 uid = int(sys.argv[1])
 os.setgroups([])
 os.setgid(uid)
-# Whoever listens transparently needs to be root.
+# Listening transparently requires root.
 os.setuid(uid)
 {"listen": listen, "ask": ask}[sys.argv[2]](sys.argv[3:])

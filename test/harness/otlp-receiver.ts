@@ -9,7 +9,7 @@ export interface OtlpReceiver {
   close(): void;
 }
 
-/** What a collector's OTLP/HTTP port is to who exports. */
+/** A collector's OTLP/HTTP port for exporters. */
 export async function startOtlpReceiver(
   answers: (response: ServerResponse) => void = (response) => response.end('{}'),
 ): Promise<OtlpReceiver> {

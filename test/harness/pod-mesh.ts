@@ -1,7 +1,6 @@
 /**
- * A mesh as a cluster has it: each workload in a network of its own, whose connections iptables redirects to its sidecar; the
- * applications know nothing of it. The control plane is in the network that joins them. Needs root, and touches nothing of the
- * machine's own network.
+ * A mesh as in a cluster: each workload in its own network, whose connections iptables redirects to its sidecar; the applications
+ * are unaware of it. The control plane is in the network that joins them. Needs root, and changes nothing in the machine's own network.
  */
 import type { ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
@@ -22,16 +21,16 @@ const controlPlaneHost = 'istiod.istio-system.svc';
 const securePort = 15012;
 const statusPort = 15020;
 const namespace = 'demo';
-/** Who is never redirected: the proxy. As a user of its own it could not read a checkout in somebody's home. */
+/** The proxy's group, which is never redirected. As another user it could not read a checkout in a home directory. */
 const proxyGroup = 1337;
 
-/** A client that knows of no proxy, up to its limit in seconds. */
+/** A client without proxy settings, up to its limit in seconds. */
 const curl = ['curl', '--silent', '--show-error', '--fail', '--max-time'];
 
-/** A name that the mesh does not know, and the cluster's name server does. */
+/** A name that is unknown to the mesh, and known to the cluster's name server. */
 export const outsideHost = 'outside.example';
 
-/** What everybody in the mesh calls, and what nobody has as an address (examples/pods). */
+/** The service that all clients of the mesh call, at an address without an owner (examples/pods). */
 export const podService = { host: 'sample.demo.svc.cluster.local', address: '10.96.0.10', port: 80 } as const;
 
 const podsOfExample = {
@@ -61,7 +60,7 @@ export class PodMesh {
   /** Everything that the mesh writes; removed by {@link PodMesh.stop}. */
   readonly root = mkdtempSync(join(tmpdir(), 'chartpilot-pods-'));
   readonly pods: Readonly<Record<PodName, Pod>>;
-  /** Where the control plane is, and anybody who is not in the mesh. */
+  /** Network of the control plane, and of programs outside the mesh. */
   readonly outside: NetworkSide;
   readonly #namespaces: ChildProcess[];
   readonly #identity = new MeshIdentity(this.root, securePort);
@@ -80,7 +79,7 @@ export class PodMesh {
     }
   }
 
-  /** Makes the networks; nothing runs in them yet. */
+  /** Creates the networks; nothing runs in them yet. */
   static async create(): Promise<PodMesh> {
     const namespaces: ChildProcess[] = [];
     try {
@@ -105,7 +104,7 @@ export class PodMesh {
     return join(this.root, 'traces', `${name}.trace.ndjson`);
   }
 
-  /** Starts everything, in the order of a pod: redirection, proxy, application. Waits for an answer through both sidecars. */
+  /** Starts everything, in the order of a pod: redirection, proxy, application. Waits for a response through both sidecars. */
   async start(): Promise<void> {
     await Promise.all(podNames.map((name) => this.#prepare(this.pods[name])));
     await Promise.all([this.#startDiscovery(), this.#startNameServer()]);
@@ -118,7 +117,7 @@ export class PodMesh {
     });
   }
 
-  /** Why nothing more is to be expected: a program has ended. */
+  /** Why waiting is pointless: a program has exited. */
   hopeless(): string | undefined {
     return this.#programs.map((program) => program.hopeless()).find(Boolean);
   }
@@ -128,13 +127,13 @@ export class PodMesh {
     return Promise.race(this.#programs.map(({ exited }) => exited));
   }
 
-  /** What curl, which knows of no proxy, gets from the service by its name. */
+  /** The response of the service to curl, which is unaware of the proxy, by its name. */
   ask(path: string): Promise<CommandResult> {
     const address = `http://${podService.host}${path}`;
     return this.pods.client.side.run([...curl, '5', address]);
   }
 
-  /** A load run in the client's network that asks for the service by its name. */
+  /** A load run in the client's network that calls the service by its name. */
   async startLoad(plan: Omit<LoadPlan, 'target'>): Promise<LoadRun> {
     const { host, port } = podService;
     const target = { host, port, authority: host };
@@ -148,7 +147,7 @@ export class PodMesh {
     await pod.side.mustRun(this.#bin('pilot-agent'), command, ...args);
   }
 
-  /** Ends everything. @returns what is left on the host although it should not be; it is ended as well */
+  /** Ends everything. @returns leftovers on the host that should not exist; they are removed as well */
   async stop({ keepDirectory = false } = {}): Promise<string[]> {
     for (const load of this.#loads) load.kill();
     await Promise.all(podNames.map((name) => this.pods[name].agent?.stop()));
@@ -171,7 +170,7 @@ export class PodMesh {
     return leftovers(this.#testRun, new Set());
   }
 
-  /** What a container runtime and an init container do: names, name servers, redirection. */
+  /** Does what a container runtime and an init container do: names, name servers, redirection. */
   async #prepare(pod: Pod): Promise<void> {
     const etc = join(this.root, pod.name, 'etc');
     mkdirSync(etc, { recursive: true });
@@ -197,7 +196,7 @@ export class PodMesh {
     });
   }
 
-  /** What applications walk through their search domains with; it knows nothing of the mesh. */
+  /** The name server for the search domains of applications; it is unaware of the mesh. */
   async #startNameServer(): Promise<void> {
     const script = join(packageRoot(), 'test/harness/name-server.ts');
     const args = [process.execPath, script, controlAddress, `${outsideHost}=${controlAddress}`];

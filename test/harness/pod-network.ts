@@ -1,6 +1,6 @@
 /**
- * A pod with a network of its own, and a neighbour that it has a link to: what a redirection is tried in. Who listens in
- * there says to each client which port it came to, and which one the client had meant. Needs root.
+ * A pod with its own network, and a neighbour that it has a link to: for testing redirection. Listeners in it
+ * report to each client the port that it reached, and the one that it had connected to. Needs root.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -32,7 +32,7 @@ export interface Listening {
    * addresses), `tproxy 15006` (takes connections to any address).
    */
   readonly ports: readonly string[];
-  /** As whom; default root. */
+  /** User; default root. */
   readonly uid?: number;
 }
 
@@ -47,7 +47,6 @@ interface Asker {
   readonly lines: AsyncIterator<string>;
 }
 
-/** One of the two sides. */
 export class NetworkSide {
   /** The process that keeps its namespaces. */
   readonly pid: number;
@@ -69,12 +68,12 @@ export class NetworkSide {
     return side;
   }
 
-  /** As a file, for nsenter and the like. */
+  /** For nsenter and similar programs. */
   get namespaceFile(): string {
     return `/proc/${this.pid}/ns/net`;
   }
 
-  /** Runs a program in there, and waits for its end. */
+  /** Runs a program in it, and waits for its exit. */
   async run(
     args: readonly string[],
     { uid, env = {}, input = '' }: { uid?: number; env?: NodeJS.ProcessEnv; input?: string } = {},
@@ -87,7 +86,7 @@ export class NetworkSide {
     return { exitCode, stdout, stderr };
   }
 
-  /** Runs what has to succeed. @throws Error with what the program said */
+  /** Runs a command that must succeed. @throws Error with the output of the program */
   async mustRun(...args: readonly string[]): Promise<string> {
     const { exitCode, stdout, stderr } = await this.run(args);
     if (exitCode !== 0) throw new Error(`${args.join(' ')}: ${stderr}`);
@@ -123,7 +122,7 @@ export class NetworkSide {
     return answers;
   }
 
-  /** One for each user, until the pod ends: to start Python takes longer than to ask. */
+  /** One for each user, until the pod ends: starting Python takes longer than a request. */
   #asker(uid: number): Asker {
     const known = this.#askers.get(uid);
     if (known !== undefined) return known;
@@ -136,7 +135,7 @@ export class NetworkSide {
     return asker;
   }
 
-  /** @returns the command that runs this one in there, in a folder of the machine */
+  /** @returns the command that runs this one in it, in a folder of the machine */
   within(args: readonly string[], cwd = process.cwd()): string[] {
     const mounts = this.#mounts ? [`--mount=/proc/${this.pid}/ns/mnt`, `--wd=${cwd}`] : [];
     return ['nsenter', `--net=${this.namespaceFile}`, ...mounts, ...args];
@@ -180,13 +179,13 @@ export class PodNetwork {
     return new PodNetwork(pod, neighbour, children);
   }
 
-  /** With the last process in them both namespaces are gone. */
+  /** Both namespaces are removed with their last process. */
   end(): Promise<void> {
     return endNamespaces(this.#children);
   }
 }
 
-/** Ends what keeps them, and everything that listens in there. */
+/** Ends the processes that keep them, and everything that listens in them. */
 export async function endNamespaces(children: readonly ChildProcess[]): Promise<void> {
   await Promise.all(
     children.map(async (child) => {
@@ -199,7 +198,7 @@ export async function endNamespaces(children: readonly ChildProcess[]): Promise<
 
 interface LinkEnd {
   readonly side: NetworkSide;
-  /** Of its interface, at most 15 characters. */
+  /** Name of its interface, at most 15 characters. */
   readonly name: string;
 }
 

@@ -1,6 +1,6 @@
 import { isSystemError } from '../../src/runtime/errors.ts';
 
-/** Whether there is a process of this id, ours or another's. */
+/** Whether there is a process with this ID, of any user. */
 export function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);

@@ -9,7 +9,7 @@ export interface DiscoveryArguments {
   readonly traceFile: string;
 }
 
-/** A control plane that knows a directory and nothing else, on loopback, without TLS. */
+/** A control plane that reads a directory and nothing else, on loopback, without TLS. */
 export function discoveryArguments(settings: DiscoveryArguments): string[] {
   return [
     'discovery',
@@ -21,7 +21,7 @@ export function discoveryArguments(settings: DiscoveryArguments): string[] {
     ...['--monitoringAddr', `127.0.0.1:${settings.monitoringPort}`],
     '--secureGRPCAddr=',
     '--httpsAddr=',
-    // Streams are checked message by message: at the standard level their routine is left out.
+    // Streams are checked message by message: the standard level omits their periodic messages.
     ...['--trace', settings.traceFile, '--traceLevel', 'full'],
   ];
 }
@@ -41,7 +41,7 @@ export interface AgentArguments {
   readonly runDirectory: string | undefined;
 }
 
-/** An agent that talks plaintext to the control plane on loopback. */
+/** An agent that connects in plaintext to the control plane on loopback. */
 export function agentArguments(settings: AgentArguments): string[] {
   return [
     ...['proxy', settings.role],
@@ -60,7 +60,7 @@ export function agentArguments(settings: AgentArguments): string[] {
   ];
 }
 
-/** Who the proxy is, as its pod would tell it; it intercepts nothing and opens no port of its own. */
+/** The proxy's identity, as its pod would set it; it intercepts nothing and opens no port of its own. */
 export function agentEnvironment(
   name: string,
   labels: Readonly<Record<string, string>>,
@@ -78,7 +78,7 @@ export function agentEnvironment(
   };
 }
 
-/** Arguments with flags that take the place of those of the same names: programs report a flag that is given twice. */
+/** Arguments with flags that replace those of the same names: programs report a flag that is given twice. */
 export function withFlags(args: readonly string[], flags: readonly string[]): string[] {
   const nameOf = (flag: string): string => flag.split('=', 1)[0]!;
   const replaced = new Set(flags.filter((flag) => flag.startsWith('--')).map(nameOf));

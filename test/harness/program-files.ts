@@ -1,4 +1,4 @@
-/** Which files the programs under test are run from. */
+/** Files that the programs under test are run from. */
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { packageRoot } from '../../src/runtime/package-root.ts';
@@ -11,7 +11,7 @@ export interface Command {
 type ProgramName = 'pilot-agent' | 'pilot-discovery' | 'chartpilot';
 
 /**
- * What Node is given to run a program: what was built, which begins with a third of the work; or its sources, when one of
+ * Node's arguments to run a program: the built one, which starts with a third of the work; or its sources, if one of
  * them is newer than that.
  */
 export function programFile(program: ProgramName, root = packageRoot()): string {
@@ -19,7 +19,7 @@ export function programFile(program: ProgramName, root = packageRoot()): string 
 }
 
 /**
- * `pilot-discovery` as people run it, by its wrapper, unless its sources are newer. The environment variable
+ * `pilot-discovery` as installed, by its wrapper, unless its sources are newer. The environment variable
  * `FEATURES_PILOT` names another program's entry file: another version, to compare with.
  */
 export function pilotDiscovery(): Command {
@@ -32,12 +32,12 @@ export function pilotDiscovery(): Command {
 
 const current = new Map<string, boolean>();
 
-/** Found out once in a process: a build during a run takes away what the run has started. */
+/** Determined once in a process: a build during a run removes the files that the run has started from. */
 function isCurrent(root: string): boolean {
   let is = current.get(root);
   if (is === undefined) {
     const sources = ['src', 'machines'].flatMap((folder) => filesIn(join(root, folder)));
-    // The program is what a build writes first, and the notices are its last: a build that stopped half-way counts for nothing.
+    // A build writes the program first, and the notices last: an incomplete build does not count.
     const built = timeOf(join(root, 'dist/THIRD-PARTY.txt')) && timeOf(join(root, 'dist/pilot-agent.mjs'));
     is = built > 0 && [...sources, join(root, 'package-lock.json')].every((file) => timeOf(file) <= built);
     current.set(root, is);
@@ -47,7 +47,7 @@ function isCurrent(root: string): boolean {
 
 const timeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 
-/** Those of which something is built: neither tests nor what is read as it is. */
+/** Sources of a build, without tests and without files that are read unchanged. */
 function filesIn(folder: string): string[] {
   return readdirSync(folder, { withFileTypes: true, recursive: true })
     .filter((entry) => entry.isFile() && !/\.(test\.ts|mmd|md)$/.test(entry.name))

@@ -26,12 +26,12 @@ const linesKept = 20_000;
 
 const living = new Set<ChildProcess>();
 
-// Whatever ends this process, an uncaught error too: what it started does not outlive it. (`endWithRunner` sees to the rest.)
+// Stops the started programs whatever ends this process, an uncaught error too. (`endWithRunner` handles the rest.)
 process.once('exit', () => {
   for (const child of living) child.kill('SIGKILL');
 });
 
-/** A program that was started, and what it printed on both of its outputs. */
+/** A started program, and its output on both streams. */
 export class Program {
   readonly name: string;
   readonly pid: number;
@@ -73,7 +73,7 @@ export class Program {
 
   /** Starts any executable under a name for error messages. */
   static run(name: string, executable: string, { args, env, cwd, logFile }: ProgramOptions): Program {
-    // A group of its own: Ctrl-C at a terminal is for whoever started the programs, who then ends them in order.
+    // Its own process group: Ctrl-C at a terminal reaches only the parent, which then stops the programs in order.
     const child = spawn(executable, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
     return new Program(name, child, logFile === undefined ? undefined : createWriteStream(logFile, { flags: 'a' }));
   }
@@ -91,7 +91,7 @@ export class Program {
     });
   }
 
-  /** Why nothing more is to be expected of the program: it has ended. With its last words. */
+  /** Why waiting for the program is pointless: it has exited. With its last output. */
   hopeless(): string | undefined {
     if (this.exit === undefined) return undefined;
     const how = this.exit.signal ?? `exit code ${this.exit.code}`;
@@ -103,7 +103,7 @@ export class Program {
     if (this.exit === undefined) this.#child.kill(signal);
   }
 
-  /** Asks the program to end, and after the deadline makes it end. */
+  /** Requests the program to exit, and kills it after the deadline. */
   async stop({ signal = 'SIGTERM' as NodeJS.Signals, deadlineMs = 60_000 } = {}): Promise<Exit> {
     this.signal(signal);
     const inTime = await Promise.race([this.exited.then(() => true), sleep(deadlineMs, false, { ref: false })]);

@@ -1,6 +1,6 @@
 /**
- * HTTP/2 as a stranger may speak it: frames of any kind in any order, written to a plain socket. It reads no more than the
- * types of the frames that come back, and keeps to no rule of the protocol that its user does not keep to.
+ * HTTP/2 of an untrusted client: frames of any kind in any order, written to a plain socket. It reads only the types of the received
+ * frames, and follows no rule of the protocol by itself.
  */
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
@@ -56,12 +56,12 @@ function text(value: string): Buffer {
   return Buffer.concat([Buffer.from(integer(bytes.length, 7, 0)), bytes]);
 }
 
-/** A field that no table remembers. */
+/** A field that is not added to a table. */
 export function literal(name: string, value: string): Buffer {
   return Buffer.concat([Buffer.from([0]), text(name), text(value)]);
 }
 
-/** A field that the dynamic table remembers, at index 62. */
+/** A field that is added to the dynamic table, at index 62. */
 export function remembered(name: string, value: string): Buffer {
   return Buffer.concat([Buffer.from([0x40]), text(name), text(value)]);
 }
@@ -89,10 +89,10 @@ export interface RawHttp2Options {
   readonly tls?: boolean;
 }
 
-/** One connection. What it is sent is read and forgotten, but for the kinds of frames and the first GOAWAY's code. */
+/** One connection. What it receives is read and dropped, except for the kinds of frames and the first GOAWAY's code. */
 export class RawHttp2 {
   readonly socket: Socket;
-  /** How many frames of each type came. */
+  /** Received frames by type. */
   readonly got = new Map<number, number>();
   /** The code of the first GOAWAY. */
   goaway: number | undefined;
@@ -110,7 +110,7 @@ export class RawHttp2 {
     this.socket.on('data', (bytes: Buffer) => this.#read(bytes));
   }
 
-  /** Connects and says what each connection begins with. @returns false when nobody took it */
+  /** Connects and sends the preface. @returns false if no server accepted the connection */
   async begin(settings: Uint8Array = none): Promise<boolean> {
     this.send(preface, frame('settings', 0, 0, settings));
     await Promise.race([new Promise((resolve) => this.socket.once('data', resolve)), this.closed]);
@@ -121,12 +121,12 @@ export class RawHttp2 {
     return this.socket.destroyed;
   }
 
-  /** @returns false when what was sent has not left yet */
+  /** @returns false if bytes are still buffered */
   send(...frames: Uint8Array[]): boolean {
     return this.isOver || this.socket.write(Buffer.concat(frames));
   }
 
-  /** Sends, and waits until it has left or there is nobody any more. */
+  /** Sends, and waits until the bytes are written or the connection is closed. */
   async flush(...frames: Uint8Array[]): Promise<void> {
     if (this.send(...frames)) return;
     await Promise.race([new Promise((resolve) => this.socket.once('drain', resolve)), this.closed]);

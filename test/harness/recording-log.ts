@@ -17,7 +17,6 @@ export function recordingLog(outputLevel = 'default:debug'): { readonly log: Log
   return { log, lines };
 }
 
-/** The event of a line of `--log_as_json`, without time and message. */
 export function loggedEvent(line: string): LoggedEvent {
   const { time: _time, msg: _msg, scope, ...rest } = JSON.parse(line) as Record<string, unknown>;
   return { ...(rest as { event: LogEventId; level: string }), ...(scope !== 'default' && { scope: String(scope) }) };

@@ -1,4 +1,4 @@
-/** A pod whose traffic is redirected, judged by where connections arrive. Needs root and `npm run iptables`. */
+/** A pod whose traffic is redirected, checked by where connections arrive. Needs root and `npm run iptables`. */
 import { expect, onTestFinished } from 'vitest';
 import { applyInterception } from '../../src/iptables/apply.ts';
 import type { SaidFlags } from '../../src/iptables/flags.ts';
@@ -37,7 +37,7 @@ export async function podNetwork(): Promise<PodNetwork> {
   return network;
 }
 
-/** The destinations to ask, and the expected response of each. */
+/** The destinations to query, and the expected response of each. */
 export async function expectAnswers(
   side: NetworkSide,
   uid: number,
@@ -65,7 +65,7 @@ export async function stateOf(side: NetworkSide): Promise<string> {
   return lines.join('\n');
 }
 
-/** What the commands do, without a process of Node for each. @returns the events of their log */
+/** Runs the commands without a process of Node for each. @returns the events of their log */
 export async function applyIn(side: NetworkSide, flags: SaidFlags, env: NodeJS.ProcessEnv = {}): Promise<string[]> {
   const log: string[] = [];
   await applyInterception(orderIn(side, flags, env), { print: () => {}, log: (event) => void log.push(event) });

@@ -1,8 +1,8 @@
 /**
- * Ends what a test run started when the run itself is ended by a signal that nobody can handle (SIGKILL, out of memory).
+ * Ends the processes that a test run started when the run itself is killed (SIGKILL, out of memory).
  *
- * One shell per run keeps the process groups that are to end. It reads them from a pipe whose other end the run holds:
- * whatever way the run ends, the pipe does. A child that is started with `detached` leads a group of its own, so that its
+ * One shell per run keeps the process groups to end. It reads them from a pipe whose other end the run holds:
+ * however the run ends, the pipe closes. A child that is started with `detached` leads a group of its own, so that its
  * own children end with it.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -33,7 +33,7 @@ export function endWithRunner(child: ChildProcess): void {
 
 function runningShell(): ChildProcess {
   if (shell === undefined) {
-    // A worker of a test run goes on when the run is killed: nobody hears it any more.
+    // A worker of a test run continues when the run is killed, although its results reach no process.
     if (process.connected) process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'));
     shell = spawn('/bin/sh', ['-c', script], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] });
     // The run does not wait for it, and does not fail with it.

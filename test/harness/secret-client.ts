@@ -1,4 +1,4 @@
-/** Asks an agent's secret server as Envoy does, with the generated types of Envoy's API. */
+/** Requests secrets from an agent's secret server as Envoy does, with the generated types of Envoy's API. */
 import { constants } from 'node:http2';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import type { DataSource } from '../../src/gen/envoy/config/core/v3/base_pb.ts';
@@ -27,7 +27,7 @@ export interface SecretAnswer {
 
 export class SecretClient {
   readonly responses: SecretAnswer[] = [];
-  /** What the stream ended with. */
+  /** How the stream ended. */
   ended: string | undefined;
   readonly #connection: GrpcConnection;
   readonly #stream: ReturnType<GrpcConnection['start']>;
@@ -66,7 +66,7 @@ export class SecretClient {
     this.#stream.write(bytes);
   }
 
-  /** Waits for so many answers in all. @returns the last */
+  /** Waits until this many responses have arrived in all. @returns the last */
   async next(count = 1): Promise<SecretAnswer> {
     return eventually(`${count} answers`, () => this.responses[count - 1], {
       everyMs: 1,

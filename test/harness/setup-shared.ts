@@ -1,10 +1,10 @@
 /**
- * For files that share a process with others: what one of them changes is put back after it, and what cannot be put back
- * makes it fail, so that no file depends on which others ran before it.
+ * For files that share a process with others: changes of one file are undone after it, and a change that cannot be undone
+ * makes it fail, so that no file depends on the files before it.
  */
 import { afterAll, beforeAll, expect, vi } from 'vitest';
 
-/** What a program's main file may hear; a file that leaves a listener behind changes how the next one ends. */
+/** Events that a program's main file listens to; a file that leaves a listener behind changes how the next one ends. */
 const heard = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR1', 'uncaughtException', 'unhandledRejection', 'warning'];
 
 interface Surroundings {

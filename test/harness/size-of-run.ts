@@ -1,11 +1,11 @@
 /**
- * How long a test searches at random, repeats or explores. `npm test` does what finds a mistake soon; `npm run test:nightly`
+ * How long a test searches at random, repeats or explores. `npm test` does what finds an error soon; `npm run test:nightly`
  * sets `CHARTPILOT_TESTS=full` and does the same at length, `npm run test:quick` sets `quick` and leaves the longest part out.
  */
 const size = process.env.CHARTPILOT_TESTS;
 
 /**
- * In a quick run, what is broken on purpose is left out: that shows what the checks can see, and not that the machines are
+ * A quick run omits components that are broken on purpose: they show what the checks detect, and not that the machines are
  * right.
  */
 export const isQuick = size === 'quick';

@@ -6,11 +6,11 @@ const retried = (second: number, what = 'Lease'): string =>
 const broken =
   '2026-11-28T08:00:00Z\terror\tads\tresources not built, client keeps its last ones  reason="no such field"';
 
-it('what a busy machine may be too slow for is no mistake, anything else is', () => {
+it('a log line that a busy machine can cause is no error, any other warning is', () => {
   expect(mistakesIn([retried(1), broken, retried(2), retried(3)])).toEqual([broken]);
 });
 
-it('an API server that is still unresponsive, and a Lease that was not renewed in time, are none', () => {
+it('a still unresponsive API server, and a Lease that was not renewed in time, are no errors', () => {
   const away =
     '2026-11-28T08:00:00Z\twarn\tcluster\tAPI server still not responding, keeping last known objects, will retry';
   const lost = '2026-11-28T08:00:00Z\twarn\tleader\tno longer leader  lease=a  reason="no renewal was taken in time"';
@@ -18,7 +18,7 @@ it('an API server that is still unresponsive, and a Lease that was not renewed i
   expect(mistakesIn([lost.replace('in time', 'at all')])).toHaveLength(1);
 });
 
-it('what never gets done is one, also where each try says that there will be another', () => {
+it('a task that never completes is an error, even if each attempt announces a retry', () => {
   const tries = [1, 2, 3, 4].map((second) => retried(second));
   expect(mistakesIn([...tries, retried(5, 'a status')])).toEqual(tries);
 });

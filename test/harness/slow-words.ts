@@ -1,6 +1,6 @@
 import { loggedLine } from './logged-line.ts';
 
-/** Words of what takes too long, each of which is followed by another try. */
+/** Messages of slow operations, each of which is followed by another attempt. */
 const slow = new RegExp(
   [
     loggedLine('kubernetes.stillUnresponsive').source,
@@ -8,13 +8,12 @@ const slow = new RegExp(
     'will retry.*within \\d+ ms',
   ].join('|'),
 );
-/** What is tried once more does well then; what never does is a mistake, however it is told. */
+/** A retried task succeeds within this number of attempts; a task that never does is an error, whatever is logged. */
 const mostTries = 3;
 
 /**
- * Those of a control plane's warnings and errors that a busy machine alone does not lead to: an API server without processor time is told of
- * as one that does not answer, what was asked of it is tried again, and a replica without any may lose its Lease. Each of these is a mistake
- * where it comes again and again.
+ * Those of a control plane's warnings and errors that a busy machine alone does not cause: an API server without processor time is reported
+ * as unresponsive, requests to it are retried, and a replica without any may lose its Lease. Each of these is an error if it repeats.
  */
 export function mistakesIn(troubles: readonly string[]): string[] {
   const times = new Map<string, number>();
@@ -22,5 +21,5 @@ export function mistakesIn(troubles: readonly string[]): string[] {
   return troubles.filter((line) => !slow.test(line) || times.get(whatOf(line))! > mostTries);
 }
 
-/** Without the moment and what is counted. */
+/** The line without its time and counts. */
 const whatOf = (line: string): string => line.replaceAll(/\d+/g, '0');

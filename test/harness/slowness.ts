@@ -1,16 +1,16 @@
 /**
- * How slow the machine is just now: processor time too is lengthened by neighbours who share caches, and by a processor that is given
- * to others by turns. The same work is done here and now, and compared to what it takes on the two quiet cores on which limits in
+ * How slow the machine is at present: processor time too grows with processes that share caches, and with a processor that is
+ * shared in turns. The same work is done here and now, and compared to what it takes on the two quiet cores on which limits in
  * milliseconds were set.
  */
 import { threadCpuMsOf } from './cpu-time.ts';
 
-/** What {@link referenceWork} takes there. */
+/** Duration of {@link referenceWork} there. */
 const referenceMs = 24;
-/** The first one compiles it. */
+/** The first run compiles it. */
 const times = 6;
 
-/** Objects, texts, a sort: what a server does, and a page. It refers to nothing outside, so that a page can be given it. */
+/** Objects, texts, a sort: typical work of a server, and of a page. It has no external references, so that a page can run it. */
 export function referenceWork(): number {
   const rows = Array.from({ length: 20_000 }, (_, index) => ({
     index,
@@ -23,7 +23,7 @@ export function referenceWork(): number {
 }
 
 /**
- * @param costOf does the work once, and tells what it took in milliseconds of processor time: this thread does it, unless it is given
+ * @param costOf does the work once, and returns its milliseconds of processor time: of this thread by default
  * @returns how many times as long the same work takes as on a quiet machine; never below 1
  */
 export async function slowness(

@@ -1,4 +1,4 @@
-/** The status port below a machine that answers as a test wants. */
+/** The status port below a machine with scripted responses. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 import { createActor, type EventObject, setup } from 'xstate';
@@ -20,7 +20,7 @@ import { adminAt, freePort, temporaryFolder } from '../fixtures/real-envoy.ts';
 
 export type Told = EventObject & Record<string, unknown>;
 
-/** The effect below a machine that answers readiness as the test wants, by way of Envoy or by itself. */
+/** The effect below a machine with scripted readiness, by way of Envoy or by itself. */
 export async function servingStatus(options: {
   answer?: (event: Told) => EnvoyProbe | ReadinessRespond;
   port?: number;

@@ -1,4 +1,4 @@
-/** A directory as the kubelet mounts a Secret or ConfigMap, which another process replaces again and again, in one step each time. */
+/** A directory as the kubelet mounts a Secret or ConfigMap, which another process replaces again and again, atomically each time. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 
@@ -10,7 +10,7 @@ export interface SwitchedMount {
   stop(): Promise<void>;
 }
 
-/** A new directory, one rename of the link, and the directory before it goes. */
+/** Creates a new directory, renames the link, and removes the previous directory. */
 const kubelet = `
   const { mkdirSync, writeFileSync, symlinkSync, renameSync, rmSync } = require('node:fs');
   const { folder, versions, paceMs } = JSON.parse(require('node:fs').readFileSync(0, 'utf8'));
@@ -29,7 +29,7 @@ const kubelet = `
 `;
 
 /**
- * Resolves when the files are there and are being switched.
+ * Resolves when the files exist and are being switched.
  *
  * @param versions of the same files, in turns
  * @param paceMs between two switches; 0: as many as possible

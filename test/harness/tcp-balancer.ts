@@ -1,4 +1,4 @@
-/** What an Envoy connects to while its control plane changes. */
+/** The target of an Envoy while its control plane changes. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
@@ -20,7 +20,7 @@ export class Balancer {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** From now on there is this one; undefined: there is none. Connections to the one before are cut. */
+  /** Switches to this target; `undefined`: none. Existing connections are cut. */
   switchTo(target: number | undefined): void {
     this.#target = target;
     for (const socket of this.#sockets) socket.destroy();

@@ -1,8 +1,8 @@
-/** What explains a lost request, for the message of a test that has lost one. */
+/** Explains a lost request, for the message of a test that has lost one. */
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 
-/** Events that say who ended an Envoy, and why. */
+/** Events that explain why an Envoy exited. */
 const telling = [
   ...['process.signal', 'process.spawned', 'process.exited', 'process.failed', 'epoch.failed', 'epoch.drain'],
   ...['epochs.adopted', 'succession.begin', 'succession.taken', 'restart.decided', 'restart.ended', 'child.abort'],
@@ -27,7 +27,7 @@ function eventsIn(file: string): { atMs: number; text: string }[] {
   });
 }
 
-/** An agent that was killed leaves half a record. */
+/** A killed agent leaves an incomplete record. */
 function parsed(line: string): Record<string, unknown>[] {
   try {
     return [JSON.parse(line) as Record<string, unknown>];

@@ -1,4 +1,4 @@
-/** Who watches a live program, in tests: as a debugger does, or as nobody should. */
+/** Readers of a live program in tests: a debugger, or a misbehaving client. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
@@ -6,10 +6,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { readDebuggerToken } from '../../src/runtime/trace/debugger-token.ts';
 import type { TraceLine } from '../../src/runtime/trace/trace.ts';
 
-/** A debugger without a picture: keeps what it is sent. */
+/** A debugger without a user interface: records what it receives. */
 export class Viewer {
   text = '';
-  /** Whether the answer came to its proper end; undefined while it goes on. */
+  /** Whether the response ended properly; `undefined` while it continues. */
   isWhole: boolean | undefined;
 
   /** @param port of the program, which has written its token */
@@ -28,7 +28,7 @@ export class Viewer {
   }
 }
 
-/** A request on a connection of its own, as it is given: with any `Host`. */
+/** A request on its own connection, sent unchanged: with any `Host`. */
 export async function ask(
   port: number,
   headers: Record<string, string> = {},
@@ -48,7 +48,7 @@ export async function answerTo(...args: Parameters<typeof ask>): Promise<[status
   return [response.statusCode, text];
 }
 
-/** Whole lines of a trace. */
+/** Complete lines of a trace. */
 export function linesOf(text: string): TraceLine[] {
   return text
     .split('\n')
@@ -57,8 +57,8 @@ export function linesOf(text: string): TraceLine[] {
 }
 
 /**
- * Somebody who asks for the stream and never reads. The kernel keeps megabytes for such a connection of Node's own, tens of
- * thousands of records; Node cannot ask for less, Python can.
+ * A client that requests the stream and never reads. The kernel buffers megabytes for such a connection of Node's own, tens of
+ * thousands of records; Node cannot request less, Python can.
  */
 export async function stuckViewer(port: number, authorization: string): Promise<{ destroy(): void }> {
   const script = [

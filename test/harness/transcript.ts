@@ -1,7 +1,7 @@
 /**
- * What programs log in a scene, compared with a reviewed file. A line of the file is program, level, scope, event and the names of
- * its fields, without what differs between runs; state changes and lines of Envoy have their text, warnings and errors also what they are
- * about and why. `?` marks a line that depends on timing and may be missing.
+ * Log lines of programs in a scene, compared with a reviewed file. A line of the file is program, level, scope, event and the names of
+ * its fields, without what differs between runs; state changes and lines of Envoy have their text, warnings and errors also their
+ * subject and reason. `?` marks a line that depends on timing and may be missing.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,7 +23,7 @@ interface LogLine {
   readonly msg: string;
 }
 
-/** Lines of a scene that are no log lines of level debug or info: what a healthy scene must not have. */
+/** Lines of a scene that are no log lines of level debug or info: a healthy scene has none. */
 export function troubles(said: readonly Said[]): string[] {
   return said.flatMap(({ program, lines }) =>
     lines.filter((line) => !['debug', 'info'].includes(parsed(line)?.level ?? '')).map((line) => `${program}: ${line}`),
@@ -37,7 +37,7 @@ export function expectTranscript(scene: string, said: readonly Said[]): void {
   const stored = existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter(Boolean) : [];
   const optional = new Set(stored.filter((line) => line.startsWith('? ')).map((line) => line.slice(2)));
   if (update) {
-    // What was missing in a run stays as a line that may be.
+    // A line that was missing in a run becomes optional.
     const gone = stored.map((line) => line.replace(/^\? /, '')).filter((line) => !seen.has(line));
     const all = [...seen].map((line) => (optional.has(line) ? `? ${line}` : line));
     writeFileSync(file, [...all, ...gone.map((line) => `? ${line}`)].map((line) => `${line}\n`).join(''));
@@ -50,17 +50,16 @@ export function expectTranscript(scene: string, said: readonly Said[]): void {
   }).toEqual({ unreviewed: [], missing: [] });
 }
 
-/** Events whose text a reviewer reads: it is the state change, or the line of another program. */
+/** Events whose text is reviewed: it is the state change, or the line of another program. */
 const withText: ReadonlySet<string> = new Set(['state.changed', 'state.degraded', 'envoy.output']);
 /** Events whose fields are the flags and settings that a test starts a program with. */
 const withoutFields: ReadonlySet<string> = new Set(['program.flags', 'agent.config']);
 
-/** Fields whose values are a few words. */
+/** Fields with short values. */
 const withValue: ReadonlySet<string> = new Set([
   ...['lease', 'origin', 'port', 'settings', 'stage'],
   ...['restart.how', 'restart.outcome', 'restart.reason'],
 ]);
-/** The same of warnings and errors. */
 const withValueInTrouble: ReadonlySet<string> = new Set([
   'code',
   'effect',
@@ -108,7 +107,7 @@ function withoutValues(text: string): string {
       .replace(/(?<![\w<])\.?\/[\w./@-]+/g, '<path>')
       .replace(/\b[0-9a-f]{6,}\b/g, '<hex>')
       .replace(/\d+(\.\d+)*/g, '<n>')
-      // How Envoy lost a connection to its agent, and which first, is a matter of moments.
+      // How Envoy lost a connection to its agent, and which one first, depends on timing.
       .replace(/^(\w+ gRPC config stream to [xs]ds-grpc closed).*/, '$1')
   );
 }

@@ -4,13 +4,13 @@ import { catchUncaught } from '../../src/runtime/fences/uncaught.ts';
 
 export interface UncaughtError {
   readonly error: unknown;
-  /** Whose work let it out. */
+  /** Name of the work that raised it. */
   readonly owner: string | undefined;
 }
 
 /**
- * What escapes during a test, which would fail it otherwise: the program's last fence in the place of the test runner's.
- * Owners are made to pay.
+ * Errors that escape during a test, which would fail it otherwise: installs the program's last handler instead of the test runner's.
+ * The owner of an error fails with it.
  */
 export function uncaughtErrors(): readonly UncaughtError[] {
   const caught: UncaughtError[] = [];

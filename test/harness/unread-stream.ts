@@ -1,4 +1,4 @@
-/** An xDS stream of node's own HTTP/2 whose client does not read: gRPC's clients take up some messages ahead. */
+/** An xDS stream of node's own HTTP/2 whose client does not read: gRPC's clients read some messages ahead. */
 import type { IncomingHttpHeaders } from 'node:http';
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from 'node:http2';
 
@@ -7,9 +7,9 @@ const service = '/envoy.service.discovery.v3.AggregatedDiscoveryService';
 const prefixBytes = 5;
 
 export class UnreadStream {
-  /** With what the server reset the stream, once it did. */
+  /** Error code with which the server reset the stream, once it did. */
   readonly reset: Promise<number>;
-  /** The status that the server ended the stream with, once it came. */
+  /** The status with which the server ended the stream, once received. */
   readonly trailers: Promise<IncomingHttpHeaders>;
   readonly #session: ClientHttp2Session;
   readonly #stream: ClientHttp2Stream;
@@ -36,7 +36,7 @@ export class UnreadStream {
     return this.#stream.closed;
   }
 
-  /** @returns false when what was sent has not left yet */
+  /** @returns false if bytes are still buffered */
   send(message: Uint8Array): boolean {
     const prefix = Buffer.alloc(prefixBytes);
     prefix.writeUInt32BE(message.length, 1);
@@ -47,7 +47,7 @@ export class UnreadStream {
     this.#stream.on('drain', listener);
   }
 
-  /** Reads from now on, and forgets what it reads. */
+  /** Reads from now on, and drops what it reads. */
   read(): void {
     this.#stream.resume();
   }

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 
-/** How a file is connected to one above it, where no import does it. */
+/** How a file is connected to one above it without an import. */
 export interface Connection {
   readonly by: 'port' | 'composed in' | 'base of' | 'event';
   /** A file; of an event its type. */

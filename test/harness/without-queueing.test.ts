@@ -7,14 +7,14 @@ import { eventually } from './eventually.ts';
 import { isAlive } from './process-alive.ts';
 import { msWithoutQueueing } from './without-queueing.ts';
 
-/** One that this process may use: a container may have others than the first. */
+/** A processor that this process may use: a container may have others than the first. */
 function oneProcessor(): string {
   return /^Cpus_allowed_list:\t(\d+)/m.exec(readFileSync('/proc/self/status', 'utf8'))![1]!;
 }
 
 const isAsleep = (pid: number): boolean => /^State:\tS/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
 
-/** Two on one processor, of which each has half. */
+/** Two processes on one processor, each with half of it. */
 function rivals(): number[] {
   return [0, 1].map(() => {
     const busy = spawn('taskset', ['-c', oneProcessor(), process.execPath, '-e', 'for(;;);'], { stdio: 'ignore' });
@@ -26,7 +26,7 @@ function rivals(): number[] {
   });
 }
 
-test('what a thread waits for a processor is left out', async () => {
+test('the time a thread waits for a processor is excluded', async () => {
   const [one] = rivals();
   await sleep(300);
   const ms = await msWithoutQueueing([one!], () => sleep(1_000));
@@ -34,7 +34,7 @@ test('what a thread waits for a processor is left out', async () => {
   expect(await msWithoutQueueing([], () => sleep(100))).toBeGreaterThan(90);
 });
 
-test('also of one that ends with the work', async () => {
+test('that of a thread that ends with the work is excluded too', async () => {
   const [one] = rivals();
   await sleep(300);
   const ms = await msWithoutQueueing([one!], async () => {
@@ -45,7 +45,7 @@ test('also of one that ends with the work', async () => {
   expect(ms).toBeLessThan(850);
 });
 
-test('what it waits for anything else is not', async () => {
+test('the time it waits for anything else is included', async () => {
   const idle = spawn('sleep', ['60']);
   onTestFinished(() => void idle.kill('SIGKILL'));
   await once(idle, 'spawn');

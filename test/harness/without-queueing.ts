@@ -1,26 +1,26 @@
 /**
- * What something takes on a clock, less the time in which a thread that has its part in it could have run and had no processor,
- * because others of the machine had them all. What really waits, for a turn, a lock or a timer, is in it as before.
+ * Wall-clock duration of some work, less the time in which a thread that takes part in it was runnable without a processor,
+ * because other processes of the machine used them all. Real waits, for a turn, a lock or a timer, are included.
  */
 import { readFileSync } from 'node:fs';
 
-/** Milliseconds since its start in which the main thread of a process was ready to run, and did not. */
+/** Milliseconds since its start in which the main thread of a process was runnable without a processor. */
 export function queuedMs(pid: number): number {
   try {
     // Nanoseconds on a processor, nanoseconds in the queue for one, turns.
     return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')[1]) / 1e6;
   } catch {
-    // It has ended, or its kernel does not count.
+    // It has exited, or its kernel does not count.
     return 0;
   }
 }
 
-/** What is counted of a process is gone with it: it is looked at meanwhile. */
+/** The counters of a process disappear with it: they are polled while it runs. */
 const lookEveryMs = 20;
 
 /**
- * @param pids of whoever works on it: this process, and the ones that it asks, also where they end with the work. The time of one
- *   thread at a time is in it
+ * @param pids processes that do the work: this one, and those that it calls, also if they exit with the work. The time of one
+ * thread at a time is included
  */
 export async function msWithoutQueueing(pids: readonly number[], work: () => Promise<unknown>): Promise<number> {
   const before = pids.map(queuedMs);

@@ -1,4 +1,4 @@
-/** The agent's xDS proxy by itself in the process of a test: charts and effects as in the agent, without an agent. */
+/** The agent's xDS proxy alone in the process of a test: charts and effects as in the agent, without an agent. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,13 +18,13 @@ import { eventually } from './eventually.ts';
 export interface XdsProxyOptions extends Partial<Omit<UpstreamEnvironment, 'streams' | 'credentials' | 'limits'>> {
   readonly credentials?: ConnectionCredentials;
   readonly limits?: Partial<GrpcConnectionLimits>;
-  /** What is answered to roots that arrive: they are served; null: nobody says anything. */
+  /** The result of received roots: they are served; `null`: no result is reported. */
   readonly bundles?: 'served' | null;
-  /** When the workload is asked whether it can serve; absent: never. */
+  /** When to probe whether the workload can serve; absent: never. */
   readonly probe?: ProbeTimes;
   /** Streams are those of gRPC without a proxy. Default false. */
   readonly proxyless?: boolean;
-  /** Why it cannot; empty: it can. */
+  /** Reason of a failed probe; empty: it can serve. */
   readonly probeWorkload?: () => Promise<string>;
 }
 
@@ -32,7 +32,7 @@ export interface RunningXdsProxy {
   readonly socket: string;
   readonly activity: XdsActivity;
   readonly records: readonly TraceRecord[];
-  /** What the agent was told. */
+  /** Events that the agent received. */
   readonly told: readonly AnyEventObject[];
   /** Events of this type, in order. */
   events(type: string): AnyEventObject[];
@@ -46,7 +46,7 @@ export function stopXdsProxies(): void {
   for (const proxy of running) proxy.stop();
 }
 
-/** One that passes on to the control plane at this address, `host:port`. */
+/** A proxy that forwards to the control plane at this address, `host:port`. */
 export async function startXdsProxy(discoveryAddress: string, options: XdsProxyOptions = {}): Promise<RunningXdsProxy> {
   const {
     credentials = { headers: {}, shown: 'nothing' },

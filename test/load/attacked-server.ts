@@ -1,4 +1,4 @@
-/** A control plane in a process of its own, for strangers to attack. */
+/** A control plane in its own process, for untrusted clients to attack. */
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,7 +21,7 @@ export function makeRoot(): string {
   return root;
 }
 
-/** Starts it; it is ready then. */
+/** Starts it; resolves when it is ready. */
 export async function startAttackedServer(
   root: string,
   { port, http }: AttackedServerPorts,

@@ -1,4 +1,4 @@
-/** What strangers do to a control plane: each attack is as heavy as one process can make it, and lasts until it is ended. */
+/** Attacks of untrusted clients on a control plane: each is as heavy as one process can make it, and lasts until it is stopped. */
 import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { Client, type ClientDuplexStream, credentials } from '@grpc/grpc-js';
 import {
@@ -12,10 +12,10 @@ import { UnreadStream } from '../harness/unread-stream.ts';
 
 export type Call = ClientDuplexStream<Buffer, Buffer>;
 
-/** A node that is known, and that others may say that they are. */
+/** A known node, whose ID others may claim. */
 export const attackedNode = 'sidecar~10.66.0.2~known.away~away.svc.cluster.local';
 
-/** One connection of a stranger. */
+/** One connection of an untrusted client. */
 export class Stranger {
   readonly client: Client;
   readonly port: number;
@@ -29,7 +29,7 @@ export class Stranger {
     });
   }
 
-  /** A stream that reads and forgets what it is sent. */
+  /** A stream that reads and drops its responses. */
   open(delta = false): Call {
     const asItIs = (bytes: Buffer): Buffer => bytes;
     const method = delta ? 'DeltaAggregatedResources' : 'StreamAggregatedResources';
@@ -49,23 +49,23 @@ export function delta(request: MessageInitShape<typeof DeltaDiscoveryRequestSche
   return Buffer.from(toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, request)));
 }
 
-/** Goes on until it is told to end. @returns what was done, for those who want to know that it was */
+/** Continues until it is aborted. @returns how much was done, as evidence that it was */
 export type Attack = (stranger: Stranger, signal: AbortSignal) => Promise<number>;
 
-/** How long a stranger waits for a server that does not read. */
+/** How long an untrusted client waits for a server that does not read. */
 const longestWaitMs = 250;
 
 const pause = (ms = 0): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Where a flood goes to. */
+/** Target of a flood. */
 interface Flooded {
   readonly isOver: boolean;
-  /** @returns false when what was sent has not left yet */
+  /** @returns false if bytes are still buffered */
   send(bytes: Buffer): boolean;
   onDrain(listener: () => void): void;
 }
 
-/** Of a stream that reads and forgets what it is sent. */
+/** A flood on a stream that reads and drops its responses. */
 function flooded(call: Call): Flooded {
   let isOver = false;
   call.on('status', () => {
@@ -98,7 +98,7 @@ async function flood(to: Flooded, signal: AbortSignal, next: (number: number) =>
   return sent;
 }
 
-/** Does it again and again, for a server may end the stream. */
+/** Repeats it, because a server may end the stream. */
 async function again(signal: AbortSignal, once: () => Promise<number>, restMs = 20): Promise<number> {
   let done = 0;
   while (!signal.aborted) {
@@ -108,7 +108,7 @@ async function again(signal: AbortSignal, once: () => Promise<number>, restMs = 
   return done;
 }
 
-/** Names of `Object.prototype` as types, in both protocols, with a nonce that nobody gave and without. */
+/** Names of `Object.prototype` as types, in both protocols, with a forged nonce and without one. */
 const hostileTypes = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'valueOf', '__defineGetter__'];
 
 const typeNames: Attack = (stranger, signal) =>
@@ -153,7 +153,7 @@ const giantNodes: Attack = (stranger, signal) => {
       const call = stranger.open();
       call.write(sotw({ node: { id, ...(!isId && { metadata: { text } }) }, typeUrl: typeUrls.CDS }));
       calls.push(call);
-      // Those that are taken in stay, up to a number.
+      // Accepted calls stay, up to a number.
       if (calls.length > 12) calls.shift()!.cancel();
       return 1;
     },
@@ -203,7 +203,7 @@ const silentStreams: Attack = async (stranger, signal) => {
   return calls.length;
 };
 
-/** Asks for all there is, over and over, and for names without end, and reads nothing. */
+/** Requests all resources over and over, and an endless number of names, and reads nothing. */
 const withoutReading: Attack = async (stranger, signal) => {
   const { node } = stranger;
   const types = [typeUrls.CDS, typeUrls.LDS, typeUrls.SDS];
@@ -227,7 +227,7 @@ const withoutReading: Attack = async (stranger, signal) => {
   return sums[0] + sums[1];
 };
 
-/** Opens streams and resets them at once, so many by each connection (CVE-2023-44487). */
+/** Opens streams and resets them at once, this many by each connection (CVE-2023-44487). */
 const resetsPerConnection = 2_000;
 const batch = 50;
 const cancel = uint32(8);
@@ -255,7 +255,7 @@ const rapidReset: Attack = (stranger, signal) =>
     0,
   );
 
-/** Does something so many times a second. @returns how often */
+/** Does something this many times a second. @returns how often */
 async function paced(perSecond: number, signal: AbortSignal, once: (number: number) => void): Promise<number> {
   const begun = performance.now();
   let done = 0;
@@ -265,7 +265,7 @@ async function paced(perSecond: number, signal: AbortSignal, once: (number: numb
   return done;
 }
 
-/** The first words of an xDS client, by a connection of its own; with a node's id it says who it is. */
+/** The first frames of an xDS client on its own connection; with a node's ID it identifies itself. */
 function comer(port: number, id?: string): RawHttp2 {
   const connection = new RawHttp2(port);
   const message = id === undefined ? Buffer.alloc(0) : sotw({ node: { id }, typeUrl: typeUrls.CDS });
@@ -278,7 +278,7 @@ function comer(port: number, id?: string): RawHttp2 {
 let ids = 0;
 const newId = (): string => `sidecar~10.66.0.1~evil-${ids++}.away~away.svc.cluster.local`;
 
-/** Many node ids, each by a connection of its own, which is gone as soon as the node has acknowledged its clusters. */
+/** Many node IDs, each on its own connection, which is closed as soon as the node has acknowledged its clusters. */
 const idStorm: Attack = async ({ port }, signal) => {
   const acknowledging = paced(40, signal, () => {
     const one = new Stranger(port);
@@ -301,7 +301,7 @@ const idStorm: Attack = async ({ port }, signal) => {
   return acknowledged + introduced;
 };
 
-/** So many streams a second, each by a connection of its own, that are held open. */
+/** This many streams a second, each on its own connection, that are held open. */
 const held =
   (perSecond: number, id?: () => string): Attack =>
   async ({ port }, signal) => {
@@ -311,10 +311,10 @@ const held =
     return done;
   };
 
-/** The id of a node that is known: the one that `attackedNode` names. */
+/** The ID of a known node: the one that `attackedNode` names. */
 const spoofing = held(45, () => attackedNode);
 
-/** Takes as much of the machine as an attack may, and says nothing: what quiet means on a machine that others use. */
+/** Uses as much of the machine as an attack may, and sends nothing: the baseline on a shared machine. */
 const elsewhere: Attack = async (_, signal) => {
   let rounds = 0;
   while (!signal.aborted) {

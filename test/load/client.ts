@@ -8,7 +8,7 @@ export interface LoadClient {
   close(): void;
 }
 
-/** Where a client connects to, with the trusted authority already read. */
+/** Target of a client, with the trusted authority already read. */
 export interface Endpoint {
   readonly host: string;
   readonly port: number;

@@ -1,4 +1,4 @@
-/** A sidecar that acknowledges what it gets, and measures how long changes of the endpoints of one service take to reach it. */
+/** A sidecar that acknowledges what it receives, and measures how long changes of the endpoints of one service take to reach it. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -32,7 +32,7 @@ export class EndpointClient {
     await this.#stream.next();
   }
 
-  /** @returns milliseconds from the change to its arrival; no less than the longest when it did not arrive in time */
+  /** @returns milliseconds from the change to its arrival; at least the longest if it did not arrive in time */
   async push(longestMs: number): Promise<number> {
     this.#awaited = `10.${1 + (++this.#address % 200)}.${1 + Math.floor(this.#address / 200)}.7`;
     const arrived = new Promise<'arrived'>((resolve) => {

@@ -22,7 +22,7 @@ const quickPlans: Record<HttpKind, ClientPlan> = {
   stream: { kind: 'stream', count: 2, path: '/stream' },
 };
 
-/** Serves well, except that the fifth request is answered by `breakOne`. */
+/** Serves well, except that `breakOne` handles the fifth request. */
 async function startServer(kind: HttpKind, breakOne: Break = answerWell): Promise<number> {
   let requests = 0;
   const handler = (_: Request, response: Response): void => {
@@ -102,7 +102,7 @@ describe.each(httpKinds)('%s clients', (kind) => {
     expect(report).toMatchObject({ total: 12, failed: 1 });
   });
 
-  test('report exactly one failure for one request that nobody listens for', async () => {
+  test('report exactly one failure for one request that no server accepts', async () => {
     const server = createServer();
     const port = await listen(server);
     server.close();
@@ -147,7 +147,7 @@ test('an idle connection that the server closes costs no request when the client
   });
   const load = generateLoad({
     target: { host: '127.0.0.1', port: await listen(server), authority: 'sample.localhost' },
-    // Both sides are in this process: after a turn of 50 ms the client went on before it had heard of the end.
+    // Both sides are in this process: after a turn of 50 ms the client continued before it had received the end.
     clients: [{ kind: 'slow', count: 1, pauseMs: 500 }],
     maxDurationMs: 30_000,
     maxRequests: 3,
@@ -157,7 +157,7 @@ test('an idle connection that the server closes costs no request when the client
   expect(report.kinds.slow!.connections).toBe(3);
 });
 
-test('stopping lets requests in flight finish and begins no others', async () => {
+test('a stopped client lets requests in flight complete and starts no others', async () => {
   let begun = 0;
   const server = http.createServer((_, response) => {
     begun++;
@@ -173,7 +173,7 @@ test('stopping lets requests in flight finish and begins no others', async () =>
   expect(report).toMatchObject({ total: begun, failed: 0 });
 });
 
-test('a request still in flight when the time to drain is over has failed', async () => {
+test('a request still in flight when the drain time ends has failed', async () => {
   const server = http.createServer(() => {});
   const load = generateLoad({
     target: { host: '127.0.0.1', port: await listen(server), authority: 'sample.localhost' },

@@ -10,7 +10,7 @@ import { tcpClient } from './tcp-client.ts';
 
 /** A load run in this process. */
 export interface GeneratedLoad {
-  /** What was seen so far. */
+  /** The results so far. */
   report(): LoadReport;
   /** Begins no more requests, waits for those in flight, and reports. */
   stop(): Promise<LoadReport>;
@@ -18,7 +18,7 @@ export interface GeneratedLoad {
   readonly finished: Promise<LoadReport>;
 }
 
-/** After a failure, so that a target that is away is not asked thousands of times a second. */
+/** After a failure, so that an unavailable target is not called thousands of times a second. */
 const pauseAfterFailureMs = 20;
 
 /** Starts the clients of a plan. Throws when the authority's file cannot be read. */

@@ -1,4 +1,4 @@
-/** The process of the strangers; see hostile-process.ts. */
+/** The process of the untrusted clients; see hostile-process.ts. */
 import { type AttackName, attacks, Stranger } from './attacks.ts';
 import type { HostileAnswer, HostileOrder } from './hostile-process.ts';
 

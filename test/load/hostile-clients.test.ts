@@ -1,7 +1,7 @@
 /**
- * What a stranger does, the rest of the mesh does not feel: beside each attack, from the same address, one well-behaved
- * client. Its pushes are to come within three times what they take when the strangers are busy with something else, its
- * new connections within a second, without the time in which the server or the client could have run and others of the
+ * Untrusted clients do not affect the rest of the mesh: beside each attack, from the same address, runs one well-behaved
+ * client. Its pushes must arrive within three times what they take when the attackers are busy with something else, its
+ * new connections within a second, without the time in which the server or the client was runnable and other processes of the
  * machine had its processors. How long the server works at a stretch is counted in time of its own thread, which a busy
  * machine does not lengthen.
  */
@@ -21,20 +21,20 @@ import type { AttackName } from './attacks.ts';
 import { EndpointClient } from './endpoint-client.ts';
 import { HostileProcess } from './hostile-process.ts';
 
-/** Below this a machine that does other things as well tells nothing. */
+/** Below this a busy machine gives no information. */
 const floorMs = 80;
 const pushes = 30;
 const spacingMs = 15;
 const longestPushMs = 8_000;
-/** Characters of the server's log: those of some thousand streams that come and go, and of no request. */
+/** Characters of the server's log: those of some thousand streams, and of no request. */
 const mostLogged = 1_000_000;
 const tries = 3;
 const meter = pathToFileURL(join(import.meta.dirname, 'turn-meter.mjs')).href;
-/** A node that was served gets in within this, whatever a stranger does behind the same address. */
+/** A known node is admitted within this time, whatever an attacker does behind the same address. */
 const longestConnectMs = 1_000;
-/** The longest turn of the server's event loop, on a quiet machine: the worst attack here makes 55, the machine's own doings 16. */
+/** The longest turn of the server's event loop, on a quiet machine: the worst attack here causes 55, other work of the machine 16. */
 const longestTurnMs = 100;
-/** So far above its limit nothing is by chance. */
+/** This far above its limit no result is by chance. */
 const hopelessFactor = 5;
 
 interface Measured {
@@ -55,9 +55,9 @@ let http: number;
 let strangers: HostileProcess;
 let neighbour: WellBehaved;
 
-/** The rest of the mesh: a sidecar that is served, and others like it that come. */
+/** The rest of the mesh: a connected sidecar, and others like it that connect. */
 class WellBehaved extends EndpointClient {
-  /** @returns milliseconds until a connection of its own has its clusters */
+  /** @returns milliseconds until a new connection has its clusters */
   async connect(): Promise<number> {
     const client = new AdsTestClient(port);
     const stream = client.sotw();
@@ -74,7 +74,7 @@ class WellBehaved extends EndpointClient {
     return isThere ? ms : Infinity;
   }
 
-  /** The slowest push of a hundred, or of as many as there are, and the slowest connect. */
+  /** The slowest push of a hundred, or of as many as completed, and the slowest connect. */
   async measure(): Promise<Pick<Measured, 'p99Ms' | 'longestConnectMs'>> {
     const times: number[] = [];
     const connects: number[] = [];
@@ -112,7 +112,7 @@ beforeAll(async () => {
 });
 
 beforeEach(async () => {
-  // What ends it fails its own test, and no other.
+  // An attack that crashes the server fails its own test, and no other.
   if (server.exit !== undefined) await startServer();
   neighbour = new WellBehaved(root, port);
   await neighbour.subscribe();
@@ -127,14 +127,14 @@ afterAll(async () => {
   rmSync(root, { recursive: true, force: true });
 });
 
-/** The longest turn of the server's event loop since this was asked last. */
+/** The longest turn of the server's event loop since the last call. */
 async function longestTurn(): Promise<number> {
   const fromLine = server.lines.length;
   server.signal('SIGUSR2');
   return Number(/longest (\S+)/.exec(await server.line(/^turns: /, { fromLine }))?.[1] ?? Infinity);
 }
 
-/** Lets the strangers do it for as long as pushes are measured. */
+/** Runs the attack for as long as pushes are measured. */
 async function beside(attack: AttackName): Promise<Measured> {
   const before = server.output().length;
   await longestTurn();
@@ -148,13 +148,13 @@ async function beside(attack: AttackName): Promise<Measured> {
 /** Without an attack. */
 let quiet: Measured | undefined;
 
-/** The most of a limit that something took: from 1 on it is too much. */
+/** The largest share of a limit that was used: 1 and more exceeds it. */
 const worstShare = ({ p99Ms, limitMs, ...measured }: Measured & { limitMs: number }): number =>
   Math.max(p99Ms / limitMs, measured.longestConnectMs / longestConnectMs, measured.longestTurnMs / longestTurnMs);
 
 /**
- * A machine that does other things as well is slow at times, never fast: what is near its limit is measured again, with what
- * the machine does meanwhile, and the best counts. What a stranger can really hold up is held up each time.
+ * A busy machine is slow at times, never fast: a result near its limit is measured again, with the other load of the machine, and the
+ * best counts. An attack that really delays pushes delays them each time.
  */
 async function bestBeside(attack: AttackName): Promise<Measured & { limitMs: number }> {
   let best: (Measured & { limitMs: number }) | undefined;
@@ -172,12 +172,12 @@ async function bestBeside(attack: AttackName): Promise<Measured & { limitMs: num
 describe('a push does not wait for', () => {
   test.each<[string, AttackName, number]>([
     ['types that are named as properties of all objects', 'typeNames', 24],
-    ['types that nobody serves', 'unknownTypes', 3_000],
+    ['types that the server does not know', 'unknownTypes', 3_000],
     ['nodes of megabytes', 'giantNodes', 5],
     ['names that mean nothing', 'meaninglessNames', 10],
     ['rejections', 'rejections', 1_000],
-    ['streams that say nothing', 'silentStreams', 1_000],
-    ['a client that asks and does not read', 'withoutReading', 100],
+    ['silent streams', 'silentStreams', 1_000],
+    ['a client that sends requests and does not read', 'withoutReading', 100],
     ['streams that are reset at once', 'rapidReset', 1_000],
   ])('%s', async (_, attack, atLeast) => {
     const { p99Ms, limitMs, done, logged, ...measured } = await bestBeside(attack);

@@ -1,6 +1,6 @@
 /**
- * What is no configuration, or far too much, may lie beside it: an edit of a good file reaches a connected client all the
- * same, and the program is ready, says what it refuses, and goes on.
+ * Invalid or far too large files may exist beside the configuration: an edit of a valid file still reaches a connected client, and the
+ * program is ready, reports what it rejects, and continues.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
@@ -13,10 +13,10 @@ import { sized } from '../harness/size-of-run.ts';
 import { makeRoot, startAttackedServer } from './attacked-server.ts';
 import { EndpointClient } from './endpoint-client.ts';
 
-/** Names that directories may have in all, for the tree that has more; in the other cases as many as without any setting. */
+/** Names that directories may contain in all, for the tree that has more; in the other cases the default. */
 const maxEntries = 2_000;
 const manyFiles = sized({ short: 2_500, full: 5_000 });
-/** A quiet machine takes a tenth of it. A link to /proc that was walked took all of it. */
+/** A quiet machine takes a tenth of it. Walking a link to /proc took all of it. */
 const longestPushMs = 5_000;
 /** Beside the many files, which are read and pushed first: seconds, by how busy the machine is. */
 const longestReadMs = 40_000;
@@ -60,7 +60,7 @@ spec: {hosts: [s${i}.example.com], resolution: STATIC, ports: [{number: 80, name
   endpoints: [{address: 10.9.0.1}]}
 `;
 
-/** @param refused the file that is named as refused; absent: nothing is */
+/** @param refused the file that is reported as rejected; absent: none */
 async function expectEditsBeside(appear: () => void, refused?: string, longestMs = longestPushMs): Promise<void> {
   const fromLine = server.lines.length;
   appear();

@@ -1,4 +1,4 @@
-/** Strangers in a process of their own, so that what they do costs the server and not the test. They end with the test. */
+/** Untrusted clients in their own process, so that they load the server and not the test. They end with the test. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';

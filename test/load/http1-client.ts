@@ -8,13 +8,13 @@ import { Exchange, type Expectation } from './exchange.ts';
 /**
  * HTTP/1.1 over one connection (`keepAlive`) or over a connection for each request.
  *
- * Node's agent drops a connection that the server announced to close or has closed. What is left is the race that every
- * client without retries has: a request sent on an idle connection while the server closes it counts as failed.
+ * Node's agent drops a connection that the server announced to close or has closed. The race of every client without retries
+ * remains: a request sent on an idle connection while the server closes it counts as failed.
  */
 export function http1Client(endpoint: Endpoint, options: { readonly keepAlive: boolean }): LoadClient {
   const { host, port, authority, ca } = endpoint;
   const connection = { keepAlive: options.keepAlive, maxSockets: 1 };
-  // Without session resumption every connection is served a certificate, and its serial number is the truth.
+  // Without session resumption every connection receives a certificate, so its serial number is accurate.
   const agent =
     ca === undefined
       ? new http.Agent(connection)

@@ -5,8 +5,8 @@ import { expect, onTestFinished, test } from 'vitest';
 import { http2Client } from './http2-client.ts';
 
 /**
- * In a thread of its own, so that it goes on while the client's thread is busy. `/wait` is said to have come, and then waits:
- * for the order to say GOAWAY, which is on its way when the flag is set, and for the one to be answered.
+ * In its own thread, so that it continues while the client's thread is busy. It reports a request for `/wait`, and then waits
+ * for the command to send GOAWAY, which is in transit when the flag is set, and for the command to respond.
  */
 const server = `
   const { createServer, constants } = require('node:http2');
@@ -52,7 +52,7 @@ test('a request that a GOAWAY overtakes before it is sent goes out on a new sess
   const arrived = once(worker, 'message');
   const inFlight = send('/wait');
   await arrived;
-  // Node looks at sockets after its timers, and writes frames after both.
+  // Node polls sockets after its timers, and writes frames after both.
   await sleep(10);
   const overtaken = send('/');
   worker.postMessage('goaway');

@@ -8,12 +8,12 @@ import { hostOf, serialNumberOf } from './http1-client.ts';
 const headersFrame = 1;
 
 /**
- * HTTP/2 over one session at a time. After a GOAWAY the requests in flight must still be answered on the old session
- * (Node closes it when the last one is); the next request opens a new session.
+ * HTTP/2 over one session at a time. After a GOAWAY the requests in flight must still complete on the old session
+ * (Node closes it with the last one); the next request opens a new session.
  *
- * A GOAWAY may arrive between the order to send a request and the writing of its HEADERS: after it no stream may be begun
- * (RFC 9113 §6.8), and nghttp2 drops the unsent frame. Such a request goes out on a new session, and is counted as
- * overtaken. That is no retry: no byte of it had left. A server's own REFUSED_STREAM stays a failure.
+ * A GOAWAY may arrive between the call that sends a request and the writing of its HEADERS: after it no stream may be opened
+ * (RFC 9113 §6.8), and nghttp2 drops the unsent frame. Such a request is sent on a new session, and is counted as
+ * overtaken. That is no retry: none of its bytes had been sent. A server's own REFUSED_STREAM stays a failure.
  */
 export function http2Client(endpoint: Endpoint): LoadClient {
   const sessions = new Set<ClientHttp2Session>();
@@ -81,7 +81,7 @@ function waitForResponse(exchange: Exchange): void {
   if (exchange.phase === 'connect') exchange.phase = 'response';
 }
 
-/** @param onUnsent called instead of an end when the session closed before the request's HEADERS were written. */
+/** @param onUnsent called instead of an end when the session closed before the request's HEADERS were written */
 function followStream(stream: ClientHttp2Stream, exchange: Exchange, onUnsent: () => void): void {
   let ended = false;
   let unsent = false;

@@ -1,6 +1,6 @@
 /**
- * How long a review of a pod takes at 50 a second over HTTPS, beside a process that keeps a core busy. The time of a review is that of the processor: what
- * else the machine does is not in it. The time until the response is printed: on a machine with a free core both are nearly equal.
+ * Duration of a review of a pod at 50 a second over HTTPS, beside a process that keeps a core busy. It is measured in processor time,
+ * without other load of the machine. The time until the response is printed: on a machine with a free core both are nearly equal.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -21,7 +21,7 @@ import { sized } from '../harness/size-of-run.ts';
 const perSecond = 50;
 const seconds = sized({ short: 10, full: 60 });
 const limitMs = 20;
-/** Until the compiler has seen the code. */
+/** Until the compiler has optimized the code. */
 const warmUps = 200;
 
 const authority = createAuthority();

@@ -11,7 +11,7 @@ async function sample(): Promise<number> {
   return service.port;
 }
 
-test('a load run lives in a process of its own, tells what it saw so far, and is gone after its report', async () => {
+test('a load run has its own process, reports its progress, and exits after its report', async () => {
   const target = { host: '127.0.0.1', port: await sample(), authority: 'sample.localhost' };
   const run = await startLoad({ target, clients: [{ kind: 'ka', count: 1, pauseMs: 1 }], maxDurationMs: 10_000 });
   onTestFinished(() => run.kill());
@@ -25,7 +25,7 @@ test('a load run lives in a process of its own, tells what it saw so far, and is
   expect(() => process.kill(run.pid, 0)).toThrow('ESRCH');
 });
 
-test('a plan that cannot be carried out is refused with the reason', async () => {
+test('a plan that cannot run is rejected with the reason', async () => {
   const target = { host: '127.0.0.1', port: 1, authority: 'sample.localhost', caFile: '/missing/ca.crt' };
   const starting = startLoad({ target, clients: [{ kind: 'ka', count: 1 }], maxDurationMs: 1_000 });
   await expect(starting).rejects.toThrow('/missing/ca.crt');
@@ -34,7 +34,7 @@ test('a plan that cannot be carried out is refused with the reason', async () =>
 const runMain = async (...args: string[]) =>
   promisify(execFile)(process.execPath, [join(import.meta.dirname, 'main.ts'), ...args]);
 
-test('the command line exits 0 when all is well and 1 when one request failed', async () => {
+test('the command line exits 0 when all requests succeed and 1 when one failed', async () => {
   const port = await sample();
   const good = await runMain('--url', `http://127.0.0.1:${port}`, '--ka', '1', '--requests', '5');
   expect(good.stdout).toContain('0 failed of 5');

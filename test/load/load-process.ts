@@ -1,7 +1,7 @@
 /**
- * A load run in a process of its own, so that what the test does in the meantime is not measured.
+ * A load run in its own process, so that concurrent work of the test is not measured.
  *
- * The parent sends {@link LoadOrder}s over Node's IPC channel, the child ({@link file://./load-child.ts}) answers with
+ * The parent sends {@link LoadOrder}s over Node's IPC channel, the child ({@link file://./load-child.ts}) responds with
  * {@link LoadAnswer}s. The child ends with its parent.
  */
 import { type ChildProcess, fork } from 'node:child_process';
@@ -22,9 +22,9 @@ export type LoadAnswer =
 
 export interface LoadRun {
   readonly pid: number;
-  /** What was seen so far. */
+  /** The results so far. */
   report(): Promise<LoadReport>;
-  /** Begins no more requests, waits for those in flight, and reports. The process is gone then. May be called again. */
+  /** Begins no more requests, waits for those in flight, and reports. Then the process exits. May be called again. */
   stop(): Promise<LoadReport>;
   /** Resolves with the report when the run ends, by its bounds or because it was stopped; rejects when the process fails. */
   readonly finished: Promise<LoadReport>;
@@ -49,7 +49,7 @@ export async function startLoad(
     await answers.exited;
     return report;
   });
-  // Whoever waits for it gets the rejection; nobody has to.
+  // The waiting caller gets the rejection; there may be none.
   finished.catch(() => {});
   child.send({ type: 'load.start', plan } satisfies LoadOrder);
   await answers.next('load.started');
@@ -74,7 +74,7 @@ export async function startLoad(
 
 type Waiter = { type: LoadAnswer['type']; resolve: (answer: LoadAnswer) => void; reject: (error: Error) => void };
 
-/** Hands each answer to the first who waits for its type. */
+/** Passes each response to the first caller that waits for its type. */
 class AnswerQueue {
   readonly exited: Promise<void>;
   readonly #waiters: Waiter[] = [];
@@ -88,7 +88,7 @@ class AnswerQueue {
       const index = this.#waiters.findIndex(({ type }) => type === answer.type);
       if (index >= 0) this.#waiters.splice(index, 1)[0]!.resolve(answer);
     });
-    // Not `exit`: messages may still be on their way then.
+    // Not `exit`: messages may still be in transit then.
     child.on('close', (code, signal) => {
       this.#fail(new Error(`the load generator's process ended early (${signal ?? `exit code ${code}`})`));
       resolve();

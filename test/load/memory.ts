@@ -1,7 +1,7 @@
 /**
  * `node test/load/memory.ts [--rounds N] [--seconds N]`: all attacks in a row, again and again, on one control plane, and
- * what it keeps after each round when all garbage is collected. Exit code 1 when the last round left more behind than the
- * second one and all memories that are bounded may take. HEAP_SNAPSHOTS=FOLDER writes a heap snapshot each time.
+ * its memory after each round when all garbage is collected. Exit code 1 if the last round left more behind than the
+ * second one and all bounded memories may take. HEAP_SNAPSHOTS=FOLDER writes a heap snapshot each time.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,11 +17,11 @@ import { HostileProcess } from './hostile-process.ts';
 const { values } = parseArgs({
   options: { rounds: { type: 'string', default: '6' }, seconds: { type: 'string', default: '2' } },
 });
-/** Until everything that was begun is over: streams, holds, lines of the log. */
+/** Until all started work is over: streams, holds, lines of the log. */
 const restMs = 5_000;
 /**
- * What rounds after the second may add, in MiB. Memories that are bounded fill up: records of the trace, bodies that were
- * joined, lists of names, nodes that are known. With more rounds a smaller leak is found.
+ * Growth that rounds after the second may add, in MiB. Bounded memories fill up: records of the trace, joined bodies, lists of names,
+ * known nodes. More rounds find a smaller leak.
  */
 const mostGrown = 16;
 

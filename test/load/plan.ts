@@ -1,21 +1,20 @@
-/** What a load run should do: whom to ask, with which clients, and within which bounds. Plain data: it crosses a process. */
+/** A load run: its target, its clients, and its limits. Plain data, because it is sent to a process. */
 
 /**
  * How a client behaves. None of them ever sends a request twice.
  *
- * - `ka`: keep-alive HTTP/1.1, the next request as soon as the last is answered
- * - `slow`: keep-alive HTTP/1.1, idle between requests: its connection may be closed under it
+ * - `ka`: keep-alive HTTP/1.1, the next request follows each response
+ * - `slow`: keep-alive HTTP/1.1, idle between requests: the server may close its connection meantime
  * - `new`: a connection for each request
- * - `h2`: HTTP/2 sessions, each with several streams; a session that got a GOAWAY is left to finish, the next request opens another
+ * - `h2`: HTTP/2 sessions, each with several streams; a session that got a GOAWAY finishes, the next request opens another
  * - `stream`: keep-alive HTTP/1.1, chunked responses that take seconds, back to back
- * - `tcp`: a TCP connection for each line, which the server answers with bytes of its own
+ * - `tcp`: a TCP connection for each line, to which the server responds with its own bytes
  */
 export const clientKinds = ['ka', 'slow', 'new', 'h2', 'stream', 'tcp'] as const;
 export type ClientKind = (typeof clientKinds)[number];
 
 export interface ClientPlan {
   readonly kind: ClientKind;
-  /** Where these clients connect to. Default: the target of the plan. */
   readonly target?: LoadTarget;
   /** Key of their counts in the report's `byName`. Default: their kind. */
   readonly name?: string;
@@ -35,7 +34,7 @@ export interface LoadTarget {
   /** Where to connect to. */
   readonly host: string;
   readonly port: number;
-  /** The `host` header or `:authority`; with TLS also the server name asked for and verified. */
+  /** The `host` header or `:authority`; with TLS also the server name that is requested and verified. */
   readonly authority: string;
   /** Present for TLS: the only authority that is trusted, as a PEM file. */
   readonly caFile?: string;
@@ -50,15 +49,15 @@ export interface LoadPlan {
   readonly maxRequests?: number;
   /** A request that takes longer has failed. Default 30 000. */
   readonly requestTimeoutMs?: number;
-  /** How long requests in flight may take once the run was asked to stop. Default 15 000. */
+  /** How long requests in flight may take once the run is stopped. Default 15 000. */
   readonly drainTimeoutMs?: number;
 }
 
-/** A client plan with nothing left open. */
+/** A client plan without defaults. */
 export type CompleteClientPlan = Required<Omit<ClientPlan, 'bodyEndsWith' | 'target'>> &
   Pick<ClientPlan, 'bodyEndsWith' | 'target'>;
 
-/** Fills in what a plan leaves to its kind's default. */
+/** Sets the defaults of a plan's kind. */
 export function completePlan(plan: ClientPlan): CompleteClientPlan {
   const streaming = plan.kind === 'stream';
   return {

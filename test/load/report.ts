@@ -1,6 +1,6 @@
 import type { ClientKind } from './plan.ts';
 
-/** How far a request had come when it failed. */
+/** Phase of a request in which it failed. */
 export type RequestPhase = 'connect' | 'response' | 'body';
 
 export interface Failure {
@@ -30,11 +30,11 @@ export interface KindReport {
   /** Requests that were begun and have ended, well or not. */
   readonly total: number;
   readonly failed: number;
-  /** The first few, in full. */
+  /** The first few failures, complete. */
   readonly failures: readonly Failure[];
   /** Of the requests that succeeded, to within 2 %. */
   readonly latencyMs: Percentiles;
-  /** Successful responses by the version that the service said it is (header `x-version`). */
+  /** Successful responses by the version that the service reports (header `x-version`). */
   readonly versions: Readonly<Record<string, number>>;
   /** Connections opened. */
   readonly connections: number;
@@ -42,7 +42,7 @@ export interface KindReport {
   readonly overtaken: number;
 }
 
-/** What the clients of one name saw. */
+/** Results of the clients of one name. */
 export interface NameReport {
   readonly total: number;
   readonly failed: number;
@@ -59,7 +59,7 @@ export interface ServedCertificate {
   readonly lastSeenMs: number;
 }
 
-/** What ended within one slice of the run. */
+/** Requests that ended within one slice of the run. */
 export interface TimelineSlice {
   /** Start of the slice, in milliseconds since the run's start. */
   readonly atMs: number;
@@ -75,7 +75,7 @@ export interface LoadReport {
   readonly total: number;
   readonly failed: number;
   readonly kinds: Readonly<Partial<Record<ClientKind, KindReport>>>;
-  /** By the plans' names: what the clients of a plan saw. */
+  /** Results of each plan's clients, by the plan's name. */
   readonly byName: Readonly<Record<string, NameReport>>;
   readonly versions: Readonly<Record<string, number>>;
   /** In the order in which they were first seen. */
@@ -84,7 +84,7 @@ export interface LoadReport {
   readonly timeline: readonly TimelineSlice[];
 }
 
-/** The report as a person reads it: one line a kind, then each recorded failure. */
+/** The report in readable form: one line a kind, then each recorded failure. */
 export function formatReport(report: LoadReport): string {
   const lines = [row('clients', 'total', 'failed', 'p50 ms', 'p99 ms', 'max ms', 'conns', 'versions')];
   for (const [kind, counts] of Object.entries(report.kinds)) {

@@ -1,7 +1,7 @@
 /**
- * A node that was served comes back again and again, by a new connection each time, while strangers from its very address
- * take all the new streams that a second has room for. It has its first response within three times what it takes when
- * the strangers are busy with something else, without the time in which the server or the client could have run and others
+ * A known node reconnects again and again, each time on a new connection, while untrusted clients from its very address
+ * take all the new streams that a second has capacity for. It has its first response within three times what it takes when
+ * the attackers are busy with something else, without the time in which the server or the client was runnable and other processes
  * of the machine had its processors.
  */
 import { rmSync } from 'node:fs';
@@ -16,13 +16,13 @@ import { makeRoot, startAttackedServer } from './attacked-server.ts';
 import { type AttackName, attackedNode } from './attacks.ts';
 import { HostileProcess } from './hostile-process.ts';
 
-/** Below this a machine that does other things as well tells nothing: it is two turns of the rate. */
+/** Below this a busy machine gives no information: it is two turns of the rate. */
 const floorMs = 80;
 const streamsPerSecond = 25;
-/** With these the slowest is the p99. */
+/** With this number the slowest is the p99. */
 const visits = 10;
 const betweenMs = 300;
-/** Until the strangers have taken up what there is: the storm has its address held off after three seconds. */
+/** Until the attackers have used up the capacity: the storm has its address held off after three seconds. */
 const leadMs = { elsewhere: 0, idStorm: 3_500 } as Partial<Record<AttackName, number>>;
 const usualLeadMs = 1_500;
 const tries = 3;
@@ -47,7 +47,7 @@ afterAll(async () => {
   rmSync(root, { recursive: true, force: true });
 });
 
-/** Comes, is served, acknowledges and goes. @returns milliseconds from its connection to its first response */
+/** Connects, gets its response, acknowledges and disconnects. @returns milliseconds from its connection to its first response */
 async function visit(node: { readonly id: string }): Promise<number> {
   const client = new AdsTestClient(port);
   const stream = client.sotw();
@@ -59,7 +59,7 @@ async function visit(node: { readonly id: string }): Promise<number> {
       ({ nonce: responseNonce } = await Promise.race([stream.next(), refused]));
     });
     stream.send({ typeUrl: typeUrls.CDS, responseNonce });
-    // What is asked after it is answered after it.
+    // A later request gets a later response.
     stream.send({ typeUrl: typeUrls.EDS, resourceNames: [cartCluster] });
     await Promise.race([stream.next(), refused]);
     return ms;
@@ -84,16 +84,16 @@ async function slowestBeside(attack: AttackName): Promise<number> {
 }
 
 test.each<[string, AttackName]>([
-  ['come and go with new ids, and acknowledge', 'idStorm'],
-  ['open streams, say nothing, and stay', 'heldStreams'],
-  ['say that they are new nodes, and stay', 'heldNodes'],
-  ['say that they are a node that is known', 'spoofing'],
-])('a node that was served gets in beside strangers of its address that %s', async (_, attack) => {
+  ['connect and disconnect with new IDs, and acknowledge', 'idStorm'],
+  ['open streams, send nothing, and stay', 'heldStreams'],
+  ['identify as new nodes, and stay', 'heldNodes'],
+  ['claim to be a known node', 'spoofing'],
+])('a known node is admitted beside unknown clients of its address that %s', async (_, attack) => {
   for (const id of [sidecar.id, attackedNode]) for (let i = 0; i < 2; i++) await visit({ ...sidecar, id });
   let slowestMs = Infinity;
   let limitMs = 3 * Math.max(floorMs, quietMs);
   for (let i = 0; i < tries && slowestMs >= limitMs; i++) {
-    // A machine that was quiet then may have become busy.
+    // The machine may have become busy since then.
     if (i > 0) limitMs = 3 * Math.max(floorMs, await slowestBeside('elsewhere'));
     slowestMs = await slowestBeside(attack);
   }

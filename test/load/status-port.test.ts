@@ -1,5 +1,5 @@
 /**
- * What strangers do at the agent's status port, and what the application answers there, Envoy's supervision does not feel: no turn
+ * Attacks on the agent's status port, and misbehaving responses of the application there, do not affect Envoy's supervision: no turn
  * of the agent's event loop works longer than 50 ms, in time of its own thread, which a busy machine does not lengthen.
  */
 
@@ -20,13 +20,13 @@ import { Control, standInBinary } from '../stand-in/control.ts';
 const meter = pathToFileURL(join(import.meta.dirname, 'turn-meter.mjs')).href;
 const longestTurnMs = 50;
 const attackMs = 4_000;
-/** Answers at each path, which a machine that does other things gives later. */
+/** Minimum of responses at each path, which a busy machine delays. */
 const fewest = 6;
 const longestAttackMs = 40_000;
 const connections = 1_000;
-/** A bound holds for each of them. */
+/** A bound applies to each of them. */
 const addresses = ['127.0.0.2', '127.0.0.3', '127.0.0.4', '127.0.0.5', '127.0.0.6', '127.0.0.7'];
-/** All but the probe that hangs. */
+/** All paths but that of the probe that hangs. */
 const answeredPaths = ['/healthz/ready', '/metrics', '/app-health/web/livez', '/nothing'];
 const line = `application_a{l="${'x'.repeat(80)}"} 1\n`;
 
@@ -37,7 +37,7 @@ let application: Server;
 
 beforeAll(async () => {
   application = createServer((request, response) => {
-    // A hundred megabytes, as fast as they are taken; nothing at all; lines that are none.
+    // A hundred megabytes, as fast as they are read; nothing at all; invalid lines.
     const block = request.url === '/metrics' ? line.repeat(600) : '}{ "'.repeat(16_000);
     if (request.url === '/hangs') return;
     let bytes = 0;
@@ -73,7 +73,7 @@ beforeAll(async () => {
   control = await Control.listen(join(mesh.root, 'sidecar'));
   agent = mesh.startSidecar(['--binaryPath', standInBinary]);
   await mesh.waitForAgent(agent);
-  // What is loaded at the first scrape is loaded.
+  // The first scrape loads modules.
   await (await fetch(`http://127.0.0.1:${agent.statusPort}/metrics`)).arrayBuffer();
 });
 
@@ -90,7 +90,7 @@ async function longestTurn(): Promise<number> {
   return Number(/longest (\S+)/.exec(await agent.program.line(/turns: /, { fromLine }))?.[1] ?? Infinity);
 }
 
-/** Connections that say nothing, or a byte of a request now and then. @returns ends them */
+/** Connections that send nothing, or a byte of a request now and then. @returns a function that closes them */
 function slowClients(): () => void {
   const sockets = Array.from({ length: connections }, (_, i) => {
     const socket: Socket = connect({
@@ -113,7 +113,7 @@ function slowClients(): () => void {
   };
 }
 
-/** Asks again as soon as it is answered. */
+/** Repeats the request after each response. */
 async function askOnAndOn(path: string, number: number, until: AbortSignal, seen: Map<string, number>): Promise<void> {
   const kept = new Agent({ keepAlive: true, maxSockets: number });
   const ask = (localAddress: string): Promise<void> =>
@@ -134,7 +134,7 @@ async function askOnAndOn(path: string, number: number, until: AbortSignal, seen
   kept.destroy();
 }
 
-test('1,000 connections at once, slow clients, scrapes of 100 MB and probes that hang: no turn takes 50 ms, and an Envoy that ends has a successor', async () => {
+test('1,000 connections at once, slow clients, scrapes of 100 MB and probes that hang: no turn takes 50 ms, and an Envoy that exits has a successor', async () => {
   const seen = new Map<string, number>();
   const turns: number[] = [];
   const best = await bestOf(3, longestTurnMs, async () => {

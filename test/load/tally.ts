@@ -10,7 +10,7 @@ import type {
   TimelineSlice,
 } from './report.ts';
 
-/** How a request ended. */
+/** Outcome of a request. */
 export type Outcome =
   | { readonly ok: true; readonly elapsedMs: number; readonly version: string | undefined }
   | {
@@ -25,7 +25,7 @@ export type Outcome =
 
 const failuresKept = 5;
 const sliceMs = 50;
-/** Ten minutes; whatever ends later is counted, but not in the timeline. */
+/** Ten minutes; requests that end later are counted, but not in the timeline. */
 const slicesKept = 12_000;
 
 interface KindCounts {
@@ -38,7 +38,7 @@ interface KindCounts {
   readonly latency: LatencyHistogram;
 }
 
-/** Counts what the clients of one run see. */
+/** Counts the results of the clients of one run. */
 export class Tally {
   readonly #startedAt = performance.timeOrigin + performance.now();
   readonly #start = performance.now();
@@ -66,7 +66,7 @@ export class Tally {
     }
   }
 
-  /** A request was not sent on the session that it was meant for. */
+  /** A request was not sent on its intended session. */
   overtaken(kind: ClientKind): void {
     this.#kind(kind).overtaken++;
   }

@@ -25,7 +25,7 @@ const run = (port: number, other = port) =>
     maxRequests: 12,
   }).finished;
 
-test('tcp clients open a connection for each line, and plans with names are counted apart', async () => {
+test('TCP clients open a connection for each line, and named plans are counted separately', async () => {
   const one = await serve((socket) => socket.on('data', () => socket.write('v1\n')));
   const two = await serve((socket) => socket.on('data', () => socket.write('v2\n')));
   const report = await run(one, two);

@@ -1,11 +1,11 @@
-/** An application that accepts what a change may lead to it: HTTP/1.1, lines of TCP, and either within TLS, on one port. */
+/** An application that accepts whatever a change may route to it: HTTP/1.1, lines of TCP, and either over TLS, on one port. */
 import { createServer as createHttpServer, type Server as HttpServer } from 'node:http';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { createSecureContext, type SecureContext, TLSSocket } from 'node:tls';
 import type { IssuedCertificate } from '../../certs/authority.ts';
 import { slowHealthPath } from './warming-kinds.ts';
 
-/** A health check takes so long: much longer than Envoy needs to request endpoints. */
+/** Duration of a health check: much longer than Envoy needs to request endpoints. */
 const slowHealthMs = 300;
 const tlsHandshake = 0x16;
 

@@ -4,7 +4,7 @@ import type { IssuedCertificate } from '../../certs/authority.ts';
 import { all } from '../features/harness/gateway-objects.ts';
 import { destinationRule, object, serviceEntry, virtualService } from '../features/harness/objects.ts';
 
-/** What the objects of a kind refer to. */
+/** Names and ports that the objects of a kind refer to. */
 export interface World {
   /** Ports of services, which sidecars listen on. */
   readonly ports: { readonly http: number; readonly tcp: number; readonly tls: number };
@@ -12,7 +12,7 @@ export interface World {
   readonly gateways: readonly string[];
   /** Names of the Kubernetes Gateways that HTTPRoutes attach to. */
   readonly kubernetesGateways: readonly string[];
-  /** Of each gateway: where a kind may add a server with TLS. */
+  /** Where a kind may add a server with TLS, for each gateway. */
   readonly https: readonly {
     readonly name: string;
     readonly selector: Readonly<Record<string, string>>;
@@ -20,11 +20,11 @@ export interface World {
   }[];
   /** The Sidecar objects of all sidecars, with these egress hosts. */
   readonly sidecars: (egressHosts: readonly string[]) => string;
-  /** Where the application listens, at 127.0.0.1. */
+  /** Port of the application at 127.0.0.1. */
   readonly backend: number;
-  /** Where the application listens that gets mirrored requests. */
+  /** Port of the application that receives mirrored requests. */
   readonly mirror: number;
-  /** Of the application, with its key. */
+  /** Certificate of the application, with its key. */
   readonly certificate: IssuedCertificate;
   /** Certificate of the authority that has issued it. */
   readonly authority: string;
@@ -32,7 +32,7 @@ export interface World {
 
 export interface ChangeKind {
   readonly name: string;
-  /** What clients send. Default `http`. */
+  /** Protocol of the clients. Default `http`. */
   readonly traffic?: 'http' | 'tcp' | 'tls' | 'https';
   /** Which proxies the change concerns. Default both. */
   readonly proxies?: 'gateway' | 'sidecar' | 'inbound';
@@ -40,14 +40,14 @@ export interface ChangeKind {
   readonly definesSidecars?: true;
   /** Requests fail without make before break, soon and often enough to wait for it. */
   readonly isLossy?: false;
-  /** What hosts of services begin with that each generation replaces. */
+  /** Prefix of the service hosts that each generation replaces. */
   readonly targets?: string;
   readonly config: (generation: number, world: World) => string;
-  /** Objects that come some time after the others. */
+  /** Objects that are written some time after the others. */
   readonly late?: (generation: number, world: World) => string;
 }
 
-/** By which clients know what a kind changes. */
+/** Host by which clients request what a kind changes. */
 export const hostOf = (kind: Pick<ChangeKind, 'name'>): string => `${kind.name}.shop.test`;
 
 export const isOdd = (generation: number): boolean => generation % 2 === 1;
@@ -253,7 +253,7 @@ const authorizationPort = 9_000;
 /** No other kind changes the clusters of its services: an update in place resets checks in flight (docs/changes-without-loss.md). */
 const authorizationNamespace = 'authorization';
 
-/** Of the mesh configuration, for the kind `authorization`. */
+/** Providers in the mesh configuration, for the kind `authorization`. */
 export const extensionProviders = authorizationServices.map((name) => ({
   name,
   envoyExtAuthzHttp: { service: name, port: authorizationPort, timeout: '20s' },

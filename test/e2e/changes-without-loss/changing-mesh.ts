@@ -21,7 +21,7 @@ export interface Proxy {
 export interface ChangingMeshOptions {
   readonly proxies: readonly Proxy[];
   readonly kinds: readonly ChangeKind[];
-  /** Of the control plane. */
+  /** Environment of the control plane. */
   readonly env?: Readonly<Record<string, string>>;
   /** More arguments of the control plane. */
   readonly args?: readonly string[];
@@ -38,16 +38,16 @@ interface PlacedProxy extends Proxy {
   };
 }
 
-/** As an agent starts Envoy, but sooner over: connections of a replaced listener are asked to close until then. */
+/** Shorter than an agent's default: connections of a replaced listener receive a request to close within it. */
 const drainSeconds = 5;
 const envoyArgs = ['--drain-time-s', `${drainSeconds}`];
-/** As an agent says it of its Envoy. */
+/** The node metadata that an agent sends. */
 const metadata = { PROXY_CONFIG: { drainDuration: `${drainSeconds}s` } };
 /** Proxies that connect at the same time: the control plane refuses more connections of an address by which no proxy is known yet. */
 const maxConnecting = 10;
 /** A request that takes longer has failed. */
 export const requestTimeoutMs = 20_000;
-/** What comes late comes so long after the change. */
+/** Delay of late objects after the change. */
 const lateMs = 300;
 
 const nameOf = ({ type, delta, roundTripMs }: Proxy): string => `${type}-${delta ? 'delta' : 'sotw'}-${roundTripMs}`;
@@ -185,7 +185,7 @@ export class ChangingMesh {
         const name = `${kind.name} at ${proxy.name}`;
         const { traffic = 'http' } = kind;
         const client = { http: 'ka', tcp: 'tcp', tls: 'new', https: 'new' } as const;
-        // Connections come more slowly: a pause is all that is between them.
+        // Connections are opened more slowly: only a pause is between them.
         const pause = traffic === 'http' ? pauseMs : pauseMs / 2;
         return [{ kind: client[traffic], count: 1, pauseMs: pause, name, target } satisfies ClientPlan];
       }),
@@ -210,7 +210,7 @@ export class ChangingMesh {
     return new ProcessorWaits({ ...pids, ...Object.fromEntries(envoys) }, requestTimeoutMs);
   }
 
-  /** How many clusters were given up, of all proxies: on a machine that is too busy, an Envoy needs longer than the limit. */
+  /** Number of abandoned clusters, of all proxies: on a machine that is too busy, an Envoy needs longer than the limit. */
   async abandonedClusters(): Promise<number> {
     return Number(/^pilot_xds_abandoned_clusters_total (\d+)$/m.exec(await this.mesh.page('/metrics'))?.[1] ?? 0);
   }
@@ -240,7 +240,7 @@ export class ChangingMesh {
     });
   }
 
-  /** Sidecars of which nothing is known but that they follow the protocol; they are closed with the mesh. */
+  /** Sidecars that only follow the protocol; they are closed with the mesh. */
   async simulate(count: number): Promise<SimulatedProxy[]> {
     const added: SimulatedProxy[] = [];
     while (added.length < count) {

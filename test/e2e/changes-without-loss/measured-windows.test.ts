@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { NameReport } from '../../load/report.ts';
 import { MeasuredWindows, makeBeforeBreakLimitMs } from './measured-windows.ts';
 
-/** A run of which each window is given: what fails in it, and how long the control plane waits for a processor. */
+/** A run with given windows: what fails in each, and how long the control plane waits for a processor. */
 function run(windows: readonly { failed: number; waitedMs: number }[]) {
   const left = [...windows];
   let waited = 0;
@@ -45,13 +45,13 @@ test('failures count if the control plane had a processor within the limit', asy
   expect(measured.repeated).toBe(0);
 });
 
-test('a window without failures counts, however long the control plane waited', async () => {
+test('a window without failures counts, however long the control plane waited for a processor', async () => {
   const { measured, make } = run([{ failed: 0, waitedMs: 60_000 }]);
   await measured.measure(1, make);
   expect([measured.changes, measured.repeated]).toEqual([1, 0]);
 });
 
-test('a machine on which the control plane never has a processor measures nothing', async () => {
+test('a run on a machine on which the control plane never has a processor measures nothing', async () => {
   const { measured, make } = run(Array.from({ length: 30 }, () => ({ failed: 1, waitedMs: 6_000 })));
   await expect(measured.measure(1, make)).rejects.toThrow('windows were not measured');
 });

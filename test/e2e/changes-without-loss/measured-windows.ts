@@ -9,9 +9,9 @@ export interface WindowSources {
   readonly report: () => Promise<Pick<LoadReport, 'byName'>>;
   /** How long the control plane has waited for a processor so far, in milliseconds. */
   readonly waitedMs: () => number;
-  /** Lets requests end that were begun in the window, and every proxy acknowledge its changes. */
+  /** Waits until requests of the window have ended and every proxy has acknowledged its changes. */
   readonly settle: () => Promise<void>;
-  /** Tells of a window that is not measured. */
+  /** Reports a window that is not measured. */
   readonly log: (line: string) => void;
 }
 

@@ -25,17 +25,17 @@ const quiet = {
   ]),
 };
 
-test('timeouts of the client are explained by the machine if a process waited for a processor for half of one', () => {
+test('client timeouts are explained by the machine if a process waited for a processor for half of one', () => {
   expect(reasonInMachine(failing(timeout), busy)).toMatch(/^the machine is overloaded: .*applications 12\.0 s$/);
 });
 
-test('timeouts of the client are not explained by a machine on which no process waited', () => {
+test('client timeouts are not explained by a machine on which no process waited', () => {
   expect(reasonInMachine(failing(timeout), quiet)).toMatch(
     /^not explained by the load of the machine: no process waited/,
   );
 });
 
-test('a response that is a failure is never explained by the machine', () => {
+test('an error response is never explained by the machine', () => {
   expect(reasonInMachine(failing(timeout, 'HTTP_503 NC'), busy)).toMatch(/^not explained .*: not only timeouts/);
 });
 

@@ -1,4 +1,4 @@
-/** How long processes waited for a processor: whether the machine was too busy is a fact of the kernel, and no guess from what failed. */
+/** How long processes waited for a processor: the kernel's figures show whether the machine was too busy. */
 import { readdirSync, readFileSync } from 'node:fs';
 import type { LoadReport } from '../../load/report.ts';
 

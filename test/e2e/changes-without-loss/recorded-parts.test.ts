@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { recordedTable, shareOf } from './recorded-parts.ts';
 
-test('a share of the parts is i/n', () => {
+test('a share of the parts is selected with i/n', () => {
   expect(shareOf('2/3')).toEqual([2, 3]);
   for (const text of ['0/1', '3/2', '1', 'a/b', '']) expect(() => shareOf(text)).toThrow('CHARTPILOT_TEST_PART');
 });

@@ -18,7 +18,7 @@ export interface RecordedPart {
   readonly seconds: number;
 }
 
-/** One line for each part that was run at length; delete it to begin again. */
+/** One line for each part that was run in the long form; delete the file to start again. */
 const recordFile = join(packageRoot(), 'coverage/changes-without-loss.ndjson');
 
 const [share, shares] = shareOf(process.env.CHARTPILOT_TEST_PART ?? '1/1');

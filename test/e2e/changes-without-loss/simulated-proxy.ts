@@ -11,7 +11,7 @@ import type { DiscoveryResponse } from '../../../src/gen/envoy/service/discovery
 import { type AdsTestClient, type SotwStream, typeUrls } from '../../ads-client.ts';
 
 export class SimulatedProxy {
-  /** What must not happen, in words. */
+  /** Violations of make before break, in words. */
   readonly violations: string[] = [];
   /** Responses with route configurations. */
   routes = 0;

@@ -1,4 +1,4 @@
-/** Kinds of changes that switch between forms of what is in use: TLS modes, certificates, gateways, the reach of sidecars. */
+/** Kinds of changes that switch between forms of existing configuration: TLS modes, certificates, gateways, the reach of sidecars. */
 import { all, secret } from '../features/harness/gateway-objects.ts';
 import { destinationRule, gateway, object, serviceEntry, virtualService } from '../features/harness/objects.ts';
 import {
@@ -176,7 +176,7 @@ const httpsGateway: ChangeKind = {
   targets: 'https',
 };
 
-/** What a replaced listener fetches by name is no longer configured. */
+/** Kinds after which the resource that a replaced listener fetches by name is no longer configured. */
 export const renamingKinds: readonly ChangeKind[] = [httpsGateway, extensionRenamed];
 
 /** They need workload certificates. */

@@ -1,15 +1,15 @@
-/** Kinds of changes whose new clusters warm for long: a certificate that comes late, a slow health check; and an extension (ECDS). */
+/** Kinds of changes whose new clusters warm for long: a certificate that arrives late, a slow health check; and an extension (ECDS). */
 import { all, secret } from '../features/harness/gateway-objects.ts';
 import { destinationRule, object } from '../features/harness/objects.ts';
 import { type ChangeKind, httpTo, kind, service, subset } from './change-kinds.ts';
 
-/** Where the application responds to health checks after a while. */
+/** Path at which the application responds to health checks after a delay. */
 export const slowHealthPath = '/slow-health';
 
 const extensionType = 'type.googleapis.com/envoy.extensions.filters.http.ext_authz.v3.ExtAuthz';
 const managerName = 'envoy.filters.network.http_connection_manager';
 
-/** Certificates of so many generations are there. */
+/** Number of generations whose certificates are served. */
 const keptGenerations = 20;
 
 const lateCertificate: ChangeKind = {

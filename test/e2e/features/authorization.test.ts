@@ -1,4 +1,4 @@
-/** What AuthorizationPolicies let through, seen by requests and connections. */
+/** What AuthorizationPolicies admit, seen by requests and connections. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { HttpBackend } from './harness/backends.ts';
 import { FeatureMesh } from './harness/feature-mesh.ts';
@@ -47,7 +47,7 @@ async function status(path: string, to: { method?: string; headers?: Record<stri
 }
 
 describe('requests at a gateway', () => {
-  test('without a policy all pass; with one that allows, what it matches, and nothing else', async () => {
+  test('without a policy all pass; with an ALLOW policy only what it matches passes', async () => {
     await guarded();
     expect(await status('/')).toBe(200);
     await guarded(
@@ -69,7 +69,7 @@ describe('requests at a gateway', () => {
     expect(await status('/', { host: 'a.open.shop.test' })).toBe(200);
   });
 
-  test('who is denied is not let in by another policy', async () => {
+  test('a request that one policy denies is not admitted by another one', async () => {
     await guarded(
       policy('all', { rules: [{}] }),
       policy(
@@ -101,7 +101,7 @@ describe('requests at a gateway', () => {
     expect(await status('/')).toBe(200);
   });
 
-  test('a policy without rules lets nobody in; what is tried only counts', async () => {
+  test('a policy without rules admits no request; a dry-run policy only counts', async () => {
     await guarded(policy('nobody', {}));
     expect(await status('/')).toBe(403);
     const tried = {
@@ -124,7 +124,7 @@ describe('requests at a gateway', () => {
   });
 });
 
-test('the principal of a client’s certificate decides, under each name of the trust domain', async () => {
+test('the principal of a client’s certificate decides, under each alias of the trust domain', async () => {
   const server = mesh.authority.issue(['shop.test']);
   const tls = {
     mode: 'MUTUAL',
@@ -163,9 +163,9 @@ test('the principal of a client’s certificate decides, under each name of the 
   expect(await as('spiffe://cluster.local/ns/other/sa/billing')).toBe(403);
 });
 
-test('a connection is refused; what a rule that allows says of requests nobody there can fulfil', async () => {
+test('a connection is refused; an ALLOW rule on HTTP attributes matches no plain connection', async () => {
   const echo = await mesh.tcp('echo');
-  // Envoy decides when the client has said something: what the application says first may have been heard by then.
+  // Envoy decides when the client has sent something; the client may have received the first bytes of the application by then.
   const tcp = async (...policies: string[]): Promise<string> => {
     await mesh.apply(
       [

@@ -1,4 +1,4 @@
-/** Services that are asked about requests and connections (AuthorizationPolicy, action CUSTOM). */
+/** Services that are queried about requests and connections (AuthorizationPolicy, action CUSTOM). */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { eventually } from '../../harness/eventually.ts';
 import type { HttpBackend } from './harness/backends.ts';
@@ -13,7 +13,7 @@ const extensionProviders = [
     envoyExtAuthzHttp: {
       service: 'authz-http.shop.test',
       port: 8000,
-      // This process answers, which may be at something else.
+      // This process responds, and may be busy.
       timeout: '20s',
       pathPrefix: '/check',
       includeRequestHeadersInCheck: ['x-user'],
@@ -126,7 +126,7 @@ test('a check in flight survives a change of the endpoints of its service, and f
   expect(await statusAcross(configOf([slow], connectTimeout))).toBe(503);
 });
 
-test('a service is asked over HTTP about what the policy matches, and about nothing else', async () => {
+test('a service is queried over HTTP about the requests that the policy matches, and no others', async () => {
   const port = await mesh.port();
   await guarded(port, custom('admin', 'by-http', [paths('/admin*')]));
   const ask = (path: string, headers = {}) => mesh.request('edge', { port, host: 'shop.test', path, headers });
@@ -145,7 +145,7 @@ test('a service is asked over HTTP about what the policy matches, and about noth
   ]);
 });
 
-test('several services are asked, each about its own', async () => {
+test('each of several services is queried about its own requests', async () => {
   const port = await mesh.port();
   await guarded(port, custom('admin', 'by-http', [paths('/admin')]), custom('grpc', 'by-grpc', [paths('/grpc')]));
   const ask = async (path: string, headers = {}) =>
@@ -159,7 +159,7 @@ test('several services are asked, each about its own', async () => {
   expect(byGrpc.asked).toHaveLength(2);
 });
 
-test('a service that does not answer lets pass only if it is meant to; one that there is not, never', async () => {
+test('an unresponsive service admits requests only if it fails open; a nonexistent service never does', async () => {
   const port = await mesh.port();
   await guarded(
     port,
@@ -174,7 +174,7 @@ test('a service that does not answer lets pass only if it is meant to; one that 
   expect(await ask('/closed')).toBe(503);
 });
 
-test('a service is asked about connections over gRPC', async () => {
+test('a service is queried about connections over gRPC', async () => {
   const port = await mesh.port();
   const echo = await mesh.tcp('echo');
   await mesh.apply(
@@ -188,7 +188,7 @@ test('a service is asked about connections over gRPC', async () => {
       }),
       ...authorizers(),
       custom('all', 'by-grpc', [{}]),
-      // It could be asked about requests only.
+      // The service supports requests only.
       custom('http', 'by-http', [{}]),
     ].join('\n---\n'),
   );

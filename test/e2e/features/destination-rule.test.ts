@@ -1,4 +1,4 @@
-/** What DestinationRules say of traffic to a service, seen by requests. */
+/** DestinationRules for traffic to a service, seen by requests. */
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createAuthority } from '../../certs/authority.ts';
@@ -22,19 +22,19 @@ async function backends(...names: string[]): Promise<HttpBackend[]> {
   return Promise.all(names.map((name) => mesh.http(name)));
 }
 
-/** The cart, with no retries: what a backend answers is what the client sees. */
+/** The cart, without retries: the client receives the response of the backend. */
 const withoutRetries = virtualService(host, {
   http: [{ route: [{ destination: { host } }], retries: { attempts: 0 } }],
 });
 
-/** The main thread takes a backend out, and each worker hears of it in its own time: some requests may still go there. */
+/** The main thread ejects a backend, and each worker learns of it later: some requests may still reach it. */
 async function heardByWorkers(to: { port: number; host: string }, count: number, split: object): Promise<void> {
   await eventually('the workers have heard of it', async () => {
     return isDeepStrictEqual(await mesh.split('web', to, count), split);
   });
 }
 
-test('subsets take requests by their labels, each with a policy of its own', async () => {
+test('subsets select requests by their labels, each with its own policy', async () => {
   const [v1, v2] = await backends('v1', 'v2');
   const port = await mesh.port();
   const to = (subset: string): object[] => [{ destination: { host, subset } }];
@@ -62,7 +62,7 @@ ${virtualService(host, {
   );
 });
 
-test('a circuit breaker refuses what is over its limits, and nothing else', async () => {
+test('a circuit breaker rejects only the requests beyond its limits', async () => {
   const [cart] = await backends('cart');
   const port = await mesh.port();
   const release: (() => void)[] = [];
@@ -90,7 +90,7 @@ ${destinationRule(host, { trafficPolicy: { connectionPool: pool } })}`);
   expect([(await first).status, (await second).status]).toEqual([200, 200]);
 });
 
-test('outlier detection takes a backend out that fails', async () => {
+test('outlier detection ejects a backend that fails', async () => {
   const [good, bad] = await backends('good', 'bad');
   const port = await mesh.port();
   bad!.respond = (_, response) => void response.writeHead(500).end();
@@ -138,7 +138,7 @@ ${destinationRule(host, { trafficPolicy: { loadBalancer: { consistentHash } } })
     expect(chosen.size).toBeGreaterThan(1);
   });
 
-  test('and a client without a cookie is given one, on a route of a VirtualService as well', async () => {
+  test('and a client without a cookie receives one, on a route of a VirtualService as well', async () => {
     const all = await backends('a', 'b', 'c');
     const port = await mesh.port();
     const consistentHash = { httpCookie: { name: 'sticky', ttl: '60s', path: '/' } };
@@ -156,7 +156,7 @@ ${destinationRule(host, { trafficPolicy: { loadBalancer: { consistentHash } } })
   });
 });
 
-test('requests stay in the locality of the client until nothing is left there', async () => {
+test('requests stay in the locality of the client until it has no endpoints left', async () => {
   const [near, far] = await backends('near', 'far');
   const port = await mesh.port();
   const entry = serviceEntry(host, {
@@ -182,7 +182,7 @@ ${destinationRule(host, { trafficPolicy: { outlierDetection } })}`);
   expect(await mesh.split('web', { port, host }, 10)).toEqual({ far: 10 });
 });
 
-test('workloads that are not well are known to Envoy, and sent nothing', async () => {
+test('unhealthy workloads are known to Envoy, and receive no requests', async () => {
   const [well, ill] = await backends('well', 'ill');
   const port = await mesh.port();
   const selecting = serviceEntry(host, {
@@ -209,7 +209,7 @@ status: { conditions: [{ type: Healthy, status: "${healthy}" }] }
 describe('TLS to a server', () => {
   const names = ['cart.shop.test'];
 
-  test('is checked against the authority and the names of the rule', async () => {
+  test('verifies the authority and the names of the rule', async () => {
     const issued = mesh.authority.issue(names);
     const cart = await mesh.http('cart', { tls: { cert: issued.certificate, key: issued.privateKey } });
     const port = await mesh.port();
@@ -223,12 +223,12 @@ ${destinationRule(host, { trafficPolicy: { tls: { mode: 'SIMPLE', caCertificates
     };
     expect(await status({ sni: host, subjectAltNames: names })).toBe(200);
     expect(await status({ sni: host, subjectAltNames: ['other.test'] })).toBe(503);
-    // Without a name the server must be who the request names.
+    // Without a name the server must be the one that the request names.
     expect(await status({})).toBe(200);
     expect(await status({ caCertificates: mesh.file('other.pem', createAuthority('another').certificate) })).toBe(503);
   });
 
-  test('shows it a certificate of the client', async () => {
+  test('presents a client certificate', async () => {
     const server = mesh.authority.issue(names);
     const client = mesh.authority.issue(['client.test']);
     const tls = { cert: server.certificate, key: server.privateKey, ca: mesh.authority.certificate, requestCert: true };
@@ -251,7 +251,7 @@ ${destinationRule(host, { trafficPolicy: { tls: { caCertificates, sni: host, ...
   });
 });
 
-test('a rule may be for chosen workloads, and comes before one for all', async () => {
+test('a rule for selected workloads has precedence over one for all', async () => {
   const [v1, v2] = await backends('v1', 'v2');
   const port = await mesh.port();
   const subset = (version: string): object => ({ subsets: [{ name: 'chosen', labels: { version } }] });
@@ -270,7 +270,7 @@ ${destinationRule(host, { ...subset('v2'), workloadSelector: { matchLabels: { ap
   expect(await chosen('other')).toEqual({ v1: 5 });
 });
 
-test('HTTP/2 is spoken to a server because the rule says so', async () => {
+test('HTTP/2 is used to a server because the rule requires it', async () => {
   const cart = await mesh.http('cart', { http2: true });
   const port = await mesh.port();
   const status = async (h2UpgradePolicy: string): Promise<number> => {
@@ -284,7 +284,7 @@ ${destinationRule(host, { trafficPolicy: { connectionPool: { http: { h2UpgradePo
   expect(await status('DO_NOT_UPGRADE')).toBeGreaterThanOrEqual(500);
 });
 
-test('the server of a connection is told who the client is, in the PROXY protocol', async () => {
+test('the server of a connection receives the client address in the PROXY protocol', async () => {
   const db = await mesh.tcp('db');
   const port = await mesh.port();
   await mesh.apply(`
@@ -292,7 +292,7 @@ ${serviceEntry('db.shop.test', { port, protocol: 'TCP', backends: [db], spec: { 
 ---
 ${destinationRule('db.shop.test', { trafficPolicy: { proxyProtocol: { version: 'V1' } } })}`);
   await mesh.connect('web', { port, address: '127.0.1.9', send: 'hello', until: /hello/ });
-  // Maybe in two parts.
+  // Perhaps in two parts.
   await expect
     .poll(() => db.heard.at(-1)?.toString())
     .toMatch(/^PROXY TCP4 127\.0\.0\.1 127\.0\.1\.9 \d+ \d+\r\nhello$/);

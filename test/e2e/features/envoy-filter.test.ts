@@ -1,4 +1,4 @@
-/** What EnvoyFilters make of generated configuration, seen by requests. */
+/** How EnvoyFilters change generated configuration, seen by requests. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { FeatureMesh } from './harness/feature-mesh.ts';
 import { gateway, object, serviceEntry, virtualService } from './harness/objects.ts';
@@ -23,7 +23,7 @@ function envoyFilter(name: string, configPatches: readonly object[], spec: objec
   return object('networking.istio.io/v1alpha3', 'EnvoyFilter', namespace, name, { configPatches, ...spec });
 }
 
-/** A script before the filter that routes. */
+/** A script before the router filter. */
 function script(context: string, code: string, more: object = {}): object {
   const subFilter = { name: 'envoy.filters.http.router' };
   return {
@@ -49,7 +49,7 @@ async function echo(): Promise<{ readonly entry: string; readonly to: { port: nu
   return { entry: serviceEntry(host, { port, backends: [backend] }), to: { port, host } };
 }
 
-test('a Lua filter comes before the router, changes while running, and goes again', async () => {
+test('a Lua filter is inserted before the router, changes at run time, and is removed', async () => {
   const { entry, to } = await echo();
   const withScript = (value: string) =>
     `${entry}\n---\n${envoyFilter('script', [script('SIDECAR_OUTBOUND', onResponse('x-lua', value))])}`;
@@ -62,7 +62,7 @@ test('a Lua filter comes before the router, changes while running, and goes agai
   expect([answer.status, answer.headers['x-lua']]).toEqual([200, undefined]);
 });
 
-test('a patch holds for the port, the metadata, the labels and the namespace that it names', async () => {
+test('a patch applies to the port, the metadata, the labels and the namespace that it names', async () => {
   const { entry, to } = await echo();
   const patched = async (match: object, proxy: object, spec: object, namespace = 'shop') => {
     const patch = script('SIDECAR_OUTBOUND', onResponse('x-lua', 'yes'), match) as { match: object };
@@ -79,7 +79,7 @@ test('a patch holds for the port, the metadata, the labels and the namespace tha
   expect(await patched({}, {}, {}, 'other')).toBe(false);
 });
 
-test('a cluster is merged: a limit of no requests at all', async () => {
+test('a cluster patch is merged: a limit of zero requests', async () => {
   const { entry, to } = await echo();
   const limit = envoyFilter('limit', [
     {
@@ -98,7 +98,7 @@ test('a cluster is merged: a limit of no requests at all', async () => {
   expect((await mesh.request('web', to)).status).toBe(200);
 });
 
-test('a route comes first, one is changed, and a virtual host as well', async () => {
+test('a route is inserted first, another one is changed, and a virtual host as well', async () => {
   const { entry, to } = await echo();
   const at = (route?: object) => ({
     context: 'SIDECAR_OUTBOUND',
@@ -125,7 +125,7 @@ test('a route comes first, one is changed, and a virtual host as well', async ()
   expect([rest.headers['x-route'], rest.headers['x-host']]).toEqual([undefined, 'yes']);
 });
 
-test('what a gateway listens with, and what a sidecar takes in, are patched by their contexts', async () => {
+test('gateway listeners and inbound sidecar listeners are patched by their contexts', async () => {
   const backend = await mesh.http('echo');
   const { door, own } = await mesh.ports('door', 'own');
   const host = 'echo.shop.test';
@@ -172,7 +172,7 @@ test('what a gateway listens with, and what a sidecar takes in, are patched by t
   ]);
 });
 
-test('an extension is asked for by its name, and is changed without a new listener', async () => {
+test('an extension is requested by its name, and changes without a new listener', async () => {
   const { entry, to } = await echo();
   const source = { ads: {}, resource_api_version: 'V3' };
   const discovered = {
@@ -205,7 +205,7 @@ test('an extension is asked for by its name, and is changed without a new listen
   expect(await updates()).toBe(before);
 });
 
-test('a filter that only this Envoy knows goes to it as it is written', async () => {
+test('a filter that only this Envoy knows is sent as it is written', async () => {
   const { entry, to } = await echo();
   const keys = {
     name: 'keys',
@@ -221,7 +221,7 @@ test('a filter that only this Envoy knows goes to it as it is written', async ()
   expect((await mesh.request('web', { ...to, headers: { 'x-key': 'secret' } })).status).toBe(200);
 });
 
-test('a patch that cannot be applied is left out and counted, and the others hold', async () => {
+test('a patch that cannot be applied is omitted and counted, and the others apply', async () => {
   const { entry, to } = await echo();
   const wrongType = {
     applyTo: 'NETWORK_FILTER',
@@ -250,7 +250,7 @@ test('a patch that cannot be applied is left out and counted, and the others hol
 });
 
 test.each(['VIRTUAL_HOST', 'CLUSTER'] as const)(
-  'what Envoy refuses of a %s is told, and not of what comes after it',
+  'Envoy’s rejection of a %s is reported, and not for what follows it',
   async (applyTo) => {
     const { entry, to } = await echo();
     const value =

@@ -1,4 +1,4 @@
-/** Another name for a service (ExternalName): what is written for the name holds for who asks by it. */
+/** Another name for a service (ExternalName): configuration for the name applies to requests that use it. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { FeatureMesh } from './harness/feature-mesh.ts';
 import { serviceOf } from './harness/gateway-api-objects.ts';
@@ -18,7 +18,7 @@ const named = (name: string, externalName: string, namespace = 'shop'): string =
 const istio = (kind: string, name: string, spec: object): string =>
   object('networking.istio.io/v1', kind, 'shop', name, spec);
 
-test('virtual services and destination rules of a name hold for it, and for it alone', async () => {
+test('virtual services and destination rules of a name apply to it, and to it alone', async () => {
   const [backend, port] = [await mesh.http('concrete'), await mesh.port()];
   const concrete = 'concrete.shop.svc.cluster.local';
   const front = 'front.stage.svc.cluster.local';
@@ -48,7 +48,7 @@ test('virtual services and destination rules of a name hold for it, and for it a
   expect([await sent(concrete), await sent(front), await sent('side.shop.svc.cluster.local')]).toEqual([1, 2, 1]);
 });
 
-test('what the name stands for may change', async () => {
+test('the target of the name may change', async () => {
   const [one, two, port] = [await mesh.http('one'), await mesh.http('two'), await mesh.port()];
   const rule = istio('DestinationRule', 'moving', {
     host: 'moving',

@@ -52,8 +52,8 @@ const grantToGateways = object('gateway.networking.k8s.io/v1', 'ReferenceGrant',
 
 const filters = (type: string, field: string, value: object): object => ({ filters: [{ type, [field]: value }] });
 
-describe('a rule takes requests', () => {
-  test('by path, method, headers and query parameters, the most special rule first', async () => {
+describe('a rule matches requests', () => {
+  test('by path, method, headers and query parameters, the most specific rule first', async () => {
     const port = await serve([
       { backendRefs: [to('v1')] },
       { matches: [{ path: { value: '/items' } }], backendRefs: [to('v2')] },
@@ -78,11 +78,11 @@ describe('a rule takes requests', () => {
     expect(await who('/', { headers: { 'x-beta': 'no' } })).toBe('v1');
     expect(await who('/?v=12')).toBe('v2');
     expect(await who('/?v=a')).toBe('v1');
-    // What the API orders stands before expressions: the rule for every path as well.
+    // Rules that the API orders precede expressions: the rule for every path as well.
     expect(await who('/index.html')).toBe('v1');
   });
 
-  test('with expressions last, where no rule takes every path', async () => {
+  test('with expressions last, where no rule matches every path', async () => {
     const port = await serve([
       { matches: [{ path: { type: 'RegularExpression', value: '/[a-z]+[.]html' } }], backendRefs: [to('v2')] },
       { matches: [{ method: 'POST' }, { path: { value: '/items' } }], backendRefs: [to('v1')] },
@@ -94,7 +94,7 @@ describe('a rule takes requests', () => {
     expect(await who('/items/x')).toBe('v1');
   });
 
-  test('whichever of several routes for the host it is in', async () => {
+  test('in any of several routes for the host', async () => {
     const port = await mesh.port();
     await mesh.apply(
       all(
@@ -118,7 +118,7 @@ describe('a rule takes requests', () => {
 });
 
 describe('a rule', () => {
-  test('shares requests by weight, each share with headers of its own', async () => {
+  test('splits requests by weight, each share with its own headers', async () => {
     const canary = filters('RequestHeaderModifier', 'requestHeaderModifier', {
       set: [{ name: 'X-Canary', value: '1' }],
     });
@@ -133,7 +133,7 @@ describe('a rule', () => {
     expect(counts.v2).toBeGreaterThan(5);
   });
 
-  test('answers with 500 the share of a backend that is not there, and all when there is no other', async () => {
+  test('responds with 500 to the share of a missing backend, and to all when there is no other', async () => {
     const half = await serve([{ backendRefs: [to('v1'), to('gone')] }]);
     const counts = await mesh.split('edge', { port: half, host: 'shop.test' }, 40);
     expect(Object.keys(counts).sort()).toEqual(['500', 'v1']);
@@ -170,7 +170,7 @@ describe('a rule', () => {
     expect(answer.headers).not.toHaveProperty('x-backend');
   });
 
-  test('redirects to https without a number of a port', async () => {
+  test('redirects to https without a port number', async () => {
     const port = await mesh.port();
     const toHttps = filters('RequestRedirect', 'requestRedirect', { scheme: 'https', statusCode: 301 });
     const hostnames = ['a.test', 'b.test'];
@@ -203,7 +203,7 @@ describe('a rule', () => {
     expect(await location('/port')).toBe('302 http://a.test:8443/port');
     expect(await location('/same')).toBe(`302 http://new.test:${port}/same`);
     expect(await location('/kept', 'a.test')).toBe('302 https://a.test/kept');
-    // Of a name that only the client knows Envoy keeps the port, unless another one is said.
+    // For a name that only the client knows Envoy keeps the port, unless another one is specified.
     expect(await location('/kept')).toBe('302 https://a.test:443/kept');
     expect(await location('/full/x?y=z')).toBe(`307 http://a.test:${port}/all?y=z`);
     expect(await location('/old/x')).toBe(`308 http://a.test:${port}/new/x`);
@@ -263,7 +263,7 @@ describe('a rule', () => {
     await expect.poll(() => v2!.seen.slice(before).map(({ url }) => url)).toEqual(['/both']);
   });
 
-  test('waits for a backend as long as it says', async () => {
+  test('times out as its timeout specifies', async () => {
     const slow = await mesh.http('slow', { respond: (_, response) => void setTimeout(() => response.end(), 1_000) });
     const port = await mesh.port();
     const rule = (path: string, timeouts: object): object => ({
@@ -291,7 +291,7 @@ describe('a GRPCRoute', () => {
       headers: { 'content-type': 'application/grpc', te: 'trailers' },
     });
 
-  test('takes calls by service and method, beside an HTTPRoute for the same host', async () => {
+  test('matches calls by service and method, beside an HTTPRoute for the same host', async () => {
     const port = await mesh.port();
     await mesh.apply(
       all(
@@ -310,7 +310,7 @@ describe('a GRPCRoute', () => {
     expect(await who('/other.Service/Get')).toBe('v1');
   });
 
-  test('answers UNAVAILABLE where its backend is not there', async () => {
+  test('responds UNAVAILABLE where its backend does not exist', async () => {
     const port = await mesh.port();
     await mesh.apply(all(services, kubernetesGateway([{ port }]), grpcRoute([{ backendRefs: [to('gone')] }])));
     const { status, headers } = await call(port, '/a.B/C');
@@ -323,7 +323,7 @@ describe('routes of connections', () => {
     ...{ port, protocol: 'TLS', hostname, tls: { mode: 'Passthrough' } },
   });
 
-  test('a TCPRoute shares the connections of its port; those to a backend that is not there are closed', async () => {
+  test('a TCPRoute splits the connections of its port; those to a missing backend are closed', async () => {
     const { both, half, none } = await mesh.ports('both', 'half', 'none');
     const [one, two] = [await mesh.tcp('one'), await mesh.tcp('two')];
     const at = (index: number, name: string) => ({ name, parentRefs: [{ name: 'front', sectionName: `l${index}` }] });
@@ -354,7 +354,7 @@ describe('routes of connections', () => {
     expect(await times(none, 3)).toEqual(['closed']);
   });
 
-  test('a TLSRoute passes on what is encrypted, by name, beside a listener of the port where TLS ends', async () => {
+  test('a TLSRoute passes TLS through by name, beside a listener of the port that terminates TLS', async () => {
     const port = await mesh.port();
     const [own, ended] = [mesh.authority.issue(['x.a.test']), mesh.authority.issue(['b.test'])];
     const encrypted = await mesh.tcp('encrypted', { tls: { cert: own.certificate, key: own.privateKey } });
@@ -379,7 +379,7 @@ describe('routes of connections', () => {
     await expect(mesh.connect('edge', { port, tls: { servername: 'y.a.test', ca } })).rejects.toThrow();
   });
 
-  test('a TCPRoute at a listener where TLS ends has what was in it', async () => {
+  test('a TCPRoute at a listener that terminates TLS receives the plaintext', async () => {
     const port = await mesh.port();
     const plainText = await mesh.tcp('plain');
     const tls = { certificateRefs: [{ name: 'ended' }] };
@@ -395,7 +395,7 @@ describe('routes of connections', () => {
     expect(heard.text.trim()).toBe('plain');
   });
 
-  test('TLSRoutes at a listener where TLS ends send what was in it, by name, beside a listener that passes TLS on', async () => {
+  test('TLSRoutes at a listener that terminates TLS send the plaintext, by name, beside a listener that passes TLS through', async () => {
     const port = await mesh.port();
     const [one, two] = [await mesh.tcp('one'), await mesh.tcp('two')];
     const own = mesh.authority.issue(['x.a.test']);
@@ -421,7 +421,7 @@ describe('routes of connections', () => {
     await expect(connect('none.b.test')).rejects.toThrow();
   });
 
-  test('a TCPRoute over a Service is for its clients in the mesh', async () => {
+  test('a TCPRoute over a Service applies to its clients in the mesh', async () => {
     const port = await mesh.port();
     const [cart, other] = [await mesh.tcp('cart'), await mesh.tcp('other')];
     const objects = all(serviceOf(cart, { port }), serviceOf(other));
@@ -435,7 +435,7 @@ describe('routes of connections', () => {
 });
 
 describe('a Gateway', () => {
-  test('connects to a Service as its BackendTLSPolicy says, and never in plaintext', async () => {
+  test('connects to a Service as its BackendTLSPolicy specifies, and never in plaintext', async () => {
     const port = await mesh.port();
     const own = mesh.authority.issue(['web.test']);
     const secured = await mesh.http('secured', { tls: { cert: own.certificate, key: own.privateKey } });
@@ -466,7 +466,7 @@ describe('a Gateway', () => {
     expect(await status(policy('web.test'), ca)).toBe(200);
   });
 
-  test('answers with 503 for a Service whose BackendTLSPolicy is not valid', async () => {
+  test('responds with 503 for a Service whose BackendTLSPolicy is not valid', async () => {
     const port = await mesh.port();
     const objects = all(services, kubernetesGateway([{ port }]), httpRoute([{ backendRefs: [to('v1')] }]));
     const policy = object('gateway.networking.k8s.io/v1', 'BackendTLSPolicy', 'shop', 'v1', {
@@ -480,7 +480,7 @@ describe('a Gateway', () => {
     expect(await status()).toBe(503);
   });
 
-  test('ends TLS with a Secret of another namespace while a ReferenceGrant covers it', async () => {
+  test('terminates TLS with a Secret of another namespace while a ReferenceGrant covers it', async () => {
     const port = await mesh.port();
     const certificate = mesh.authority.issue(['a.test']);
     const tls = { certificateRefs: [{ name: 'web', namespace: 'certs' }] };
@@ -499,7 +499,7 @@ describe('a Gateway', () => {
     expect((await mesh.request('edge', request)).seen.backend).toBe('v1');
   });
 
-  test('ends TLS with the Secrets that its listeners name', async () => {
+  test('terminates TLS with the Secrets that its listeners name', async () => {
     const port = await mesh.port();
     const [ofA, ofB] = [mesh.authority.issue(['a.test']), mesh.authority.issue(['*.b.test'])];
     const https = (hostname: string, name: string) => ({
@@ -523,7 +523,7 @@ describe('a Gateway', () => {
     expect((await ask('y.b.test')).status).toBe(404);
   });
 
-  test('closes what comes to a listener that is not in force, beside one of a wider name', async () => {
+  test('closes connections to an inactive listener, beside one of a wider name', async () => {
     const port = await mesh.port();
     const https = (hostname: string, more: object = {}) => ({
       ...{ port, protocol: 'HTTPS', hostname },
@@ -535,14 +535,14 @@ describe('a Gateway', () => {
       mesh.request('edge', { port, host, tls: { servername: host, ca: mesh.authority.certificate } });
     await mesh.apply(all(services, kubernetesGateway([https('*.b.test')]), route, cert));
     expect((await ask('a.b.test')).seen.backend).toBe('v1');
-    // Certificates of clients are asked for in a way that is not carried out.
+    // Client certificates are required in an unsupported way.
     const asking = https('a.b.test', { frontendValidation: { caCertificateRefs: [] } });
     await mesh.apply(all(services, kubernetesGateway([https('*.b.test'), asking]), route, cert));
     expect((await ask('x.b.test')).seen.backend).toBe('v1');
     await expect(ask('a.b.test')).rejects.toThrow();
   });
 
-  test('lets in the routes that it allows, and says which others there are', async () => {
+  test('accepts the routes that it allows, and reports the others', async () => {
     const [{ own, any, labelled }, elsewhere] = [
       await mesh.ports('own', 'any', 'labelled'),
       await mesh.http('elsewhere'),
@@ -577,7 +577,7 @@ describe('a Gateway', () => {
     expect(await statuses()).toEqual([404, 200, 404]);
   });
 
-  test('is carried out by workloads of its own namespace, or by the Service that it names', async () => {
+  test('is served by workloads of its own namespace, or by the Service that it names', async () => {
     const [port, target] = [await mesh.port(), await mesh.port()];
     const routes = all(services, httpRoute([{ backendRefs: [to('v1')] }]));
     await mesh.apply(all(routes, kubernetesGateway([{ port }])));
@@ -619,7 +619,7 @@ describe('a Gateway', () => {
     expect(await get('one.a.test')).toBe('nobody');
   });
 
-  test('changes while it runs, with what is sent through it', async () => {
+  test('changes at run time, with the traffic through it', async () => {
     const port = await serve([{ backendRefs: [to('v1')] }]);
     const listeners = await mesh.envoy('edge').stat('listener_manager.listener_modified');
     const ask = () => mesh.request('edge', { port, host: 'shop.test' });
@@ -627,7 +627,7 @@ describe('a Gateway', () => {
     const gateway = kubernetesGateway([{ port }]);
     await mesh.apply(all(services, gateway, httpRoute([{ backendRefs: [to('v2')] }])));
     expect((await ask()).seen.backend).toBe('v2');
-    // Its Service goes, and comes back.
+    // Its Service is deleted and created again.
     await mesh.apply(all(serviceOf(v1!), gateway, httpRoute([{ backendRefs: [to('v2')] }])));
     expect((await ask()).status).toBe(500);
     await mesh.apply(all(services, gateway, httpRoute([{ backendRefs: [to('v2')] }])));
@@ -641,7 +641,7 @@ describe('a Gateway', () => {
 describe('an HTTPRoute over a Service', () => {
   const over = [{ group: '', kind: 'Service', name: 'cart', namespace: 'shop' }];
 
-  test('is for its clients in the mesh', async () => {
+  test('applies to its clients in the mesh', async () => {
     const [port, cart] = [await mesh.port(), await mesh.http('cart')];
     const rules = [
       { matches: [{ path: { value: '/new' } }], backendRefs: [to('v2')] },
@@ -657,16 +657,16 @@ describe('an HTTPRoute over a Service', () => {
     expect((await ask('/new')).seen.backend).toBe('cart');
   });
 
-  test('sends to a Service of another namespace that nobody granted', async () => {
+  test('sends to a Service of another namespace without a grant', async () => {
     const [port, cart] = [await mesh.port(), await mesh.http('cart')];
     const route = httpRoute([{ backendRefs: [to('v2', { namespace: 'stage' })] }], { parentRefs: over });
     await mesh.apply(all(serviceOf(cart, { port }), serviceOf(v2!, { namespace: 'stage' }), route));
     expect((await mesh.request('web', { port, host: 'cart.shop' })).seen.backend).toBe('v2');
   });
 
-  test('of another namespace is for the clients there', async () => {
+  test('of another namespace applies to the clients there', async () => {
     const [port, cart] = [await mesh.port(), await mesh.http('cart')];
-    // No grant: what a Service's clients may reach, no namespace has to allow.
+    // No grant: clients of a Service need no permission of its namespace.
     const theirs = httpRoute([{ backendRefs: [to('v2', { namespace: 'shop' })] }], {
       namespace: 'stage',
       parentRefs: over,

@@ -28,7 +28,7 @@ const client = (servername: string, more: Partial<ClientTls> = {}): ClientTls =>
   ...more,
 });
 
-/** Of a client that has a certificate of the authority. */
+/** TLS of a client that has a certificate of the authority. */
 function known(servername: string, name = 'client.test'): ClientTls {
   const { certificate, privateKey } = mesh.authority.issue([name]);
   return client(servername, { cert: certificate, key: privateKey });

@@ -23,17 +23,17 @@ beforeAll(async () => {
 
 afterAll(() => mesh?.stop());
 
-/** The serial number of the certificate by which a server is seen to be a host's. Nothing that explain is asked about. */
+/** The serial number of the certificate that a server presents for a host. explain does not cover it. */
 async function shown(port: number, host: string): Promise<string | undefined> {
   const tls = { servername: host, ca: mesh.authority.certificate };
   return serial(await openConnection({ port, tls, send: asked(host) }));
 }
 
-describe('TLS that ends at the gateway', () => {
+describe('TLS termination at the gateway', () => {
   const one = (selector: string, port: number, tls: object): string =>
     gateway('front', { istio: selector }, [{ port, protocol: 'HTTPS', hosts: ['web.test'], tls }]);
 
-  test.each(['edge', 'delta'])('has the certificate of its Secret, and takes over another (%s)', async (proxy) => {
+  test.each(['edge', 'delta'])('uses the certificate of its Secret, and a replaced one (%s)', async (proxy) => {
     const [port, backend] = [await mesh.port(), await mesh.http('web')];
     const [first, second] = [mesh.authority.issue(['web.test']), mesh.authority.issue(['web.test'])];
     const objects = all(
@@ -52,7 +52,7 @@ describe('TLS that ends at the gateway', () => {
     expect(await mesh.envoy(proxy).stat('listener_manager.listener_modified')).toBe(listeners);
   });
 
-  test('keeps its certificate when the Secret becomes nonsense', async () => {
+  test('keeps its certificate when the Secret becomes invalid', async () => {
     const [port, backend] = [await mesh.port(), await mesh.http('web')];
     const [good, other] = [mesh.authority.issue(['web.test']), mesh.authority.issue(['other.test'])];
     const objects = all(
@@ -97,7 +97,7 @@ describe('TLS that ends at the gateway', () => {
   test.each([
     ['edge', 'which it reads itself'],
     ['inner', 'which its agent serves'],
-  ])('has certificates of files (%s, %s)', async (proxy) => {
+  ])('uses certificates of files (%s, %s)', async (proxy) => {
     const [port, backend] = [await mesh.port(), await mesh.http('web')];
     const own = mesh.authority.issue(['web.test']);
     const files = {
@@ -113,7 +113,7 @@ describe('TLS that ends at the gateway', () => {
     await expect(mesh.request(proxy, { port, host: 'web.test', tls })).rejects.toThrow();
   });
 
-  test('chooses the certificate and the routes by SNI', async () => {
+  test('selects the certificate and the routes by SNI', async () => {
     const [port, a, b] = [await mesh.port(), await mesh.http('a'), await mesh.http('b')];
     const [ofA, ofB] = [mesh.authority.issue(['a.test']), mesh.authority.issue(['*.b.test'])];
     await mesh.apply(
@@ -131,12 +131,12 @@ describe('TLS that ends at the gateway', () => {
     const ask = (host: string) => mesh.request('edge', { port, host, tls: { servername: host } });
     expect((await ask('a.test')).seen.backend).toBe('a');
     expect((await ask('x.b.test')).seen.backend).toBe('b');
-    // A host of another server's is no host of this one's.
+    // A host of another server is not served by this one.
     expect((await mesh.request('edge', { port, host: 'a.test', tls: { servername: 'x.b.test' } })).status).toBe(404);
     await expect(ask('c.test')).rejects.toThrow();
   });
 
-  test('does without a Secret that is missing for its other hosts, and has it as soon as it is there', async () => {
+  test('serves its other hosts without a missing Secret, and uses it as soon as it exists', async () => {
     const [port, a, b] = [await mesh.port(), await mesh.http('a'), await mesh.http('b')];
     const server = (name: string): { port: number; protocol: string; hosts: string[]; tls: object } => {
       return { port, protocol: 'HTTPS', hosts: [`${name}.test`], tls: { mode: 'SIMPLE', credentialName: name } };
@@ -147,7 +147,7 @@ describe('TLS that ends at the gateway', () => {
       secret('present', mesh.authority.issue(['present.test'])),
     );
     const ask = (host: string) => mesh.request('edge', { port, host, tls: { servername: host } });
-    // Envoy waits 15 seconds for it.
+    // Envoy waits 15 seconds for the Secret.
     await mesh.apply(objects);
     expect((await ask('present.test')).seen.backend).toBe('a');
     await expect(ask('late.test')).rejects.toThrow();
@@ -155,7 +155,7 @@ describe('TLS that ends at the gateway', () => {
     expect((await ask('late.test')).seen.backend).toBe('b');
   });
 
-  test('goes on as plain TCP to where the virtual service says', async () => {
+  test('forwards plain TCP to the destination of the virtual service', async () => {
     const [port, backend] = [await mesh.port(), await mesh.tcp('bytes')];
     const own = mesh.authority.issue(['bytes.test']);
     await mesh.apply(
@@ -180,7 +180,7 @@ describe('TLS that ends at the gateway', () => {
     expect([heard.text, serial(heard)]).toEqual(['bytes\nhello', own.serialNumber]);
   });
 
-  test('ISTIO_MUTUAL takes workloads of the mesh’s trust domain alone', async () => {
+  test('ISTIO_MUTUAL accepts only workloads of the mesh’s trust domain', async () => {
     const [port, backend] = [await mesh.port(), await mesh.http('web')];
     await mesh.apply(all(one('inner', port, { mode: 'ISTIO_MUTUAL' }), routed('web.test', backend, ['front'])));
     const of = (identity: string): object => {
@@ -194,7 +194,7 @@ describe('TLS that ends at the gateway', () => {
     await expect(mesh.request('inner', { ...to, tls: { servername: 'web.test' } })).rejects.toThrow();
   });
 
-  test('is what an Ingress asks for, on the ports of the service in front of the gateway', async () => {
+  test('is configured by an Ingress, on the ports of the service in front of the gateway', async () => {
     const [{ http, https }, backend] = [await mesh.ports('http', 'https'), await mesh.http('web')];
     const path = {
       path: '/',

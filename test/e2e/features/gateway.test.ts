@@ -1,4 +1,4 @@
-/** What Gateway objects say, seen by clients outside of the mesh: ports, TCP, redirects, TLS that passes through. */
+/** Gateway objects, seen by clients outside the mesh: ports, TCP, redirects, TLS passthrough. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { HttpBackend } from './harness/backends.ts';
 import { FeatureMesh } from './harness/feature-mesh.ts';
@@ -19,8 +19,8 @@ beforeAll(async () => {
 
 afterAll(() => mesh?.stop());
 
-describe('TLS that passes through the gateway', () => {
-  test('goes by SNI to where the virtual service says', async () => {
+describe('TLS passthrough at the gateway', () => {
+  test('routes by SNI to the destination of the virtual service', async () => {
     const certificates = [mesh.authority.issue(['a.test']), mesh.authority.issue(['b.test'])];
     const tls = certificates.map(({ certificate, privateKey }) => ({ cert: certificate, key: privateKey }));
     const [a, b] = [await mesh.http('a', { tls: tls[0]! }), await mesh.http('b', { tls: tls[1]! })];
@@ -54,7 +54,7 @@ describe('TLS that passes through the gateway', () => {
     ).rejects.toThrow();
   });
 
-  test('goes by the SNI of a cluster to its endpoints, without a virtual service', async () => {
+  test('routes by the SNI of a cluster to its endpoints, without a virtual service', async () => {
     const own = mesh.authority.issue(['a.backends.test']);
     const a = await mesh.http('a', { tls: { cert: own.certificate, key: own.privateKey } });
     const port = await mesh.port();
@@ -79,7 +79,7 @@ describe('TLS that passes through the gateway', () => {
   });
 });
 
-test('plain TCP goes where the virtual service says', async () => {
+test('plain TCP is routed to the destination of the virtual service', async () => {
   const [port, backend] = [await mesh.port(), await mesh.tcp('bytes')];
   await mesh.apply(
     all(
@@ -95,7 +95,7 @@ test('plain TCP goes where the virtual service says', async () => {
   expect(heard.text).toBe('bytes\nhello');
 });
 
-test('plain HTTP is sent to HTTPS where the gateway says so, and served there', async () => {
+test('plain HTTP is redirected to HTTPS where the gateway specifies it, and served there', async () => {
   const [{ http, https }, backend] = [await mesh.ports('http', 'https'), await mesh.http('web')];
   await mesh.apply(
     all(
@@ -120,7 +120,7 @@ test('plain HTTP is sent to HTTPS where the gateway says so, and served there', 
   expect((await mesh.request('edge', { port: http, host: 'other.test' })).status).toBe(404);
 });
 
-test('ports are those that the service in front of the gateway leads to', async () => {
+test('ports are the target ports of the service in front of the gateway', async () => {
   const [{ service, pod }, backend] = [await mesh.ports('service', 'pod'), await mesh.http('web')];
   const named = object('networking.istio.io/v1', 'Gateway', 'shop', 'front', {
     servers: [{ port: { number: service, name: 'http', protocol: 'HTTP' }, hosts: ['web.test'] }],

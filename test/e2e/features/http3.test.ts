@@ -197,7 +197,7 @@ test('requests arrive over QUIC, for a client that knows and for one that reads 
   await reading.stop();
 });
 
-test('a name whose server asks for client certificates is not served over QUIC, by a wider server neither', async () => {
+test('a name whose server requires client certificates is not served over QUIC, nor by a server with a wider name', async () => {
   const [port, web] = [await mesh.port(), await mesh.http('web')];
   await mesh.apply(
     all(

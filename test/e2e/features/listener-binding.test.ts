@@ -61,7 +61,7 @@ const add = (port: number, isBound: boolean, text: string): object => ({
   },
 });
 
-/** Envoy's workers close their sockets an instant after the main thread has answered. */
+/** Envoy's workers close their sockets shortly after the main thread has acknowledged. */
 async function isRefused(port: number): Promise<void> {
   await eventually(`${address}:${port} refuses connections`, async () => !(await isListening(port)));
 }
@@ -94,7 +94,7 @@ ${binds(port, proxy, spoken, captureMode)}`;
     }
   });
 
-  test('a patch unbinds a listener, and is taken back', async () => {
+  test('a patch unbinds a listener, and is removed', async () => {
     const [backend, port] = [await mesh.tcp('db'), await mesh.port()];
     const given = (captureMode: string): string => `
 ${serviceEntry(host, { port, protocol: 'TCP', backends: [backend] })}
@@ -112,7 +112,7 @@ ${binds(port, proxy, 'TCP', captureMode)}`;
     }
   });
 
-  test('a listener that a patch adds', async () => {
+  test('a patch adds a listener', async () => {
     const port = await mesh.port();
     for (const text of ['one', 'two']) {
       await mesh.apply(listenerPatch(port, proxy, add(port, false, text)));

@@ -1,4 +1,4 @@
-/** The table of names through ADS, as an agent that answers DNS queries asks for it. */
+/** The table of names through ADS, as an agent with a DNS proxy requests it. */
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,7 +21,7 @@ let pilot: Program;
 let http: number;
 let client: AdsTestClient;
 
-// No Envoy is in this: the control plane alone, and a client that stands for the agent.
+// Without an Envoy: the control plane alone, and a client that stands for the agent.
 beforeAll(async () => {
   const [xds, page] = (await freePorts(2)) as [number, number];
   http = page;
@@ -45,7 +45,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Puts services of these addresses in the place of those before. */
+/** Replaces the services by services of these addresses. */
 function apply(addresses: Readonly<Record<string, string>>): void {
   const endpoints = [{ address: '10.1.0.1' }];
   const entries = Object.entries(addresses).map(([host, address]) =>
@@ -55,14 +55,14 @@ function apply(addresses: Readonly<Record<string, string>>): void {
   renameSync(join(folder, '.saving'), join(folder, 'services.yaml'));
 }
 
-/** Names and addresses of the table that came. */
+/** Names and addresses of the received table. */
 function namesOf(resources: readonly Any[]): Record<string, readonly string[]> {
   expect(resources).toHaveLength(1);
   const { table } = anyUnpack(resources[0]!, NameTableSchema)!;
   return Object.fromEntries(Object.entries(table).map(([name, { ips }]) => [name, ips]));
 }
 
-test('the table comes when it is asked for, and again when a name comes or goes', async () => {
+test('the table is sent on request, and again when a name is added or removed', async () => {
   apply({ 'a.test': '10.5.0.1' });
   const stream = client.sotw();
   stream.onResponse = ({ versionInfo, nonce }) => stream.send({ typeUrl, versionInfo, responseNonce: nonce });
@@ -78,7 +78,7 @@ test('the table comes when it is asked for, and again when a name comes or goes'
   stream.cancel();
 });
 
-test('by the delta protocol it is one resource, sent again when it changes', async () => {
+test('in the delta protocol the table is one resource, sent again when it changes', async () => {
   apply({ 'a.test': '10.5.0.1' });
   const stream = client.delta();
   stream.onResponse = ({ nonce }) => stream.send({ typeUrl, responseNonce: nonce });

@@ -1,4 +1,4 @@
-/** What PeerAuthentication objects say, between two sidecars that have workload certificates, and for one that has none. */
+/** PeerAuthentication objects between two sidecars that have workload certificates, and for one that has none. */
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createAuthority } from '../../certs/authority.ts';
@@ -29,22 +29,22 @@ beforeAll(async () => {
 afterAll(() => mesh?.stop());
 
 interface Place {
-  /** Of the service, where `web` takes connections for it. */
+  /** Port of the service, at which `web` accepts connections for it. */
   readonly out: number;
-  /** Of the sidecar before the application. */
+  /** Port of the sidecar before the application. */
   readonly own: number;
 }
 
 interface GivenOptions {
   readonly protocol?: string;
-  /** Of the port of the service that the sidecar is asked by. */
+  /** TLS of the service port that is used to call the sidecar. */
   readonly tls?: object;
   readonly app?: string;
 }
 
 const all = (...documents: string[]): string => documents.join('\n---\n');
 
-/** A service of one workload, whose sidecar hands what comes to its port to the application. */
+/** A service of one workload, whose sidecar passes connections to its port on to the application. */
 function given(backend: HttpBackend | TcpBackend, { out, own }: Place, options: GivenOptions = {}): string {
   const { protocol = 'HTTP', app = 'cart', tls } = options;
   const endpoint = {
@@ -82,7 +82,7 @@ function peerAuthentication(spec: object, { name = 'all', app = '' } = {}): stri
 
 const mode = (name: string): string => peerAuthentication({ mtls: { mode: name } });
 
-/** Who the application was told that the client is. */
+/** The client identity that the application received. */
 async function identityThroughWeb({ out }: Place): Promise<string | undefined> {
   const { seen } = await mesh.request('web', { port: out, host });
   return /URI=([^;,]*)/.exec(seen.headers['x-forwarded-client-cert'] ?? '')?.[1];
@@ -94,7 +94,7 @@ function clientOf(identity: string, authority = mesh.authority): ClientTls {
   return { ca: mesh.authority.certificate, cert: certificate, key: privateKey, ALPNProtocols: ['istio'] };
 }
 
-test('without a policy clients of the mesh come by mutual TLS, others by plaintext', async () => {
+test('without a policy clients of the mesh connect by mutual TLS, others in plaintext', async () => {
   const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'own')];
   await mesh.apply(given(backend, place));
   expect(await identityThroughWeb(place)).toBe(web);
@@ -102,7 +102,7 @@ test('without a policy clients of the mesh come by mutual TLS, others by plainte
   expect(answer.seen.headers).not.toHaveProperty('x-forwarded-client-cert');
 });
 
-test('STRICT lets in the workloads of the trust domains alone', async () => {
+test('STRICT admits only the workloads of the trust domains', async () => {
   const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'own')];
   await mesh.apply(all(given(backend, place), mode('STRICT')));
   expect(await identityThroughWeb(place)).toBe(web);
@@ -118,7 +118,7 @@ test('STRICT lets in the workloads of the trust domains alone', async () => {
   expect((await ask(clientOf('spiffe://old.example/ns/shop/sa/web'))).status).toBe(200);
 });
 
-test('a change of the mode is in force on both sides while they run', async () => {
+test('a change of the mode applies on both sides at run time', async () => {
   const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'own')];
   const services = given(backend, place);
   for (const [name, identity] of [
@@ -131,7 +131,7 @@ test('a change of the mode is in force on both sides while they run', async () =
   }
 });
 
-test("a workload's own mode is for its clients to know too: its endpoints tell", async () => {
+test("a workload's own mode reaches its clients with its endpoints", async () => {
   const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'own')];
   const off = peerAuthentication({ mtls: { mode: 'DISABLE' } }, { name: 'cart', app: 'cart' });
   await mesh.apply(all(given(backend, place), mode('STRICT'), off));
@@ -139,7 +139,7 @@ test("a workload's own mode is for its clients to know too: its endpoints tell",
   expect((await mesh.request('cart', { inbound: true, port: place.own, host })).status).toBe(200);
 });
 
-test('a port has a mode of its own', async () => {
+test('a port has its own mode', async () => {
   const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'own')];
   const portLevelMtls = { [place.own]: { mode: 'DISABLE' } };
   await mesh.apply(
@@ -152,7 +152,7 @@ test('a port has a mode of its own', async () => {
   expect((await mesh.request('cart', { inbound: true, port: place.own, host })).status).toBe(200);
 });
 
-test("a TCP port that takes both hands the application's own TLS on, and ends that of the mesh", async () => {
+test("a TCP port in permissive mode passes the application's own TLS on, and terminates that of the mesh", async () => {
   const issued = mesh.authority.issue([host]);
   const [backend, place] = [
     await mesh.tcp('app', { tls: { cert: issued.certificate, key: issued.privateKey } }),
@@ -173,7 +173,7 @@ test("a TCP port that takes both hands the application's own TLS on, and ends th
   await mesh.connect('web', { port: place.out, tls: own, send: 'x', until: /app\nx/ });
 });
 
-test('TLS of a Sidecar object ends where mutual TLS of the mesh is off, with files that the agent serves', async () => {
+test('TLS of a Sidecar object is terminated where mutual TLS of the mesh is off, with files that the agent serves', async () => {
   const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'own')];
   const issued = mesh.authority.issue([host]);
   const tls = {
@@ -194,7 +194,7 @@ test('TLS of a Sidecar object ends where mutual TLS of the mesh is off, with fil
   await expect(mesh.request('cart', { inbound: true, port: place.own, host })).rejects.toThrow();
 });
 
-test('a proxy without certificates takes plaintext where mutual TLS alone is asked for, and the log says so', async () => {
+test('a proxy without certificates accepts plaintext where mutual TLS is required, and the log states so', async () => {
   const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'own')];
   await mesh.apply(all(given(backend, place, { app: 'bare' }), mode('STRICT')));
   expect((await mesh.request('bare', { inbound: true, port: place.own, host })).status).toBe(200);
@@ -204,7 +204,7 @@ test('a proxy without certificates takes plaintext where mutual TLS alone is ask
   await eventually('the log says so', () => mesh.pilot.lines.some((line) => said.test(line)));
 });
 
-test('a proxy without certificates sends nothing where a rule asks for mutual TLS', async () => {
+test('a proxy without certificates sends nothing where a rule requires mutual TLS', async () => {
   const [backend, { out, front }] = [await mesh.http('app'), await mesh.ports('out', 'front')];
   const routed = all(
     serviceEntry(host, { port: out, backends: [backend] }),

@@ -1,4 +1,4 @@
-/** Where requests can go: weights, delegates, the outside, the scope of a sidecar, and changes of these while it runs. */
+/** Where requests can go: weights, delegates, external hosts, the scope of a sidecar, and changes of these at run time. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../../harness/eventually.ts';
@@ -42,7 +42,7 @@ ${virtualService(host, { http: [{ route: [to('v1', 75), to('v2', 25), to('v3', 0
   expect(Math.abs(counts.v2! / requests - 0.25)).toBeLessThan(4 * Math.sqrt((0.25 * 0.75) / requests));
 });
 
-test('a change while requests run is in force, and none of them fails', async () => {
+test('a change during requests applies, and no request fails', async () => {
   const backends = [await mesh.http('v1'), await mesh.http('v2')];
   const port = await mesh.port();
   const given = (subset: string): string => `
@@ -56,7 +56,7 @@ ${virtualService(host, { http: [{ route: [to(subset)] }] })}`;
   let running = true;
   const client = (async () => {
     while (running) {
-      // Not by the mesh: what explain should say of these changes while they are under way.
+      // Not through the mesh harness: explain would be compared during the changes.
       const { status, headers } = await sendRequest({ port, host });
       answers.push(status === 200 ? String(headers['x-backend']) : String(status));
       await sleep(2);
@@ -71,7 +71,7 @@ ${virtualService(host, { http: [{ route: [to(subset)] }] })}`;
   expect(new Set(answers.slice(settledAt))).toEqual(new Set(['v2']));
 });
 
-test('an update that Envoy could not use, or we refuse, leaves what was in force', async () => {
+test('an update that Envoy or the control plane rejects leaves the active configuration', async () => {
   const cart = await mesh.http('v1');
   const port = await mesh.port();
   const entry = serviceEntry(host, { port, backends: [cart] });
@@ -84,7 +84,7 @@ test('an update that Envoy could not use, or we refuse, leaves what was in force
   expect((await mesh.request('web', { port, host })).status).toBe(200);
 });
 
-test('a delegate has the routes under a path of the root, and the root’s actions where it says nothing', async () => {
+test('a delegate has the routes under a path of the root, and inherits the root’s actions', async () => {
   const backends = [await mesh.http('v1'), await mesh.http('v2'), await mesh.http('v3')];
   const port = await mesh.port();
   const delegate = object('networking.istio.io/v1', 'VirtualService', 'team', 'checkout', {
@@ -120,7 +120,7 @@ ${delegate}`);
   expect(await seen('/elsewhere')).toEqual(['v1', '']);
 });
 
-describe('servers outside of the mesh', () => {
+describe('servers outside the mesh', () => {
   test('are found by the names of a ServiceEntry, and resolved by DNS', async () => {
     const outside = await mesh.http('outside');
     const port = await mesh.port();
@@ -139,13 +139,13 @@ describe('servers outside of the mesh', () => {
       url: '/v1',
       headers: { host: 'api.outside.test' },
     });
-    // What our API has no field for has arrived as well.
+    // Fields that the API of this project lacks have arrived as well.
     const clusters = await mesh.envoy('web').admin('/config_dump?resource=dynamic_active_clusters');
     expect(clusters).toMatch(/"dns_jitter": "0\.100s"/);
     expect(clusters).toMatch(/CaresDnsResolverConfig",\s+"udp_max_queries": 100/);
   });
 
-  test('may be spoken to with TLS that the proxy adds', async () => {
+  test('can be called with TLS that the proxy originates', async () => {
     const issued = mesh.authority.issue(['api.outside.test']);
     const outside = await mesh.http('outside', { tls: { cert: issued.certificate, key: issued.privateKey } });
     const port = await mesh.port();

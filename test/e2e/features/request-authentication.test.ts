@@ -1,4 +1,4 @@
-/** Which tokens requests may carry, and what is let in by them. */
+/** Tokens of requests, and the requests that they admit. */
 
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { eventually } from '../../harness/eventually.ts';
@@ -48,11 +48,11 @@ const ask = (headers: Record<string, string> = {}, path = '/') =>
   mesh.request('edge', { port, host: 'shop.test', path, headers });
 const status = async (headers: Record<string, string> = {}, path = '/') => (await ask(headers, path)).status;
 
-/** The policy is in force once its keys are there. */
+/** The policy applies once its keys are fetched. */
 const inForce = (token: string): Promise<unknown> =>
   eventually('a token is taken', async () => (await status(bearer(token))) === 200);
 
-test('a token must be its issuer’s; who has none passes, unless a policy asks for one', async () => {
+test('a token must be its issuer’s; a request without one passes unless a policy requires it', async () => {
   const [id, stranger] = [new TokenIssuer('https://id.test'), new TokenIssuer('https://id.test')];
   const rule = { issuer: id.name, jwks: id.keySet, audiences: ['shop'], outputPayloadToHeader: 'x-payload' };
   await guarded([rule]);
@@ -69,7 +69,7 @@ test('a token must be its issuer’s; who has none passes, unless a policy asks 
   expect([await status(), await status(bearer(token))]).toEqual([403, 200]);
 });
 
-test('a token that is required must be there and in order, whatever others there are', async () => {
+test('a required token must be present and valid, whatever other tokens there are', async () => {
   const [id, scope] = [new TokenIssuer('https://id.test'), new TokenIssuer('https://scope.test')];
   const ofScope = { issuer: scope.name, jwks: scope.keySet, fromHeaders: [{ name: 'x-scope' }] };
   const ofId = { issuer: id.name, jwks: id.keySet };
@@ -131,7 +131,7 @@ test('principals and claims decide', async () => {
   expect(await as({ aud: 'shop' })).toBe(403);
 });
 
-test('a token may lie in other places', async () => {
+test('a token may be in other locations', async () => {
   const id = new TokenIssuer('https://id.test');
   const places = { fromHeaders: [{ name: 'x-jwt', prefix: 'JWT ' }], fromParams: ['token'], fromCookies: ['session'] };
   const kept = { forwardOriginalToken: true, outputClaimToHeaders: [{ header: 'x-sub', claim: 'sub' }] };
@@ -148,7 +148,7 @@ test('a token may lie in other places', async () => {
   expect([headers['x-jwt'], headers['x-sub']]).toEqual([`JWT ${token}`, 'user']);
 });
 
-test('keys are fetched; other keys are in force when the issuer has others, and stay when it fails', async () => {
+test('keys are fetched; rotated keys apply, and the last ones stay when the issuer fails', async () => {
   const id = new TokenIssuer('https://id.test');
   const issuer = await mesh.http('issuer', { respond: (_, response) => void response.end(id.keySet) });
   await guarded([{ issuer: id.name, jwksUri: `http://127.0.0.1:${issuer.port}/keys` }]);
@@ -170,7 +170,7 @@ test('keys are fetched; other keys are in force when the issuer has others, and 
   expect(await mesh.page('/metrics')).toMatch(/pilot_jwks_resolver_network_fetch_fail_total [1-9]/);
 });
 
-test('an issuer says where its keys are; while nobody has them its tokens are refused', async () => {
+test('an issuer publishes its keys; its tokens are rejected while they are unavailable', async () => {
   let keysFrom = '/no-such-place';
   const server = await mesh.http('issuer', {
     respond: ({ url }, response) => {
@@ -187,12 +187,12 @@ test('an issuer says where its keys are; while nobody has them its tokens are re
   await guarded([{ issuer: id.name }]);
   await eventually('the token is refused', async () => (await status(bearer(id.token()))) === 401);
   keysFrom = '/keys';
-  // A failed issuer has a minute's rest; a changed object asks at once.
+  // A failed issuer is retried after a minute; a changed object is fetched at once.
   await guarded([{ issuer: id.name, timeout: '20s' }]);
   await inForce(id.token());
 });
 
-test('keys that Envoy cannot use cost nobody but their issuer', async () => {
+test('keys that Envoy rejects affect only their issuer', async () => {
   const id = new TokenIssuer('https://id.test');
   await guarded([
     { issuer: 'https://bad.test', jwks: '{"keys":[{"kty":"RSA","n":"AQ","e":"AQAB"}]}' },

@@ -1,4 +1,4 @@
-/** What a route does with a request, beside choosing where it goes: every action of a VirtualService, seen by requests. */
+/** Actions of a route apart from its destination: every action of a VirtualService, seen by requests. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { bestOf } from '../../harness/best-of.ts';
 import { eventually } from '../../harness/eventually.ts';
@@ -18,7 +18,7 @@ beforeAll(async () => {
 
 afterAll(() => mesh.stop());
 
-/** The cart behind one route with these actions; a route with a match comes before one without. */
+/** The cart behind one route with these actions; a route with a match has precedence over one without. */
 async function given(...routes: object[]): Promise<void> {
   cart = await mesh.http('cart');
   port = await mesh.port();
@@ -34,14 +34,14 @@ ${virtualService(host, { http })}`);
 
 const ask = (to: Partial<RequestTo> = {}) => mesh.request('web', { port, host, ...to });
 
-/** Envoy's timers count from the last turn of its event loop, which is a little before the request was read. */
+/** Envoy's timers count from the last turn of its event loop, shortly before the request was read. */
 const clockSkewMs = 10;
 
 describe('a fault', () => {
   const forTests = [{ headers: { 'x-test': { exact: 'yes' } } }];
   const headers = { 'x-test': 'yes' };
 
-  test('aborts the requests that it is for', async () => {
+  test('aborts the requests that it applies to', async () => {
     await given({ match: forTests, fault: { abort: { httpStatus: 418, percentage: { value: 100 } } } }, {});
     expect((await ask({ headers })).status).toBe(418);
     expect(cart.seen).toHaveLength(0);
@@ -54,7 +54,7 @@ describe('a fault', () => {
     expect([answer.status, answer.headers['grpc-status']]).toEqual([200, '7']);
   });
 
-  test('delays them, and they arrive all the same', async () => {
+  test('delays requests, and they still arrive', async () => {
     await given({ match: forTests, fault: { delay: { fixedDelay: '0.3s', percentage: { value: 100 } } } }, {});
     const delayed = await ask({ headers });
     expect(delayed.status).toBe(200);
@@ -67,13 +67,13 @@ describe('a fault', () => {
     expect(await bestOf(5, 250, otherMs)).toBeLessThan(250);
   });
 
-  test('is for a share of the requests, or none', async () => {
+  test('applies to a share of the requests, or to none', async () => {
     await given(
       { match: [{ uri: { prefix: '/half' } }], fault: { abort: { httpStatus: 418, percentage: { value: 50 } } } },
       { fault: { abort: { httpStatus: 418, percentage: { value: 0 } } } },
     );
     const half = await mesh.split('web', { port, host, path: '/half' }, 60);
-    // One of a thousand million runs has fewer.
+    // One of 10^9 runs has fewer.
     expect(half['418']).toBeGreaterThan(8);
     expect(half.cart).toBeGreaterThan(8);
     expect(await mesh.split('web', { port, host }, 10)).toEqual({ cart: 10 });
@@ -81,7 +81,7 @@ describe('a fault', () => {
 });
 
 describe('a mirror', () => {
-  test('gets a copy of each request, whose answer nobody waits for', async () => {
+  test('receives a copy of each request, and its response is ignored', async () => {
     const shadow = await mesh.http('shadow', { respond: (_, response) => void response.writeHead(500).end() });
     const shadowPort = await mesh.port();
     cart = await mesh.http('cart');
@@ -104,8 +104,8 @@ ${virtualService(host, { http: [{ route: [{ destination: { host } }], mirrors }]
   });
 });
 
-describe('time and retries', () => {
-  test('a request is given up after the timeout', async () => {
+describe('timeouts and retries', () => {
+  test('a request fails after the timeout', async () => {
     await given({ timeout: '0.2s' });
     cart.respond = () => {};
     const answer = await ask();
@@ -115,7 +115,7 @@ describe('time and retries', () => {
     expect(answer.durationMs).toBeLessThan(10_000);
   });
 
-  test('a request that fails is sent again, as often as the route says', async () => {
+  test('a failed request is retried as often as the route specifies', async () => {
     await given({ retries: { attempts: 3, retryOn: '5xx' } });
     cart.respond = (seen, response) => {
       const enough = cart.seen.length >= 3;
@@ -126,7 +126,7 @@ describe('time and retries', () => {
     expect(cart.seen.map(({ headers }) => headers['x-envoy-attempt-count'])).toEqual(['1', '2', '3']);
   });
 
-  test('not for other reasons than the route says, and not at all with no attempts', async () => {
+  test('a request is not retried for other reasons than the route specifies, and not at all with no attempts', async () => {
     await given(
       { match: [{ uri: { prefix: '/never' } }], retries: { attempts: 0 } },
       { retries: { attempts: 3, retryOn: '501,reset' } },
@@ -140,8 +140,8 @@ describe('time and retries', () => {
     expect([await times('/never'), await times('/'), await times('/other')]).toEqual([1, 1, 4]);
   });
 
-  test('a try is given up after its own timeout, and another is made', async () => {
-    // The second one is answered by this process, which may be at something else.
+  test('an attempt is canceled after its own timeout, and retried', async () => {
+    // This process responds to the second one, and may be busy.
     await given({ timeout: '20s', retries: { attempts: 2, perTryTimeout: '2s', retryOn: 'gateway-error' } });
     cart.respond = (seen, response) => {
       if (cart.seen.length > 1) response.end(JSON.stringify(seen));
@@ -151,12 +151,12 @@ describe('time and retries', () => {
     expect(answer.durationMs).toBeGreaterThanOrEqual(2_000 - clockSkewMs);
   });
 
-  test('a backend that cannot be reached is not asked twice: another one is', async () => {
+  test('an unreachable backend is not tried twice: another one is', async () => {
     const [here, gone] = [await mesh.http('here'), await mesh.http('gone')];
     port = await mesh.port();
     const backends = [here, { address: gone.address, port: gone.port, name: 'gone' }];
     await gone.close();
-    // Nothing is said of retries: connections that fail are made again by themselves.
+    // Without a retry policy failed connections are retried.
     await mesh.apply(serviceEntry(host, { port, backends }));
     expect(await mesh.split('web', { port, host }, 20)).toEqual({ here: 20 });
   });
@@ -174,7 +174,7 @@ describe('a redirect', () => {
       303,
       'http://new.test/old/a?b=c',
     ],
-  ])('%j answers %i to %s', async (redirect, status, location) => {
+  ])('%j responds %i to %s', async (redirect, status, location) => {
     await given({ match: [{ uri: { prefix: '/old' } }], redirect });
     const answer = await ask({ path: '/old/a?b=c' });
     expect([answer.status, answer.headers.location]).toEqual([status, location]);
@@ -195,7 +195,7 @@ describe('a rewrite', () => {
 });
 
 describe('headers', () => {
-  test('are set, added and removed, of the route and of its destination, on the way there and back', async () => {
+  test('are set, added and removed, by the route and by its destination, in requests and responses', async () => {
     await given({
       headers: {
         request: { set: { 'x-set': 'route' }, add: { 'x-add': 'route' }, remove: ['x-gone'] },
@@ -214,7 +214,7 @@ describe('headers', () => {
     expect((await ask()).seen.headers.host).toBe('inner.test');
   });
 
-  test('of several destinations each has its own', async () => {
+  test('are set for each of several destinations separately', async () => {
     const [a, b] = [await mesh.http('a'), await mesh.http('b')];
     const other = await mesh.port();
     port = await mesh.port();
@@ -246,7 +246,7 @@ ${virtualService(host, { http: [{ route }] })}`);
   });
 });
 
-test('an answer may be given without asking anybody', async () => {
+test('a direct response is sent without a backend', async () => {
   const bytes = Buffer.from('\u{1f600}').toString('base64');
   await given(
     { match: [{ uri: { prefix: '/bytes' } }], directResponse: { status: 200, body: { bytes } } },
@@ -270,7 +270,7 @@ describe('CORS', () => {
     headers: { origin, 'access-control-request-method': 'PUT' },
   });
 
-  test('answers the question before the request for origins that it allows', async () => {
+  test('responds to the preflight for allowed origins', async () => {
     await given({ corsPolicy });
     const { status, headers } = await ask(preflight('https://a.shop.test'));
     expect(status).toBe(200);
@@ -296,7 +296,7 @@ describe('CORS', () => {
     ['FORWARD', 1],
     ['IGNORE', 0],
   ])(
-    'with unmatchedPreflights %s, %i questions of other origins reach the application',
+    'with unmatchedPreflights %s, %i preflights of other origins reach the application',
     async (unmatchedPreflights, reach) => {
       await given({ corsPolicy: { ...corsPolicy, unmatchedPreflights } });
       const { headers } = await ask(preflight('https://evil.test'));

@@ -17,7 +17,7 @@ interface Condition {
 
 const headers = (values: Record<string, string>): Partial<RequestTo> => ({ headers: values });
 
-/** Each under a path of its own, `/NAME`, so that no route stands in another's way. */
+/** Each under its own path, `/NAME`, so that no route hides another one. */
 const conditions: Readonly<Record<string, Condition>> = {
   'exact-path': {
     match: { uri: { exact: '/exact-path/a' } },
@@ -151,7 +151,7 @@ const taken = async (proxy: string, to: Partial<RequestTo>): Promise<string> =>
   (await mesh.request(proxy, { port: proxy === 'edge' ? atGateway : port, host, ...to })).body;
 
 describe.each(['web', 'edge'])('at %s', (proxy) => {
-  test.each(Object.keys(conditions))('a match of %s takes what it describes, and nothing else', async (name) => {
+  test.each(Object.keys(conditions))('a match of %s accepts what it describes, and nothing else', async (name) => {
     const { hits, misses } = conditions[name]!;
     for (const hit of hits) expect([hit, await taken(proxy, { path: `/${name}`, ...hit })]).toEqual([hit, name]);
     for (const miss of misses) {
@@ -160,7 +160,7 @@ describe.each(['web', 'edge'])('at %s', (proxy) => {
   });
 });
 
-test('a match may be for clients with certain labels, or of a namespace', async () => {
+test('a match may apply to clients with certain labels, or of a namespace', async () => {
   const answers = await Promise.all(
     ['own-labels', 'other-labels', 'own-namespace', 'other-namespace'].map((name) =>
       taken('web', { path: `/${name}` }),
@@ -169,7 +169,7 @@ test('a match may be for clients with certain labels, or of a namespace', async 
   expect(answers).toEqual(['own-labels', 'nothing', 'own-namespace', 'nothing']);
 });
 
-test('a match may be for a port, for the mesh, or for a gateway', async () => {
+test('a match may apply to a port, to the mesh, or to a gateway', async () => {
   const paths = ['/this-port', '/other-port', '/in-mesh', '/at-gateway'];
   const answers = (proxy: string) => Promise.all(paths.map((path) => taken(proxy, { path })));
   expect(await answers('web')).toEqual(['this-port', 'nothing', 'in-mesh', 'nothing']);

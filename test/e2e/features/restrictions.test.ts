@@ -1,4 +1,7 @@
-/** What odd restrictions do at a real Envoy, row by row (test/restrictions/table.ts), and certificates of clients that nobody vouches for. */
+/**
+ * What unusual restrictions do at a real Envoy, row by row (test/restrictions/table.ts), and client certificates without a trusted
+ * authority.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createAuthority } from '../../certs/authority.ts';
 import { type Asked, issuer, issuersKeys, type Row, table } from '../../restrictions/table.ts';
@@ -37,7 +40,7 @@ afterAll(() => mesh?.stop());
 /** Sidecars of one machine would bind the same ports for what they send. */
 const quiet = object('networking.istio.io/v1', 'Sidecar', 'shop', 'quiet', { egress: [{ hosts: ['~/*'] }] });
 
-/** A gateway, and a sidecar that takes requests for the same application. */
+/** A gateway, and a sidecar that accepts requests for the same application. */
 function surroundings(): string {
   const ingress = {
     port: { number: ports.sidecar, name: 'http', protocol: 'HTTP' },
@@ -82,7 +85,7 @@ test.each(taken)('$kind $field: $written', async ({ kind, spec, outcome }) => {
   for (const asked of outcome.keepsOut) expect([asked, await isLetIn(kind, asked)]).toEqual([asked, false]);
 });
 
-describe('refused at its first reading', () => {
+describe('rejected when it is first read', () => {
   const refusedRows = table.flatMap((row) => ('refused' in row.outcome ? [row] : []));
   const selector = { matchLabels: { istio: 'edge' } };
   const odd = (kind: Row['kind'], name: string, spec: object): string =>
@@ -90,12 +93,12 @@ describe('refused at its first reading', () => {
   const refusedFor = async (text: string): Promise<void> => mesh.apply(all(surroundings(), text), { invalid: true });
   const closures = async (): Promise<string> => mesh.page('/debug/push_status');
 
-  test('an AuthorizationPolicy lets nobody in, until it is mended or gone', async () => {
+  test('an AuthorizationPolicy admits no request until it is repaired or removed', async () => {
     const policy = (of: object): string => odd('AuthorizationPolicy', 'first', { selector, rules: [of] });
     const wrong = policy({ from: [{ source: { ipBlocks: ['localhost'] } }] });
     await refusedFor(wrong);
     expect(await isLetIn('AuthorizationPolicy', {})).toBe(false);
-    // Whom it is not for.
+    // A kind that the policy does not apply to.
     expect(await isLetIn('PeerAuthentication', {})).toBe(true);
     expect(await closures()).toContain('every request to the workloads of namespace shop with istio=edge is denied');
     expect(await mesh.page('/metrics')).toMatch(/^pilot_refused_restrictions 1$/m);
@@ -112,7 +115,7 @@ describe('refused at its first reading', () => {
     expect(await isLetIn('AuthorizationPolicy', {})).toBe(true);
   });
 
-  test('a RequestAuthentication lets no token in, wherever it is', async () => {
+  test('a RequestAuthentication admits no token in any location', async () => {
     const jwt = (more: object): string =>
       odd('RequestAuthentication', 'first', { selector, jwtRules: [{ issuer, ...more }] });
     await refusedFor(jwt({ jwks: 'no keys' }));
@@ -127,7 +130,7 @@ describe('refused at its first reading', () => {
     expect(await isLetIn('RequestAuthentication', { token: {} })).toBe(true);
   });
 
-  test('a PeerAuthentication lets no plaintext in', async () => {
+  test('a PeerAuthentication admits no plaintext', async () => {
     const peers = (mode: string): string =>
       odd('PeerAuthentication', 'first', { selector: { matchLabels: { app: 'cart' } }, mtls: { mode } });
     await refusedFor(peers('permissive'));
@@ -136,7 +139,7 @@ describe('refused at its first reading', () => {
     expect(await isLetIn('PeerAuthentication', {})).toBe(true);
   });
 
-  // One of each way to be refused; what Envoy makes of them is the same for all.
+  // One for each reason of rejection; the result in Envoy is the same for all.
   test.each(refusedRows.filter((_, index) => index % 20 === 0))('$kind $field: $written', async ({ kind, spec }) => {
     await refusedFor(odd(kind, `odd-${refusedRows.findIndex((row) => row.spec === spec)}`, spec));
     expect(await isLetIn(kind, kind === 'RequestAuthentication' ? known : {})).toBe(false);
@@ -145,11 +148,11 @@ describe('refused at its first reading', () => {
 
 const known: Asked = { token: {} };
 
-describe('a client with a certificate of its own making', () => {
+describe('a client with a self-signed certificate', () => {
   const roots = (): object => ({ 'ca.crt': mesh.authority.certificate });
   const client = (): object => mesh.authority.issue(['client.test']);
 
-  /** Who is let in: with a certificate of the authority, with one of nobody's, with none. */
+  /** Which clients are admitted: with a certificate of the authority, with one of an unknown authority, with none. */
   async function letIn(
     proxy: string,
     { host = 'web.test', patienceMs }: { host?: string; patienceMs?: number } = {},
@@ -196,7 +199,7 @@ describe('a client with a certificate of its own making', () => {
       all(gateway('front', { istio: proxy }, [server(tls)]), routed('web.test', backend, ['front']), quiet, ...more),
     );
 
-  test.each(['edge', 'inner'])('is kept out by MUTUAL, whichever way its authority is named (%s)', async (proxy) => {
+  test.each(['edge', 'inner'])('is rejected by MUTUAL, whichever way its authority is named (%s)', async (proxy) => {
     const caCertificates = mesh.file('ca.crt', mesh.authority.certificate);
     const own = mesh.authority.issue(['web.test']);
     await at(proxy, { mode: 'MUTUAL', tlsCertificates: [{ ...pair(), caCertificates }] });
@@ -216,7 +219,7 @@ describe('a client with a certificate of its own making', () => {
   });
 
   test.each(['MUTUAL', 'OPTIONAL_MUTUAL'])(
-    'is kept out by %s without an authority, whose object is refused',
+    'is rejected by %s without an authority, whose object is invalid',
     async (mode) => {
       const refused = all(
         gateway('front', { istio: 'edge' }, [server({ mode, tlsCertificates: [pair()] })]),
@@ -230,7 +233,7 @@ describe('a client with a certificate of its own making', () => {
     },
   );
 
-  test('is kept out where the Secret has no authority, or has lost it', async () => {
+  test('is rejected where the Secret has no authority, or has lost it', async () => {
     const own = mesh.authority.issue(['web.test']);
     const objects = (more: object): Parameters<typeof at> => [
       'edge',
@@ -245,12 +248,12 @@ describe('a client with a certificate of its own making', () => {
     await at(...objects(roots()));
     expect(await letIn('edge')).toEqual([true, false, false]);
     await at(...objects({}));
-    // Envoy keeps the authority that it had.
+    // Envoy keeps the previous authority.
     expect(await letIn('edge')).toEqual([true, false, false]);
     expect(await mesh.page('/debug/push_status')).toContain('late-cacert: Secret shop/late has no entry ca.crt');
   });
 
-  test('is not handed to a server of the port that asks for less', async () => {
+  test('is not passed to a less strict server of the port', async () => {
     await mesh.apply(
       all(
         gateway('front', { istio: 'edge' }, [
@@ -271,7 +274,7 @@ describe('a client with a certificate of its own making', () => {
     expect(await mesh.page('/debug/push_status')).toContain('ISTIO_MUTUAL requires workload certificates');
   });
 
-  test('is kept out by MUTUAL of a Sidecar object', async () => {
+  test('is rejected by MUTUAL of a Sidecar object', async () => {
     const caCertificates = mesh.file('ca.crt', mesh.authority.certificate);
     await mesh.apply(
       all(

@@ -109,7 +109,7 @@ describe('revocation lists of a MUTUAL server', () => {
   });
 
   test.runIf(sized({ short: false, full: true }))(
-    'that are not valid yet are used from their date on, without a change of the Secret',
+    'that are not valid yet are used from their date, without a change of the Secret',
     async () => {
       [port, backend] = [await mesh.port(), await mesh.http('web')];
       name = 'later';
@@ -127,7 +127,7 @@ describe('revocation lists of a MUTUAL server', () => {
   test.each([
     ['text', 'garbage'],
     ['the root’s list without the intermediate’s', listOf(root)],
-  ])('that were never usable let in no client, and take no access away: %s', async (kind, bad) => {
+  ])('that were never usable admit no client, and remove no access: %s', async (kind, bad) => {
     [port, backend] = [await mesh.port(), await mesh.http('web')];
     name = `never-${kind.length}`;
     await apply(bad);
@@ -140,7 +140,7 @@ describe('revocation lists of a MUTUAL server', () => {
     expect([await asks(good), await asks(revoked)]).toEqual(['200', 'refused']);
   });
 
-  test('with an intermediate authority alone are usable for no client, as Envoy judges', async () => {
+  test('with an intermediate authority alone are usable for no client, as in Envoy', async () => {
     [port, backend] = [await mesh.port(), await mesh.http('web')];
     name = 'intermediate';
     await apply(listOf(intermediate), intermediate.certificate.pem);

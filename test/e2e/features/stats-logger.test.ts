@@ -94,7 +94,7 @@ test('Telemetry objects change labels and turn metrics off', async () => {
   await mesh.apply(`${service}---\n${telemetry([{ disabled: true }])}`);
   const before = await samples('envoy_istio_requests_total');
   await mesh.request('web', { port, host: 'cart.shop.test', path: '/' });
-  // Of the listeners that serve: those that drain have the logger still.
+  // Only listeners that serve: those that drain still have the logger.
   const { configs } = JSON.parse(await mesh.envoy('web').admin('/config_dump?resource=dynamic_listeners')) as {
     configs: { active_state?: object }[];
   };

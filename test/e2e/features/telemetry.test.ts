@@ -1,4 +1,4 @@
-/** What is logged and traced, seen in the files of the logs and by collectors. */
+/** Logs and traces, seen in the log files and by collectors. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type ServerHttp2Session } from 'node:http2';
 import type { AddressInfo } from 'node:net';
@@ -57,7 +57,6 @@ function telemetry(spec: object, name = 'telemetry'): string {
   return object('telemetry.istio.io/v1', 'Telemetry', 'shop', name, spec);
 }
 
-/** A path that no request had before. */
 let lastPath = 0;
 const newPath = (): string => `/p${++lastPath}`;
 
@@ -69,7 +68,7 @@ function lines(file: string): string[] {
   }
 }
 
-/** Asked one after the other: what came later is not in the log before what came first. */
+/** Requested one after the other: the log keeps their order. */
 async function logged(file: string, path: string): Promise<string> {
   return eventually(`${path} is in ${file}`, () => lines(file).find((line) => line.includes(path)));
 }
@@ -98,7 +97,7 @@ test('requests are written to the log of the mesh, in its format', async () => {
   expect(await logged(meshLog, path)).toBe(`GET ${path} 200`);
 });
 
-test('a Telemetry turns the log off for the workloads that it selects, and back on when it goes', async () => {
+test('a Telemetry turns the log off for the workloads that it selects, and back on when it is removed', async () => {
   const { cart, front, yaml } = await shop();
   const quiet = telemetry({ selector: { matchLabels: { app: 'web' } }, accessLogging: [{ disabled: true }] });
   await mesh.apply(`${yaml}\n---\n${quiet}`);
@@ -109,11 +108,11 @@ test('a Telemetry turns the log off for the workloads that it selects, and back 
   await mesh.apply(yaml);
   await mesh.request('web', { port: cart, host: 'cart.shop.test', path: later });
   expect(await logged(meshLog, later)).toBe(`GET ${later} 200`);
-  // The same Envoy wrote the later one: the first was never to be written.
+  // The same Envoy wrote the later one: the first one is never written.
   expect(lines(meshLog).filter((line) => line.includes(`${silent} `))).toEqual([]);
 });
 
-test('only what its filter is true for is written, to the provider that is named, as the provider says', async () => {
+test('only requests that match the filter are logged, to the named provider, in its format', async () => {
   const { cart, yaml } = await shop();
   const rule = {
     providers: [{ name: 'second' }],
@@ -129,7 +128,7 @@ test('only what its filter is true for is written, to the provider that is named
   expect(lines(meshLog).filter((line) => line.includes(good) || line.includes(bad))).toEqual([]);
 });
 
-test('access log services of all types get what is logged', async () => {
+test('access log services of all types receive the log entries', async () => {
   const service = await grpcCollector();
   const { cart, yaml } = await shop(
     `---\n${serviceEntry('collector.shop.test', { port: collector, protocol: 'GRPC', backends: [service] })}`,
@@ -153,7 +152,7 @@ test('access log services of all types get what is logged', async () => {
   await service.close();
 });
 
-test('spans are reported to the tracer that is named, with the tags of the mesh and of the Telemetry', async () => {
+test('spans are reported to the named tracer, with the tags of the mesh and of the Telemetry', async () => {
   const zipkin = await mesh.http('zipkin', { respond: (_, response) => void response.writeHead(202).end() });
   const { cart, yaml } = await shop(
     `---\n${serviceEntry('collector.shop.test', { port: collector, backends: [zipkin] })}`,
@@ -184,7 +183,7 @@ test('spans are reported to the tracer that is named, with the tags of the mesh 
   });
 });
 
-/** Names of the tracers in the listeners that Envoy uses now; those that it drains are not asked. */
+/** Names of the tracers in the listeners that Envoy uses now, without those that it drains. */
 async function tracersInForce(proxy: string): Promise<string[]> {
   const dump = JSON.parse(await mesh.envoy(proxy).admin('/config_dump?resource=dynamic_listeners')) as {
     configs: { active_state?: object }[];
@@ -195,11 +194,11 @@ async function tracersInForce(proxy: string): Promise<string[]> {
 
 interface GrpcCall {
   readonly method: string;
-  /** All that came so far. */
+  /** All that was received so far. */
   text: string;
 }
 
-/** Hears what is streamed to it, and never answers. */
+/** Receives what is streamed to it, and never responds. */
 async function grpcCollector() {
   const calls: GrpcCall[] = [];
   const sessions = new Set<ServerHttp2Session>();
@@ -225,7 +224,7 @@ interface Span {
   readonly tags?: Readonly<Record<string, string>>;
 }
 
-test('Envoy takes every tracer, and none for a collector that it does not reach', async () => {
+test('Envoy accepts every tracer, and gets none for an unreachable collector', async () => {
   const service = await mesh.http('collector', { http2: true });
   const { cart, yaml } = await shop(
     `---\n${serviceEntry('collector.shop.test', { port: collector, protocol: 'GRPC', backends: [service] })}`,
@@ -244,7 +243,7 @@ test('Envoy takes every tracer, and none for a collector that it does not reach'
   }
 });
 
-test('spans go to an OpenTelemetry collector by HTTP', async () => {
+test('spans are sent to an OpenTelemetry collector by HTTP', async () => {
   const otel = await mesh.http('otel');
   const { cart, yaml } = await shop(
     `---\n${serviceEntry('collector.shop.test', { port: collector, backends: [otel] })}`,

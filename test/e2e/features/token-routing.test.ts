@@ -1,4 +1,4 @@
-/** Routes of a gateway by what a verified token says. */
+/** Routes of a gateway by the claims of a verified token. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { FeatureMesh } from './harness/feature-mesh.ts';
 import { gateway, object, virtualService } from './harness/objects.ts';
@@ -12,7 +12,7 @@ beforeAll(async () => {
 
 afterAll(() => mesh.stop());
 
-test('a claim may be a text or a list that has it, nested, there at all, or not', async () => {
+test('a claim may be a text or a list that contains it, nested, present, or absent', async () => {
   const port = await mesh.port();
   const id = new TokenIssuer('https://id.test');
   const answer = (string: string): object => ({ directResponse: { status: 200, body: { string } } });
@@ -46,7 +46,7 @@ test('a claim may be a text or a list that has it, nested, there at all, or not'
   expect(await taken({ group: 'guest', beta: 'yes' })).toBe('beta');
   expect(await taken({ group: 'other' })).toBe('no guest');
   expect(await taken({ group: 'guest' })).toBe('guest');
-  // Who has no token says nothing, and nothing of a token that is not verified counts.
+  // A request without a token has no claims, and claims of an unverified token do not count.
   expect(await taken(undefined)).toBe('no guest');
   const stranger = new TokenIssuer('https://id.test');
   const refused = await mesh.request('edge', {

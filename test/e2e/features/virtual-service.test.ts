@@ -1,4 +1,4 @@
-/** What VirtualServices say, seen by requests. */
+/** VirtualServices, seen by requests. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { FeatureMesh } from './harness/feature-mesh.ts';
 import { gateway, serviceEntry, virtualService } from './harness/objects.ts';
@@ -36,7 +36,7 @@ ${virtualService('cart.shop.test', {
   expect((await mesh.request('web', { ...to, headers: { 'x-canary': 'yes' } })).seen.backend).toBe('v2');
 });
 
-test('a gateway redirects, and answers 404 for what no route matches', async () => {
+test('a gateway redirects, and responds 404 where no route matches', async () => {
   const port = await mesh.port();
   await mesh.apply(`
 ${gateway('front', { istio: 'edge' }, [{ port, protocol: 'HTTP', hosts: ['shop.test'] }])}

@@ -1,4 +1,4 @@
-/** A module for proxies (ABI 0.2.1) that answers every request itself, put together by hand: the smallest that shows it ran. */
+/** A module for proxies (ABI 0.2.1) that responds to every request itself, assembled by hand: the smallest that shows it ran. */
 
 const i32 = 0x7f;
 
@@ -36,12 +36,12 @@ function type(parameters: number, results: number): number[] {
   return [0x60, ...list(Array(parameters).fill([i32])), ...list(Array(results).fill([i32]))];
 }
 
-/** Answers with this status. */
+/** Responds with this status. */
 export function answering(status: number): Buffer {
   const types = [type(0, 0), type(1, 1), type(2, 0), type(2, 1), type(3, 1), type(8, 1)];
   const name = (text: string): number[] => sized(bytes(text));
   const imports = [[...name('env'), ...name('proxy_send_local_response'), 0x00, 5]];
-  // No details, no body, no headers, no gRPC status; then the request is to go no further.
+  // No details, no body, no headers, no gRPC status; then processing of the request stops.
   const answer = [
     ...constant(status),
     ...[0, 0, 0, 0, 0, 0].flatMap(constant),

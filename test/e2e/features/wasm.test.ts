@@ -1,4 +1,4 @@
-/** What WasmPlugins do, seen by requests. */
+/** WasmPlugins, seen by requests. */
 import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,7 +13,7 @@ let mesh: FeatureMesh;
 const folder = mkdtempSync(join(tmpdir(), 'chartpilot-wasm-'));
 
 beforeAll(async () => {
-  // What a plugin answers is none of what explain says.
+  // explain does not model the responses of plugins.
   mesh = await FeatureMesh.start({ proxies: { web: { labels: { app: 'web' } } }, explains: false });
 });
 
@@ -34,7 +34,7 @@ async function shop() {
   return { port, status, entry: serviceEntry('cart.shop.test', { port, backends: [backend] }) };
 }
 
-test('code of a file answers requests, is replaced without a new listener, and goes again', async () => {
+test('code of a file responds to requests, is replaced without a new listener, and is removed', async () => {
   const { port, status, entry } = await shop();
   for (const code of [418, 429]) writeFileSync(join(folder, `${code}.wasm`), answering(code));
   const withCode = (code: number): string => `${entry}\n---\n${plugin({ url: `file://${folder}/${code}.wasm` })}`;
@@ -51,11 +51,11 @@ test('code of a file answers requests, is replaced without a new listener, and g
   expect(await status()).toBe(200);
 });
 
-test('code is fetched from a service of the mesh, and must have the hash that is said', async () => {
+test('code is fetched from a service of the mesh, and must match the given hash', async () => {
   const { status, entry } = await shop();
   const code = answering(418);
   const sha256 = createHash('sha256').update(code).digest('hex');
-  // It is not ready for the first two.
+  // Not available for the first two.
   let fetches = 0;
   const store = await mesh.http('store', {
     respond: (_, response) => {
@@ -70,7 +70,7 @@ test('code is fetched from a service of the mesh, and must have the hash that is
   await eventually('the code answers', async () => (await status()) === 418);
 });
 
-test('what nobody can fetch lets no request pass, or all of them, as the plugin says', async () => {
+test('unavailable code blocks all requests, or lets all pass, as the plugin specifies', async () => {
   const { status, entry } = await shop();
   const spec = { url: 'oci://example.com/image:1' };
   await mesh.apply(`${entry}\n---\n${plugin(spec)}`);
@@ -79,7 +79,7 @@ test('what nobody can fetch lets no request pass, or all of them, as the plugin 
   await eventually('requests pass', async () => (await status()) === 200);
 });
 
-/** A store of modules by path. It answers as soon as it is released; at once for `/fast.wasm`. */
+/** A store of modules by path. It responds when it is released; at once for `/fast.wasm`. */
 async function slowStore(modules: Readonly<Record<string, Buffer>>) {
   const released = Promise.withResolvers<void>();
   let waiting = 0;
@@ -122,7 +122,7 @@ test.each([
   await eventually('the other code answers', async () => (await ask()) === replacement);
 });
 
-test('code is fetched as soon as its service is there', async () => {
+test('code is fetched as soon as its service exists', async () => {
   const { status, entry } = await shop();
   const store = await slowStore({ '/a.wasm': answering(470) });
   store.release();

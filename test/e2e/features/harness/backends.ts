@@ -5,9 +5,9 @@ import { createServer as createHttpsServer } from 'node:https';
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TlsOptions } from 'node:tls';
 
-/** What an application saw of a request. */
+/** A request as received by an application. */
 export interface Seen {
-  /** Name of the backend that answered. */
+  /** Name of the backend that responded. */
   readonly backend: string;
   readonly method: string;
   readonly url: string;
@@ -18,7 +18,7 @@ export interface Seen {
 export type Respond = (seen: Seen, response: ServerResponse) => void | Promise<void>;
 
 export interface HttpBackendOptions {
-  /** Answers instead of a 200 with what was seen, as JSON; may be replaced later through `respond`. */
+  /** Responds instead of the default, a 200 with the received request as JSON; can be replaced later through `respond`. */
   readonly respond?: Respond;
   /** With TLS: its certificate and key, PEM. */
   readonly tls?: TlsOptions;
@@ -28,7 +28,7 @@ export interface HttpBackendOptions {
   readonly address?: string;
 }
 
-/** Answers with what it saw, and keeps it. */
+/** Responds with the received request, and records it. */
 export class HttpBackend {
   readonly name: string;
   readonly address: string;
@@ -42,7 +42,7 @@ export class HttpBackend {
     this.address = address;
     this.respond = respond ?? ((seen, response) => void response.end(JSON.stringify(seen)));
     const answer = (request: IncomingMessage, response: ServerResponse): void =>
-      // A client that goes away before its request is whole has asked for nothing.
+      // A client that disconnects before its request is complete has requested nothing.
       void this.#answer(request, response).catch(() => response.destroy());
     if (http2)
       this.#server = (tls ? createSecureServer(tls, answer as never) : createHttp2Server(answer as never)) as never;
@@ -78,11 +78,11 @@ export class HttpBackend {
   }
 }
 
-/** Says its name to whoever connects, then says back what it hears. */
+/** Sends its name on connect, then echoes what it receives. */
 export class TcpBackend {
   readonly name: string;
   readonly address: string;
-  /** Of each connection, the oldest first: what came. */
+  /** Bytes received on each connection, the oldest first. */
   readonly heard: Buffer[] = [];
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();

@@ -1,4 +1,4 @@
-/** A real Envoy that takes everything from the control plane under test, started by hand as on a laptop. */
+/** A real Envoy that gets everything from the control plane under test, started by hand as on a laptop. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { envoyBinary } from '../../../fixtures/real-envoy.ts';
@@ -57,7 +57,7 @@ export interface FeatureEnvoyOptions {
   readonly ip: string;
   readonly xdsPort: number;
   readonly adminPort: number;
-  /** Where its workload secrets are served, if it has an identity. */
+  /** Port of the server of its workload secrets, if it has an identity. */
   readonly secretsPort: number;
   /** More arguments. */
   readonly args: readonly string[];
@@ -77,10 +77,10 @@ export class FeatureEnvoy {
     if (settings.identity !== undefined) base.static_resources.clusters.push(secretsCluster(base, secretsPort));
     const file = join(root, `${name}.bootstrap.json`);
     writeFileSync(file, JSON.stringify({ ...base, layered_runtime: runtime, ...settings.bootstrap }));
-    // The access log is written often: each request is compared with what explain says of it.
+    // The access log is flushed often: each request is compared with the result of explain.
     const args = ['-c', file, '--disable-hot-restart', '--concurrency', '1', '-l', 'warning'];
     args.push('--file-flush-interval-msec', '20', ...more);
-    // Access logs may go to /dev/stdout, which a process can open when it is a file and not when it is a socket.
+    // Access logs may be written to /dev/stdout, which a process can open if it is a file and not if it is a socket.
     const shell = [
       '-c',
       'out=$1; shift; exec "$0" "$@" > "$out"',
@@ -90,18 +90,18 @@ export class FeatureEnvoy {
     this.program = Program.run(`envoy ${name}`, '/bin/sh', { args: [...shell, ...args], env: process.env, cwd: root });
   }
 
-  /** The answer of the admin interface. */
+  /** The response of the admin interface. */
   async admin(path: string, init?: RequestInit): Promise<string> {
     return (await fetch(`${this.#admin}${path}`, init)).text();
   }
 
-  /** A counter or gauge; 0 when there is none of the name. */
+  /** A counter or gauge; 0 without one of the name. */
   async stat(name: string): Promise<number> {
     const text = await this.admin(`/stats?filter=^${encodeURIComponent(escaped(name))}$`);
     return Number(/: (\d+)/.exec(text)?.[1] ?? 0);
   }
 
-  /** Nothing that it was told of waits for something else any more. */
+  /** Resolves when no received resource waits for another one. */
   async warmed(): Promise<void> {
     const gauges = 'listener_manager.total_listeners_warming|cluster_manager.warming_clusters|server.state';
     await eventually(
@@ -119,7 +119,7 @@ export class FeatureEnvoy {
   }
 }
 
-/** As agents write it: without it Envoy takes short regular expressions only. */
+/** As agents write it: without it Envoy accepts short regular expressions only. */
 const runtime = {
   layers: [{ name: 'static', static_layer: { 're2.max_program_size.error_level': 32_768 } }],
 };
@@ -128,7 +128,7 @@ interface Bootstrap {
   readonly static_resources: { readonly clusters: { readonly name: string }[] };
 }
 
-/** Stands for the agent, who serves the workload's certificates. */
+/** Stands for the agent, which serves the workload's certificates. */
 function secretsCluster({ static_resources: { clusters } }: Bootstrap, port: number): { name: string } {
   const text = JSON.stringify(clusters[0]).replaceAll(/"(cluster_)?name":"xds"/g, '"$1name":"sds-grpc"');
   return JSON.parse(text.replaceAll(/"port_value":\d+/g, `"port_value":${port}`)) as { name: string };

@@ -33,14 +33,14 @@ export class Explained {
   readonly #disagreements: string[] = [];
   #pending: Pending[] = [];
   #compared = 0;
-  /** How much of the log is of requests that were compared: a port may be a new connection's by now. */
+  /** Length of the log that was compared: a port may belong to a new connection by now. */
   #seen = 0;
 
   constructor(options: ExplainedOptions) {
     this.#options = options;
   }
 
-  /** What is added to the mesh configuration. All Envoys of a mesh write one file. */
+  /** Additions to the mesh configuration. All Envoys of a mesh write one file. */
   static meshConfig(accessLogFile: string): Record<string, string> {
     return { accessLogFile, accessLogEncoding: 'JSON', accessLogFormat: JSON.stringify(logFormat) };
   }
@@ -49,12 +49,12 @@ export class Explained {
     this.#pending.push({ proxy, asked, localPort });
   }
 
-  /** How many requests both were asked of. */
+  /** Number of requests for which both results were compared. */
   get compared(): number {
     return this.#compared;
   }
 
-  /** Of all requests since the last time; the configuration is still the one that they met. */
+  /** Compares all requests since the last call; the configuration must still be the one that applied to them. */
   async compare(): Promise<void> {
     const pending = this.#pending;
     this.#pending = [];
@@ -83,7 +83,7 @@ export class Explained {
       throw new Error(`explain and Envoy disagree:\n${this.#disagreements.join('\n')}`);
   }
 
-  /** The last line of each connection; lines come an instant after the answer. */
+  /** The last line of each connection; lines are written shortly after the response. */
   async #loggedFor(pending: readonly Pending[]): Promise<ReadonlyMap<string, Logged>> {
     let lines = new Map<string, Logged>();
     let end = this.#seen;
@@ -91,14 +91,14 @@ export class Explained {
       ({ lines, end } = readLog(this.#options.accessLog, this.#seen));
       return pending.every((one) => lines.has(connectionOf(one)));
     };
-    // Whoever is missing in the end is told of as such, and never right: there is time for a busy machine's Envoy to write.
+    // A request that is still missing is reported as missing and never counts as equal; the deadline allows for a busy machine's Envoy.
     await eventually('all requests are logged', complete, { everyMs: 20, deadlineMs: 30_000 }).catch(() => {});
     this.#seen = end;
     return lines;
   }
 }
 
-/** By both ports: a client's port may be that of a connection to another listener, too. */
+/** By both ports: a client may use the same port for a connection to another listener. */
 const connectionOf = ({ localPort, asked }: Pending): string => `${localPort} to ${asked.port}`;
 
 const portOf = (address: unknown): string => String(address).split(':').at(-1)!;

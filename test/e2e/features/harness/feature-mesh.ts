@@ -1,4 +1,4 @@
-/** One control plane, its Envoys and the applications behind them: what a file of feature cases shares (README.md). */
+/** One control plane, its Envoys and the applications behind them, shared by a file of feature cases (README.md). */
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,34 +18,33 @@ import { type Answer, type ConnectTo, type Heard, openConnection, type RequestTo
 import { startWorkloadSecrets, type WorkloadSecrets } from './workload-secrets.ts';
 
 export interface FeatureMeshOptions {
-  /** By name. */
   readonly proxies: Readonly<Record<string, ProxySettings>>;
-  /** Of the mesh configuration; the access log that `explain` is compared by is added unless one is given. */
+  /** Additions to the mesh configuration; the access log for the comparison with `explain` is added by default. */
   readonly meshConfig?: Readonly<Record<string, unknown>>;
-  /** Of the control plane. */
+  /** Environment of the control plane. */
   readonly env: Readonly<Record<string, string>>;
   /** More arguments of `discovery`. */
   readonly args: readonly string[];
   /** More arguments of every Envoy. */
   readonly envoyArgs: readonly string[];
-  /** Compare each request with what `explain` says of it: true unless the access log is the case's own. */
+  /** Compares each request with the result of `explain`: true unless the access log is the case's own. */
   readonly explains: boolean;
 }
 
 export interface ApplyOptions {
-  /** Objects that are refused on purpose: the others, and the last good ones, stay in force. */
+  /** The objects are rejected on purpose: the others, and the last valid ones, apply. */
   readonly invalid?: boolean;
-  /** A response that Envoy refuses on purpose. */
+  /** A response that Envoy rejects on purpose. */
   readonly rejected?: boolean;
-  /** Wait until listeners and clusters are in use, too: true unless what they wait for never comes. */
+  /** Waits until listeners and clusters are in use, too: true unless something that they wait for never arrives. */
   readonly warms?: boolean;
 }
 
-/** Never seen by a proxy: of another namespace, and for that alone. It tells which files the control plane has pushed. */
+/** Invisible to proxies: of another namespace, and for that alone. It shows which files the control plane has pushed. */
 const generationHost = (generation: number): string => `generation-${generation}.harness.test`;
 
 export class FeatureMesh {
-  /** Everything of this mesh lies in here, until it is stopped. */
+  /** Contains everything of this mesh, until it is stopped. */
   readonly root = mkdtempSync(join(tmpdir(), 'chartpilot-feature-'));
   /** Issues whatever a case needs, and the workload certificates. */
   readonly authority: CertificateAuthority = createAuthority();
@@ -67,7 +66,7 @@ export class FeatureMesh {
     this.#options = options;
   }
 
-  /** Starts all of it. What fails is ended again. */
+  /** Starts the mesh. What was started is stopped if a part fails. */
   static async start(options: Partial<FeatureMeshOptions> & Pick<FeatureMeshOptions, 'proxies'>): Promise<FeatureMesh> {
     const ownLog = options.meshConfig?.accessLogFile !== undefined;
     const mesh = new FeatureMesh({ env: {}, args: [], envoyArgs: [], explains: !ownLog, ...options });
@@ -80,7 +79,7 @@ export class FeatureMesh {
     }
   }
 
-  /** A port that nobody listens on, for a gateway's server or a service. */
+  /** A free port, for a gateway's server or a service. */
   async port(): Promise<number> {
     return (await freePorts(1))[0]!;
   }
@@ -100,10 +99,9 @@ export class FeatureMesh {
   }
 
   /**
-   * Puts this YAML (or these files by name) in the place of all that was applied before, and waits until every Envoy has
-   * taken it over.
+   * Replaces all that was applied before by this YAML (or these files by name), and waits until every Envoy has applied it.
    *
-   * @throws Error when our validation refuses an object, or Envoy a response, and the case did not say so.
+   * @throws Error if validation rejects an object, or Envoy a response, unless the case expects it.
    */
   async apply(config: string | Readonly<Record<string, string>>, options: ApplyOptions = {}): Promise<void> {
     await this.#explained?.compare();
@@ -126,7 +124,7 @@ export class FeatureMesh {
     this.#write(name, text);
   }
 
-  /** @param proxy by whom it is sent on: explain is asked what this proxy does with it. */
+  /** @param proxy the proxy that forwards it, for which explain is run too */
   async request(proxy: string, to: RequestTo): Promise<Answer> {
     this.envoy(proxy);
     const answer = await sendRequest(to);
@@ -134,7 +132,7 @@ export class FeatureMesh {
     return answer;
   }
 
-  /** Several requests, one after the other. @returns how often each backend answered; statuses for answers of none. */
+  /** Several requests, one after the other. @returns the number of responses by backend; by status for responses of no backend. */
   async split(proxy: string, to: RequestTo, requests: number): Promise<Record<string, number>> {
     const counts: Record<string, number> = {};
     for (let i = 0; i < requests; i++) {
@@ -158,7 +156,7 @@ export class FeatureMesh {
     return envoy;
   }
 
-  /** What the control plane prints, line by line. */
+  /** Output of the control plane, line by line. */
   get pilot(): Program {
     return this.#pilot;
   }
@@ -173,7 +171,7 @@ export class FeatureMesh {
     return `127.0.0.1:${this.#pilotHttp}`;
   }
 
-  /** Where the control plane serves xDS, without TLS. */
+  /** Port of the control plane's xDS server, without TLS. */
   get xdsPort(): number {
     return this.#xdsPort;
   }
@@ -194,7 +192,7 @@ export class FeatureMesh {
     for (const backend of this.#backends.splice(0)) await backend.close();
   }
 
-  /** Ends everything. @throws when explain and Envoy did not agree on a request. */
+  /** Ends everything. @throws if explain and Envoy disagreed about a request. */
   async stop(): Promise<void> {
     try {
       await this.#explained?.compare();
@@ -269,7 +267,7 @@ export class FeatureMesh {
     return secrets;
   }
 
-  /** The marker is written last: a context that has it has all that was written before. */
+  /** The marker is written last: a context that contains it contains all that was written before. */
   async #inForce({ rejected: mayReject = false, warms = true }: ApplyOptions): Promise<void> {
     const host = generationHost(++this.#generation);
     this.#write('generation.yaml', generationEntry(host));
@@ -290,7 +288,7 @@ export class FeatureMesh {
     });
     if (!warms) return;
     for (const envoy of this.#envoys.values()) await envoy.warmed();
-    // Envoy's worker takes a new listener or route over an instant after its main thread has.
+    // Envoy's worker applies a new listener or route shortly after its main thread has.
     await sleep(10);
   }
 
@@ -306,7 +304,7 @@ export class FeatureMesh {
       .flatMap(({ proxy, types }) =>
         types
           .filter(isWatched)
-          // A rejection may belong to the case before as long as a later response has to be sent or answered.
+          // A rejection may belong to the previous case until a later response is sent and acknowledged.
           .filter(({ pending }) => pending === undefined)
           .flatMap((type) => (type.rejected ? [`${proxy} rejected ${type.type}: ${type.rejected}`] : [])),
       );
@@ -323,7 +321,7 @@ export class FeatureMesh {
     return proxies.length === this.#envoys.size && proxies.every(isDone);
   }
 
-  /** The last words of an Envoy that what it was given has ended. */
+  /** The last output of an Envoy that crashed on its configuration. */
   #endedEnvoy(): string | undefined {
     return [...this.#envoys.values()].map(({ program }) => program.hopeless()).find((words) => words !== undefined);
   }
@@ -369,12 +367,12 @@ interface ProxyState {
   }[];
 }
 
-/** Secrets that are not there are not answered. */
+/** Missing Secrets get no response. */
 function isMissingSecret({ type, state }: ProxyState['types'][number]): boolean {
   return type.endsWith('.Secret') && state === 'NOT_SENT';
 }
 
-/** What was rejected of names that nobody asks for any more is of no interest. */
+/** Rejections of names that are no longer requested do not matter. */
 function isWatched({ watches }: ProxyState['types'][number]): boolean {
   return watches !== 0;
 }

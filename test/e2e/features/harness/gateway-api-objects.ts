@@ -6,7 +6,7 @@ import { object } from './objects.ts';
 
 const apiVersion = 'gateway.networking.k8s.io/v1';
 
-/** A listener, with what of it a case is about. */
+/** A listener, with the fields that a case is about. */
 export type WrittenListener = Readonly<Record<string, unknown>> & { readonly port: number };
 
 export function kubernetesGateway(listeners: readonly WrittenListener[], more: object = {}): string {
@@ -41,7 +41,7 @@ function route(kind: string, rules: readonly object[], options: RouteOptions = {
 
 export const servicePort = 80;
 
-/** A Service of one name with an application, which leads to it by its slice. */
+/** A Service with an application, whose slice leads to it. */
 export function serviceOf(
   backend: HttpBackend | TcpBackend,
   { namespace = 'shop', name = backend.name, port = servicePort } = {},

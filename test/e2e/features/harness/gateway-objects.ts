@@ -18,7 +18,7 @@ export function secret(name: string, { certificate, privateKey }: IssuedCertific
   return stringify({ apiVersion: 'v1', kind: 'Secret', metadata, type: 'kubernetes.io/tls', stringData });
 }
 
-/** All requests for a host at a gateway go to a backend, which is a service of its own. */
+/** Routes all requests for a host at a gateway to a backend, which is its own service. */
 export function routed(host: string, backend: HttpBackend, gateways: readonly string[]): string {
   const service = `${backend.name}.backends.test`;
   return all(
@@ -29,5 +29,5 @@ export function routed(host: string, backend: HttpBackend, gateways: readonly st
 
 export const serial = ({ peer }: Heard): string | undefined => peer?.serialNumber;
 
-/** A request by hand. */
+/** A request as text. */
 export const asked = (host: string): string => `GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`;

@@ -9,9 +9,9 @@ const raw = (bytes: Buffer): Buffer => bytes;
 
 export class GrpcAuthorizer {
   readonly address = '127.0.0.1';
-  /** What it was asked, as bytes: texts of the request are in them. */
+  /** The requests that it received, as bytes, which contain the texts of the request. */
   readonly asked: Buffer[] = [];
-  /** Whether it lets pass what it is asked about. */
+  /** Whether it allows the requests. */
   allows = true;
   readonly port: number;
   readonly #server: Server;

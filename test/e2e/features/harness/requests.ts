@@ -1,4 +1,4 @@
-/** What clients of the mesh send: one request or one connection each, on a connection of its own. */
+/** Clients of the mesh: one request or one connection each, on its own connection. */
 import { request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import { connect as connectHttp2, constants } from 'node:http2';
 import { request as httpsRequest } from 'node:https';
@@ -27,11 +27,11 @@ export interface RequestTo {
   readonly tls?: ClientTls;
   /** HTTP/2: with prior knowledge, or by ALPN when there is TLS. */
   readonly http2?: boolean;
-  /** To a listener of the workload's own ports: only explain needs to be told. */
+  /** To a listener of the workload's own ports: used only by explain. */
   readonly inbound?: boolean;
   /** 30,000 when absent. */
   readonly timeoutMs?: number;
-  /** A port that nobody listens on yet is tried for so long; 10,000 when absent. */
+  /** How long to retry a port that refuses connections; default 10,000. */
   readonly patienceMs?: number;
 }
 
@@ -39,10 +39,10 @@ export interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
-  /** What the backend saw. Throws when the answer is not a backend's. */
+  /** The request as received by the backend. Throws if the response is not a backend's. */
   readonly seen: Seen;
   readonly durationMs: number;
-  /** Of the client's end: by it Envoy's log tells connections apart. */
+  /** Port of the client, by which Envoy's log distinguishes connections. */
   readonly localPort: number;
 }
 
@@ -123,9 +123,9 @@ function answerOf(got: Omit<Answer, 'seen' | 'durationMs'> & { readonly begunAt:
 
 export interface ConnectTo
   extends Pick<RequestTo, 'port' | 'address' | 'tls' | 'inbound' | 'timeoutMs' | 'patienceMs'> {
-  /** Said once connected. */
+  /** Sent after connecting. */
   readonly send?: string | Buffer;
-  /** Read on until this was heard; absent: until the first bytes. */
+  /** Reads until this was received; absent: until the first bytes. */
   readonly until?: RegExp;
 }
 
@@ -136,7 +136,7 @@ export interface Heard {
   readonly localPort: number;
 }
 
-/** One connection. @throws when it ends, or time is over, before something (or `until`) was heard. */
+/** One connection. @throws if it ends, or times out, before anything (or `until`) was received. */
 export async function openConnection(to: ConnectTo): Promise<Heard> {
   const deadline = performance.now() + (to.patienceMs ?? 10_000);
   for (;;) {
@@ -179,7 +179,7 @@ async function talk({
 }
 
 function asTls({ ca, ...tls }: ClientTls): ConnectionOptions {
-  // The name that a certificate is for is Envoy's to check, where it is a client; here the authority is enough.
+  // Envoy as a client checks the name of the certificate; here the authority is sufficient.
   return {
     ...tls,
     servername: tls.servername ?? '',

@@ -1,4 +1,4 @@
-/** What agents serve to their own Envoys: workload certificates, and files by their names, over SDS. */
+/** Secrets that agents serve to their own Envoys: workload certificates, and files by their names, over SDS. */
 import { readFileSync } from 'node:fs';
 import { rootCertificates } from 'node:tls';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
