@@ -68,13 +68,17 @@ const rows: Readonly<Record<string, Rows>> = {
   '1.4': [
     ['the ConfigMap is followed', settings, 'the content of both keys applies, and a change applies immediately'],
     ['absent: errors with its name', server, 'without settings each review is rejected with the reason'],
-    ['invalid content', settings, 'invalid content leaves the last valid one'],
+    ['invalid content', settings, 'invalid content keeps the last valid one'],
     ['the key template is ignored', 'src/injection/settings.decode.test.ts', 'a template is YAML or a Go template'],
   ],
   '1.5': [
     ['content type exactly application/json', server, 'another content type', 'no content type'],
     ['an empty body: 400', server, 'an empty body'],
-    ['no AdmissionReview: an empty uid', server, 'a body that is not JSON, nested too deep or no review is rejected'],
+    [
+      'no AdmissionReview: an empty uid',
+      server,
+      'a body that is not JSON, too deeply nested or not a review is rejected',
+    ],
     ['the failure names pod, annotation and value', review, 'a rejection names the pod, the annotation and the value'],
     ['outcomes are counted apart', server, 'without settings each review is rejected with the reason'],
     ['any body has a review', review, 'reviews '],
@@ -222,7 +226,7 @@ const rows: Readonly<Record<string, Rows>> = {
   '4.6': [
     ['kinds', manifests, '§4.6 the pod template of a %s is injected', 'a list, a CronJob, JSON and a pod are injected'],
     ['unregistered kinds byte for byte', manifests, 'everything but the pod templates stays byte for byte'],
-    ['unchanged, and a line on stderr', command, 'a pod that is not injected is a note with the rule'],
+    ['unchanged, and a line on stderr', command, 'a pod that is not injected causes a note with the rule'],
     [
       'already injected',
       manifests,
