@@ -224,7 +224,7 @@ function dnsOf(
 /** Name table that a previous agent received: without it, queries for names of the mesh would be forwarded. */
 async function beginWithNames(names: DnsTables | undefined, kept: ToldFiles | undefined): Promise<void> {
   const table = names && kept?.read('name-table');
-  // An invalid table counts as none.
+  // An invalid table is treated as missing.
   if (table !== undefined) await names?.take(table).catch(() => {});
 }
 

@@ -33,7 +33,7 @@ const withoutFacades: Plugin = {
   },
 };
 
-/** Unused properties are not read: what is marked as pure is left out of the bundle. */
+/** Each access is marked as pure, so that esbuild leaves out the unused ones. */
 function builtinImport(path: string): string {
   const names = Object.keys(process.getBuiltinModule(path) as object).filter(
     (name) => /^[\w$]+$/.test(name) && name !== 'default',

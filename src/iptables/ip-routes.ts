@@ -3,7 +3,7 @@ import { type Interception, type IpFamily, ipFamilies } from './interception.ts'
 import type { CommandLine } from './rule-list.ts';
 import { run, runOrThrow, within } from './run-command.ts';
 
-/** Envoy's inbound side connects from it with IPv6; IPv4 has all of 127.0.0.0/8 by default. */
+/** IPv6 source address of Envoy's inbound connections. IPv4 needs no route, because all of 127.0.0.0/8 belongs to `lo`. */
 const passthroughAddress = ['::6/128', 'dev', 'lo'];
 /** Error output of `ip` for an existing address, rule or route; newer kernels describe addresses differently. */
 const isPresentAlready = /File exists|address already assigned/i;

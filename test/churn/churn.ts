@@ -229,7 +229,7 @@ class ChurnRun {
       if (reason !== undefined) throw new Error(reason);
       while (nextChange <= elapsed()) {
         this.#change(elapsed());
-        // As independent events come: in bursts, and with pauses.
+        // Random intervals, like those of independent events.
         nextChange += (-Math.log(1 - this.#random()) * 1_000) / this.#settings.changes;
       }
       if (elapsed() >= nextTrouble) {
@@ -339,7 +339,7 @@ async function givenUpClusters({ httpPort }: PilotServer): Promise<Map<string, R
   );
 }
 
-/** What the server had recorded when something was found to be wrong. */
+/** Records of the server at the time of the failure. */
 async function leaveTrace(programs: Programs, { httpPort }: PilotServer, seed: number): Promise<void> {
   const answer = await fetch(`http://127.0.0.1:${httpPort}/debug/trace?follow=false`);
   const file = join(programs.root, `churn-${seed}.trace.ndjson`);

@@ -188,7 +188,7 @@ describe('by keyboard alone', () => {
     expect(seen.size).toBe(count);
     expect([...seen].some((name) => /^running\b.*, active\b/.test(name))).toBe(true);
     expect([...seen].filter((name) => name.length > 60).length).toBeGreaterThan(2);
-    // The arrows to the side are the page's.
+    // The page handles the left and right arrow keys.
     const before = await seqShown(page);
     await page.keyboard.press('ArrowRight');
     await shown(() => seqShown(page)).toBe(before! + 1);

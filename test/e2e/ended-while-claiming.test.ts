@@ -27,7 +27,7 @@ test('an agent that receives two stop signals while it claims base IDs releases 
     { everyMs: 1 },
   );
   process.kill(next, 'SIGTERM');
-  // Two that are pending at once are one.
+  // Two pending signals of one kind are delivered as one.
   await sleep(2);
   process.kill(next, 'SIGTERM');
   expect(await endOf(agent)).toEqual({ code: 0, signal: null });

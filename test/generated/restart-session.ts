@@ -68,7 +68,7 @@ async function startChild(supervised: Supervised): Promise<void> {
   supervised.changeConfiguration();
 }
 
-/** Beside an epoch that serves for a short time only: its parent exited too early. */
+/** Runs beside a short-lived epoch whose parent exited too early. */
 async function startReplacement(supervised: Supervised): Promise<void> {
   await supervised.handOver();
   supervised.host.holdBack();

@@ -7,7 +7,7 @@ import { type ChannelCredentials, Client, credentials, Metadata } from '@grpc/gr
 import { issueToken, localTokenKey } from '../../src/discovery/xds/access/local-tokens.ts';
 import { IstioCertificateRequestSchema, IstioCertificateResponseSchema } from '../../src/gen/istio/v1/auth/ca_pb.ts';
 
-/** The control plane's certificate has no address in it. */
+/** The control plane's certificate has no IP address. */
 export const serverName = { 'grpc.ssl_target_name_override': 'istiod.istio-system.svc' };
 
 export interface Asked {

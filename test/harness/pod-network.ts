@@ -109,7 +109,7 @@ export class NetworkSide {
     throw new Error(`nobody listens at ${ports.join(', ')}`);
   }
 
-  /** The response of each: `15006 for 10.77.0.2:8080`, `refused`, `silent`, `closed`; of HTTP a status other than 200. */
+  /** The response of each: `15006 for 10.77.0.2:8080`, `refused`, `silent`, `closed`; for HTTP, a status other than 200. */
   async ask(destinations: readonly Destination[], uid = 0): Promise<string[]> {
     const { input, lines } = this.#asker(uid);
     const answers: string[] = [];

@@ -11,7 +11,7 @@ export interface Command {
 type ProgramName = 'pilot-agent' | 'pilot-discovery' | 'chartpilot';
 
 /**
- * Node's arguments to run a program: the built one, which starts with a third of the work; or its sources, if one of
+ * Node's arguments to run a program: the bundle, whose start takes a third of the processor time, or its sources if one of
  * them is newer than that.
  */
 export function programFile(program: ProgramName, root = packageRoot()): string {

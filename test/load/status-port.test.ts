@@ -20,7 +20,7 @@ import { Control, standInBinary } from '../stand-in/control.ts';
 const meter = pathToFileURL(join(import.meta.dirname, 'turn-meter.mjs')).href;
 const longestTurnMs = 50;
 const attackMs = 4_000;
-/** Minimum of responses at each path, which a busy machine delays. */
+/** Minimum number of responses of each path; low, because a busy machine delays them. */
 const fewest = 6;
 const longestAttackMs = 40_000;
 const connections = 1_000;

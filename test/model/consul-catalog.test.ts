@@ -261,7 +261,7 @@ describe('within a minute, whatever a query is waiting for', () => {
   /** A query waits up to a sixteenth longer than requested. */
   const longestQueryMs = maxWaitMs + maxWaitMs / 16;
 
-  /** The Consul changes while queries wait. @returns state and log a minute later */
+  /** Changes Consul while queries wait. @returns state and log a minute later */
   async function afterMinute(response: CatalogReading | number, event: IndexRegressed | QueryFailed): Promise<string> {
     world = new CatalogWorld();
     await world.pass();

@@ -1,4 +1,4 @@
-/** The node of the tests: what Kubernetes' own programs do with a Deployment, and what is left of the node afterwards. */
+/** The node of the tests runs a Deployment with the programs of Kubernetes, and nothing of it is left afterwards. */
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';

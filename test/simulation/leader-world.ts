@@ -141,11 +141,11 @@ class CountingDuty implements Duty {
 type Port = (request: ApiRequest, signal: AbortSignal) => Promise<KubernetesObject>;
 
 export interface ReplicaOptions {
-  /** The speed of its clocks. */
+  /** Rate of the replica's clocks; 1 is correct. */
   readonly rate?: number;
   /** Its monotonic clock stops while it is paused. */
   readonly suspends?: boolean;
-  /** Broken on purpose: a layer between it and the API server, and its clock. */
+  /** Injected faults: a layer between the replica and the API server, and its clock. */
   readonly port?: (request: Port) => Port;
   readonly clocks?: (moment: ClockReading) => ClockReading;
   /** Broken on purpose. */

@@ -22,7 +22,7 @@ export class Parents {
   readonly #parents = new Map<string, string>();
   #read = 0;
 
-  /** Includes new records. */
+  /** Adds records that were received since the last call. */
   grow(open: Recording): void {
     for (; this.#read < open.length; this.#read++) {
       const parent = open.kindAt(this.#read) === 'spawn' ? open.otherAt(this.#read) : undefined;

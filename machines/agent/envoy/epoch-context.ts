@@ -53,7 +53,7 @@ export interface EpochContext extends EpochInput {
 /** Tags of the states, for the timeline and for tests. */
 export type EpochPhase = 'starting' | 'live' | 'draining' | 'retiring' | 'ending' | 'gone';
 
-/** What has to be prepared, and with which checks. */
+/** Preparation steps of an epoch and their checks. */
 export type PrepareOrder = EpochRun &
   Pick<EpochInput, 'binary' | 'validate' | 'certificates' | 'adopted'> & {
     /** The control plane must be reachable within this time; `null`: it is not required. */

@@ -27,7 +27,7 @@ export function withoutFailures({ shows }: UpstreamFailures): UpstreamFailures {
 export const maxFailures = 8;
 
 const firstMs = 200;
-/** A control plane that restarts has its streams again within 2 s. */
+/** All streams reconnect within 2 s of a restart of the control plane. */
 const maxPauseMs = 1_500;
 /** A rejection needs a change of the configuration. */
 const maxRefusalPauseMs = 15_000;

@@ -107,7 +107,7 @@ export const configSourceMachine = setup({
     deferReport: assign({ isUnreported: true }),
     endBurst: assign({ isUnreported: false, isOverdue: false }),
     markOverdue: assign({ isOverdue: true }),
-    /** The failure may have affected more than the changed places. */
+    /** The failure may have affected more than the changed paths. */
     markAllChanged: assign({ everywhere: true }),
     countFailure: assign({ failures: ({ context }) => incrementFailures(context.failures) }),
     resetFailures: assign({ failures: 0 }),

@@ -24,7 +24,7 @@ const minRecheckMs = 500;
 const maxRecheckMs = 5_000;
 /** Maximum delay until a rejection is seen, however long a computation takes. */
 const maxDebounceMs = 1_000;
-/** A pause is this many times as long as the computation before it, which therefore uses at most 5 % of a processor. */
+/** Ratio of a pause to the computation before it, which limits distribution to 5 % of a processor. */
 const recheckFactor = 20;
 const debounceFactor = 5;
 

@@ -100,7 +100,7 @@ export type StreamResumed = { type: 'stream.resumed' };
 /** The stream has closed. */
 export type StreamClosed = { type: 'stream.closed'; reason: string };
 
-// ---- ads-connection/stream → ads-connection: what the rules make of it
+// ---- ads-connection/stream → ads-connection: outcome of the rules
 
 /**
  * An unusual request: the client rejects a response, or the request is ignored because it acknowledges an old response (`stale`),

@@ -18,11 +18,11 @@ const askFirstLimitMs = 2_000;
 const askLimitMs = 500;
 
 /**
- * Called when the process of an epoch has been spawned, before it can have done anything.
+ * Called directly after the process of an epoch was spawned.
  *
- * @returns what tells, once the process is gone, whether it had taken over. It had when its parent's admin interface answered
- * before and answers no more (a child attaches, sets the mark, and closes it), and the mark is cleared (which is done at the
- * moment of being live, spec/envoy-hot-restart.md facts 1 and 2). False where nobody can tell.
+ * @returns a function that reports, after the process has exited, whether the epoch had taken over: the parent's admin interface
+ * responded before and no longer does (a child attaches, sets the mark, and closes it), and the mark is cleared, which happens
+ * when the epoch becomes live (spec/envoy-hot-restart.md facts 1 and 2). `false` if this is unknown.
  */
 export function watchTakeOver(
   { adminAt, sharedMemoryDir, hadParent = false }: TakeOverEnvironment,

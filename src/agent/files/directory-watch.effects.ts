@@ -25,7 +25,7 @@ import { certificateFile, kubernetesInternal, maxFiles } from './certificate-fil
 export interface WatchTimes {
   /** Interval of checks whether the directory exists and is the same. */
   readonly identityMs: number;
-  /** Interval of comparisons, for changes that the kernel did not report. */
+  /** Polling interval, for changes that the kernel did not report. */
   readonly safetyMs: number;
 }
 

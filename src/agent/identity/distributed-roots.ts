@@ -27,7 +27,7 @@ export class DistributedRoots {
     for (const hash of hashes) this.#lineage.set(hash, true);
   }
 
-  /** The certificates of a file, plus the distributed roots if they succeed one of them. */
+  /** The certificates of a file, plus the distributed roots if one of these replaces a certificate of the file. */
   addTo(file: string): string {
     if (this.#roots.length === 0) return file;
     const fileRoots = certificatesIn(Buffer.from(file));

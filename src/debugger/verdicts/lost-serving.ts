@@ -12,7 +12,7 @@ export const lostServingRule: VerdictRule = {
 
 class LostServingRun implements RuleRun {
   readonly #serving = new Serving();
-  /** Ordered to stop, or exiting: the last Envoy exits as well. */
+  /** The agent was ordered to stop or is exiting, so the last Envoy exits too. */
   #leaves = false;
 
   take(record: TraceRecord, index: number): Verdict[] | undefined {

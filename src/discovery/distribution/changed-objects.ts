@@ -19,7 +19,7 @@ export class ChangedObjects {
     if (this.#steps.length > maxSteps) this.#steps = this.#steps.slice(maxSteps / 2);
   }
 
-  /** `undefined` if the history does not reach back. */
+  /** `undefined` if the history no longer contains that version. */
   between(after: number, until: number): ReadonlySet<string> | undefined {
     const [oldest] = this.#steps;
     if (oldest === undefined || after < oldest.number - 1) return undefined;

@@ -107,7 +107,7 @@ export class KeySets {
     }
   }
 
-  /** As {@link KeySets.fetch}, with a failure as a result. */
+  /** Like {@link KeySets.fetch}, but returns a failure instead of throwing it. */
   async fetchOutcome(source: string, timeoutMs: number, signal: AbortSignal): Promise<IssuerResponse> {
     try {
       return { outcome: 'fetched', ...(await this.fetch(source, timeoutMs, signal)) };

@@ -73,7 +73,7 @@ export class Handover implements XdsUpdater {
   }
 
   /**
-   * Called when the complete registry has replaced the other: forwards the differences.
+   * Called when the complete registry has replaced the previous one. Forwards the differences.
    *
    * @param previous services of the replaced registry
    */

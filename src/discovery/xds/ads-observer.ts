@@ -70,7 +70,7 @@ export interface WatchView {
   readonly names: readonly string[];
   readonly nonceSent: string;
   readonly nonceAcked: string;
-  /** Of the last rejected response; empty before the first one. */
+  /** Nonce of the last rejected response; empty before the first one. */
   readonly nonceRejected?: string;
   readonly versionSent: string;
   readonly versionAcked: string;

@@ -392,7 +392,7 @@ function orderedKeys(map: Values): readonly string[] {
   return Object.keys(Object.fromEntries(keys.sort().map((key) => [key, true])));
 }
 
-/** Most maps have one or two keys in sorted order. `false` for integers, which objects order differently. */
+/** Whether the keys of a map are sorted. `false` for integers, which JavaScript orders numerically. */
 function isSorted(keys: readonly string[]): boolean {
   if (keys.length < 2) return true;
   if (/^\d/.test(keys[0]!)) return false;

@@ -50,7 +50,7 @@ export interface LineSinkOptions {
 
 /** Receives the failures of a sink. Must not throw. */
 export interface SinkListener {
-  /** The outlet failed, and did not fail before. `printing`: output of a command is queued. */
+  /** First failure of the output. `printing`: output of a command is queued. */
   failed?(error: unknown, printing: boolean): void;
   /**
    * The queue is empty again after a failure, after a loss, or both. Lines written by this handler stand in the place

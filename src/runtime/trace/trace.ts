@@ -131,7 +131,7 @@ export type TraceBody =
   | { kind: 'timer'; actor: string; timer: string }
   /** The actor's active states changed; a state's name is its path, regions are joined with ` | `. */
   | ({ kind: 'transition'; from: string; to: string } & Step)
-  /** It took a transition, or its context changed, and its states stayed the same. */
+  /** The actor took a transition or changed its context, and its states stayed the same. */
   | ({ kind: 'step' } & Step)
   /** The actor performed a named action with an external effect. */
   | { kind: 'effect'; actor: string; effect: string; params?: unknown; cause?: number }

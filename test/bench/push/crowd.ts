@@ -16,7 +16,7 @@ export class Crowd {
   readonly #fleets: FleetProcess[] = [];
   #size = 0;
 
-  /** @param plan what else is to be said of them */
+  /** @param plan overrides of the default plan */
   constructor(programs: Programs, port: number, plan: Partial<FleetPlan> = {}) {
     this.#programs = programs;
     this.#port = port;

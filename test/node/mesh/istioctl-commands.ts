@@ -1,7 +1,7 @@
 /** Commands of istioctl with a mesh, by the rows of docs/istioctl.md. */
 import { expect } from 'vitest';
 
-/** What the arguments of a command name. */
+/** Pods and namespaces that the arguments of a command refer to. */
 export interface IstioctlWorld {
   readonly namespace: string;
   /** Pods `NAME.NAMESPACE`, with sidecars of which `server` has a VirtualService. */

@@ -145,7 +145,7 @@ export class AgentRecord {
     this.#sources = sources;
   }
 
-  /** What the supervisor thinks. */
+  /** State of the supervisor as last recorded. */
   supervisorKnows(knowledge: PersistedState): void {
     const before = this.#knowledge;
     this.#knowledge = knowledge;

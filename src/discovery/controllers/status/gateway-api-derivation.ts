@@ -207,7 +207,7 @@ function parentsAfter(present: unknown, status: RouteStatus, context: ParentCont
     const desired = left.get(key);
     left.delete(key);
     if (desired !== undefined) after.push(parentAfter(one, desired, context));
-    // Its author has seen a newer object.
+    // The condition was written for a newer generation.
     else if (hasLaterCondition(one.conditions, moment)) after.push(one);
   }
   for (const desired of left.values()) after.push(parentAfter({}, desired, context));

@@ -15,7 +15,7 @@ const me = '10.0.0.1:40000';
 /** From a stream's beginning to its first request. */
 const sayMs = 5;
 
-/** What became of streams, in the order in which it did: `name at ms`. */
+/** Outcomes of streams in chronological order: `name at ms`. */
 function given(perSecond: number, slots: Pick<AdmissionOptions, 'slots' | 'onQueued' | 'onEmptied'> = {}) {
   const origin = performance.now();
   const told: string[] = [];

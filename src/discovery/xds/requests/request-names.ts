@@ -36,7 +36,7 @@ export class RequestNameLists {
   );
   /** Newest first. */
   #latest: readonly WireNames[] = [];
-  /** Weak: lists in use. */
+  /** Weak references, so that unused lists are collected. */
   readonly #byNames = new WeakValues<readonly string[]>();
   /** Equal names share one string, because thousands of lists contain the same ones. */
   readonly #names = new Map<string, string>();

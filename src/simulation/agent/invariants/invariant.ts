@@ -25,7 +25,7 @@ export interface Observed {
   readonly mayWaitForEver?: boolean;
   /** Exit code of the agent; `undefined` while it runs. */
   readonly agentExitCode: number | undefined;
-  /** Charts that failed. */
+  /** Machines whose actor failed. */
   readonly failures: readonly string[];
   /** A full restart is the only way: hot restart is off, or there is only one base id. */
   readonly restartsInFull?: boolean;
