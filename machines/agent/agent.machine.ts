@@ -387,7 +387,7 @@ export const agentMachine = agentSetup.createMachine({
     },
     'releasing base ids': {
       tags: 'leaving',
-      description: 'Every Envoy has exited. Removes their shared memory.',
+      description: 'Waits until all Envoys have exited, and removes their shared memory.',
       invoke: {
         id: 'release',
         src: 'releaseBaseIds',

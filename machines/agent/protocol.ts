@@ -7,7 +7,7 @@
 
 // ---- outside → agent (the signal effect)
 
-/** TERM, INT, QUIT: end (a second one: at once). HUP: restart Envoy. USR1: reopen logs. USR2: nothing, but no end either. */
+/** TERM, INT, QUIT: end (a second one: at once). HUP: restart Envoy. USR1: reopen logs. USR2: ignored. */
 export type Signal = 'SIGTERM' | 'SIGINT' | 'SIGQUIT' | 'SIGHUP' | 'SIGUSR1' | 'SIGUSR2';
 
 /** agent/signals → agent. The operating system delivered a signal to this process. */
@@ -99,7 +99,7 @@ export type RestartReason =
   | 'out of memory'
   | 'parent died early';
 
-/** How. `hot restart`: as the child of an Envoy that lives. `replacement`: beside the serving epoch, under the other base id. */
+/** How. `hot restart`: as the child of a running Envoy. `replacement`: beside the serving epoch, under the other base id. */
 export type RestartKind = 'cold start' | 'hot restart' | 'replacement';
 
 export type RestartOutcome =
@@ -174,7 +174,7 @@ export type EpochRetire = {
 export type EpochDismiss = { type: 'epoch.dismiss' };
 /** Stop accepting connections and finish requests. */
 export type EpochDrain = { type: 'epoch.drain' };
-/** Probe again whether this epoch is live; it is aborted if it is not. */
+/** Probe again whether this epoch is live. If it is not, the restart may abort it. */
 export type EpochProbe = { type: 'epoch.probe' };
 /** Terminate gracefully (SIGTERM). Only for the newest, live epoch. */
 export type EpochTerminate = { type: 'epoch.terminate' };
@@ -200,7 +200,7 @@ export type EpochHealthy = { type: 'epoch.healthy'; name: string; epoch: number 
 export type EpochDrained = { type: 'epoch.drained'; name: string; epoch: number };
 /** The drain requests failed: Envoy accepts connections until it is terminated. */
 export type EpochDrainFailed = { type: 'epoch.drain-failed'; name: string; epoch: number; reason: string };
-/** A draining parent did not exit in time. */
+/** A draining parent or a retiring epoch did not exit in time. */
 export type EpochOverdue = { type: 'epoch.overdue'; name: string; epoch: number };
 /** SIGKILL had no effect: the process is blocked in the kernel and its base ID stays in use. It may still exit later. */
 export type EpochUnkillable = { type: 'epoch.unkillable'; name: string; epoch: number; reason: string };

@@ -333,8 +333,8 @@ export type ProxiesServe = {
   startedAt: number;
 };
 /**
- * discovery/ads-server → push-queue. The push was given to these connections: its responses are being sent, or wait only for the
- * proxy itself. Some connections may have ended.
+ * discovery/ads-server → push-queue. These connections have been ordered to push. Slow proxies receive the responses later. Some
+ * connections may have ended.
  */
 export type ProxiesServed = { type: 'proxies.served'; connections: number[] };
 /** discovery/ads-server → push-queue. The client of a stream was accepted; it gets the current context. */

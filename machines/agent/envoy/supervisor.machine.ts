@@ -206,7 +206,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
         },
         'backing off': {
           tags: 'backing off',
-          description: 'The last attempt failed. The delay before the next one doubles each time.',
+          description: 'A start or the serving Envoy failed. The delay before the next start doubles each time.',
           after: { backoff: 'deciding' },
           on: { ...reevaluateOnConfigChange, ...acceptRestartCommand },
         },

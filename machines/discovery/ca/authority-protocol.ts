@@ -14,7 +14,7 @@ export type RotationStage = 'steady' | 'trusting' | 'signing' | 'dropping';
 
 /** discovery → authority. Load the authority, or create one. */
 export type AuthorityLoad = { type: 'authority.load' };
-/** authority → discovery. The authority signs. */
+/** authority → discovery. The authority signs. Sent at the start in each stage: a start does not wait for the end of a rotation. */
 export type AuthorityLoaded = { type: 'authority.loaded'; signer: AuthorityId; roots: AuthorityId[] };
 /** authority → discovery. A stage is recorded and applies: the signer and the distributed roots. */
 export type AuthorityChanged = {
@@ -22,7 +22,7 @@ export type AuthorityChanged = {
   stage: RotationStage;
   signer: AuthorityId;
   roots: AuthorityId[];
-  /** Authority whose certificates must be replaced. */
+  /** Authority whose certificates must be replaced, from stage `signing` on; `null` if there is none. */
   tainted: AuthorityId | null;
 };
 /** authority → discovery. The authority is unavailable, or an operation failed; the current signer continues. */
@@ -46,7 +46,8 @@ export type BundleAwait = { type: 'bundle.await'; roots: AuthorityId[] };
 /** authority/ledger → authority. All live workloads have acknowledged the roots. */
 export type BundleTrusted = { type: 'bundle.trusted'; roots: AuthorityId[] };
 /**
- * authority/ledger → authority → discovery. Workloads that have not acknowledged the roots: their number, and some of their names.
+ * authority/ledger → authority → discovery. Workloads that the stage waits for: their number, and some of their names. They have not
+ * acknowledged the roots, or use a certificate of the previous authority.
  */
 export type BundlePending = { type: 'bundle.pending'; missing: number; workloads: string[] };
 /** authority → authority/ledger. Report when no certificate of this authority is in use any more. */

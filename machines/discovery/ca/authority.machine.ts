@@ -362,7 +362,7 @@ function inForce(stage: RotationStage) {
       type: 'signWith' as const,
       params: ({ context }: { context: AuthorityContext }) => ({ signer: context.signer }),
     },
-    // A control plane that restarts during a rotation resumes it: the rotation waits for workloads, and they for this report.
+    // Sent in each stage: after a restart during a rotation, workloads connect only after this report, and the rotation waits for them.
     'reportLoaded' as const,
   ] as const;
 }

@@ -31,7 +31,7 @@ export interface AuthorityInput {
 export interface Journal {
   stage: RotationStage;
   signer: AuthorityId;
-  /** The other authority during a rotation. */
+  /** The other authority during a rotation: the next one in stage `trusting`, the previous one afterwards. */
   other: AuthorityId | null;
   /** The one of the two whose key may be compromised: its certificates are renewed at once, and it never signs again. */
   tainted: AuthorityId | null;

@@ -33,8 +33,8 @@ interface PushQueueContext extends PushQueueInput {
 
 /**
  * Decides which proxies get a push and when (spec/discovery.md §6.4): in order, a limited number at a time, each with all
- * changes since its last push. A slot is free when the responses are being sent or wait only for the proxy itself, so a slow
- * proxy delays no other.
+ * changes since its last push. A slot is free as soon as the connection has been ordered to push, so a slow proxy delays no
+ * other.
  */
 export const pushQueueMachine = setup({
   types: {
@@ -104,7 +104,7 @@ export const pushQueueMachine = setup({
       initial: 'idle',
       states: {
         idle: {
-          description: 'Every proxy has received all pushes.',
+          description: 'No proxy waits for a push.',
           meta: { waitsFor: 'a push: normal operation' },
           on: {
             'clients.push': [
@@ -119,7 +119,7 @@ export const pushQueueMachine = setup({
         },
         serving: {
           description: 'Proxies are being served; no proxy waits.',
-          meta: { waitsFor: 'clients, each of which has the limit of its connection' },
+          meta: { waitsFor: 'the xDS server, which pushes to one connection after another' },
           always: [
             { guard: 'hasWaiting', target: 'throttled' },
             { guard: 'isIdle', target: 'idle', actions: 'reportServed' },
@@ -127,7 +127,7 @@ export const pushQueueMachine = setup({
         },
         throttled: {
           description: 'The maximum number of proxies is being served; others wait.',
-          meta: { waitsFor: 'clients, each of which has the limit of its connection' },
+          meta: { waitsFor: 'the xDS server, which pushes to one connection after another' },
           always: [
             { guard: 'isIdle', target: 'idle', actions: 'reportServed' },
             { guard: not('hasWaiting'), target: 'serving' },

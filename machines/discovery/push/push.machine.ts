@@ -50,8 +50,8 @@ interface PushContext extends PushInput {
 }
 
 /**
- * Maximum delay of requests of several namespaces, in quiet times: a namespace that changes continuously delays the push of
- * another by no more.
+ * Maximum delay of requests of several namespaces, as a multiple of the quiet time: a namespace that changes continuously delays
+ * the push of another by no more.
  */
 const maxSharedQuietTimes = 3;
 
@@ -178,7 +178,7 @@ export const pushMachine = setup({
     failures: 0,
   }),
   on: {
-    'clients.served': { description: 'For urgent endpoints, or for a push whose limit has passed.' },
+    'clients.served': { description: 'Too late: the push was of urgent endpoints, or its limit has passed.' },
   },
   initial: 'waiting for sources',
   states: {

@@ -355,7 +355,8 @@ export const adsConnectionMachine = setup({
     },
     draining: {
       tags: 'leaving',
-      description: 'The server stops. Pending responses are completed, then the client connects to another server.',
+      description:
+        'The server stops or disconnects this client. Pending responses are completed, then the client connects to another server.',
       entry: 'drainStream',
       after: { drainTime: 'closing' },
       on: {

@@ -42,8 +42,8 @@ export function transportOf(call: AdsCall): AdsTransport {
 export function copyingTransport(call: AdsCall): AdsTransport {
   return {
     way: 'copies',
-    send({ head: grpcDecoder, shared }, flushed) {
-      const message = Buffer.concat([grpcDecoder, ...shared]);
+    send({ head, shared }, flushed) {
+      const message = Buffer.concat([head, ...shared]);
       call.write(message, flushed);
       return message.length;
     },
@@ -78,7 +78,7 @@ function sharingTransport(call: AdsCall, stream: Http2Stream): AdsTransport {
   return {
     way: 'shared frames',
     send(parts, flushed) {
-      const { head: grpcDecoder, shared } = parts;
+      const { head, shared } = parts;
       const length = bytesIn(parts);
       if (!isBegun) {
         isBegun = true;
@@ -89,15 +89,15 @@ function sharingTransport(call: AdsCall, stream: Http2Stream): AdsTransport {
         return length;
       }
       const isSmall = length <= maxCopiedBytes;
-      const head = Buffer.allocUnsafe(prefixBytes + (isSmall ? length : grpcDecoder.length));
-      head[0] = 0;
-      head.writeUInt32BE(length, 1);
+      const frame = Buffer.allocUnsafe(prefixBytes + (isSmall ? length : head.length));
+      frame[0] = 0;
+      frame.writeUInt32BE(length, 1);
       let at = prefixBytes;
-      for (const part of isSmall ? [grpcDecoder, ...shared] : [grpcDecoder]) {
-        head.set(part, at);
+      for (const part of isSmall ? [head, ...shared] : [head]) {
+        frame.set(part, at);
         at += part.length;
       }
-      const all = isSmall ? [head] : [head, ...shared];
+      const all = isSmall ? [frame] : [frame, ...shared];
       writeAll(stream, isSecure ? secureWrites(all) : all, flushed);
       return length;
     },
