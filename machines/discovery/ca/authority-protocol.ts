@@ -22,7 +22,7 @@ export type AuthorityChanged = {
   stage: RotationStage;
   signer: AuthorityId;
   roots: AuthorityId[];
-  /** Authority whose certificates must be replaced, from stage `signing` on; `null` if there is none. */
+  /** Authority whose certificates must be replaced, from stage `signing` on; otherwise `null`. */
   tainted: AuthorityId | null;
 };
 /** authority → discovery. The authority is unavailable, or an operation failed; the current signer continues. */
