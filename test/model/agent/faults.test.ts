@@ -208,7 +208,7 @@ test('§2.6 F11: a stop sends SIGTERM to the newest live epoch, SIGKILL after a 
 });
 
 // How the kernel is queried: src/agent/envoy/out-of-memory.test.ts, src/agent/envoy/envoy-process.test.ts.
-test("§2.6 F12: an out-of-memory kill is recognized by the kernel's report, not by a text or a SIGKILL", async () => {
+test('§2.6 F12: an out-of-memory kill is recognized by the report of the kernel, not by a text or a SIGKILL', async () => {
   const reasons: unknown[] = [];
   for (const end of [
     { ...killed, outOfMemory: true, lastWords: '' },
