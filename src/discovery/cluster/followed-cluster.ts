@@ -263,9 +263,9 @@ export class FollowedCluster {
   }
 
   /** The start waits for this source, from which all services are built. */
-  #services(about: Omit<ClusterSourceOptions, 'address' | 'kinds' | 'awaits'>): [string, ClusterSource] {
-    const kinds = { kinds: sharedKinds, awaits: workloadKinds };
-    return [clusterServices, new ClusterSource({ ...about, ...kinds, address: clusterServices })];
+  #services(about: Omit<ClusterSourceOptions, 'address' | 'kinds' | 'awaitedKinds'>): [string, ClusterSource] {
+    const options = { ...about, kinds: sharedKinds, awaitedKinds: workloadKinds, address: clusterServices };
+    return [clusterServices, new ClusterSource(options satisfies ClusterSourceOptions)];
   }
 
   #groupOf(revision: string, namespace: string, name: string): ReadGroup | undefined {
