@@ -264,8 +264,10 @@ export class FollowedCluster {
 
   /** The start waits for this source, from which all services are built. */
   #services(about: Omit<ClusterSourceOptions, 'address' | 'kinds' | 'awaitedKinds'>): [string, ClusterSource] {
-    const options = { ...about, kinds: sharedKinds, awaitedKinds: workloadKinds, address: clusterServices };
-    return [clusterServices, new ClusterSource(options satisfies ClusterSourceOptions)];
+    return [
+      clusterServices,
+      new ClusterSource({ ...about, address: clusterServices, kinds: sharedKinds, awaitedKinds: workloadKinds }),
+    ];
   }
 
   #groupOf(revision: string, namespace: string, name: string): ReadGroup | undefined {

@@ -122,7 +122,7 @@ class GrpcAdsServer implements AdsServer {
       shares: new StreamShares(limits.maxServedStreams ?? maxServedStreamsWithin(), () => this.#noteDisplaced()),
       logger,
       observer,
-      rules: { resendsEndpoints, acceptsLateNames: acceptsLateNames, ...nameLimits(limits) },
+      rules: { resendsEndpoints, acceptsLateNames, ...nameLimits(limits) },
       reportsRoutine: recorder !== undefined && routineMessages.some((type) => !recorder.omits(type)),
       secretsOnPlaintext,
       bodies: new SharedBodies(),

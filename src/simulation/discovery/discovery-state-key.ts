@@ -18,7 +18,7 @@ const constant = [
   'maxNames',
   'maxNameChars',
 ];
-const left = new Set([...reported, ...constant, 'resendsEndpoints', 'hearsLateNames', 'responses', 'types']);
+const left = new Set([...reported, ...constant, 'resendsEndpoints', 'acceptsLateNames', 'responses', 'types']);
 const keys = new WeakMap<object, string>();
 
 export function keyOfWorld(state: PushWorldState, system: SymbolicSystem): string {
