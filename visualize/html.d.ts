@@ -1,4 +1,4 @@
-/** The text of the page, as `npm run build` inserts it. */
+/** The built text of the page. */
 declare module '*.html' {
   const text: string;
   export default text;

@@ -19,7 +19,7 @@ import { keepTheme } from './shell/theme.tsx';
 import { escapeDrawnText } from './shell/visible-nodes.ts';
 import { keepGrowing, keepInView } from './timeline/timeline-view.ts';
 
-/** For tests and measurements, described in README.md. */
+/** For tests and measurements; described in README.md. */
 const hooks = {
   recording: () => recording.value,
   place: () => place.value,

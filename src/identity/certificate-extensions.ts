@@ -73,11 +73,11 @@ export function authorityKeyExtension(keyId: Uint8Array): ExtensionValue {
 }
 
 const mostKinds = 16;
-/** Offset of the key bits by type and size of the key: OpenSSL writes the same header before them. */
+/** Offset of the key bits by type and size of the key, because OpenSSL writes the same header before them. */
 const beginnings = new Map<string, number>();
 
 function keyBitsOf(publicKey: Uint8Array): Uint8Array {
-  // Contains the headers of the algorithm and of the bits.
+  // Includes the headers of the algorithm and of the bits.
   const kind = `${publicKey.length} ${Buffer.from(publicKey.subarray(0, 24)).toString('hex')}`;
   const known = beginnings.get(kind);
   if (known !== undefined) return publicKey.subarray(known);
@@ -87,7 +87,7 @@ function keyBitsOf(publicKey: Uint8Array): Uint8Array {
   return bits;
 }
 
-/** First 20 bytes of a SHA-256 of the key (RFC 7093 §2 method 1), to distinguish two roots with one name. DER. */
+/** First 20 bytes of the SHA-256 of the key (RFC 7093 §2 method 1). Distinguishes two roots with the same name. DER. */
 export function keyIdOf(publicKey: Uint8Array): Uint8Array {
   return new Uint8Array(createHash('sha256').update(keyBitsOf(publicKey)).digest().subarray(0, 20));
 }

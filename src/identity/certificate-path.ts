@@ -14,15 +14,15 @@ export interface PathQuestion {
 }
 
 export type PathAnswer =
-  /** From the certificate to its root; only the root if the certificate is one. */
+  /** From the certificate to its root; only the root if the certificate is a root. */
   { readonly path: readonly Certificate[] } | { readonly problem: string; readonly code: CertificateCode };
 
 /** Maximum number of certificates in a path, including leaf and root. */
 const longestPath = 8;
-/** With repeated names, every pair may have to be verified. */
+/** With repeated names, every pair of certificates may have to be verified. */
 const mostVerifications = 100;
 
-/** Returns the first valid path, or the problem of the last one that was tried. */
+/** Returns the first valid path, or the problem of the last path that was tried. */
 export function findPath({ certificate, intermediates, roots, at }: PathQuestion): PathAnswer {
   let problem = inChain('no trusted root or intermediate is its issuer');
   let verifications = 0;
@@ -85,12 +85,11 @@ export function issuerProblem(issuer: Certificate, below = 0): CertificateProble
   return criticalProblem(issuer);
 }
 
-/** Whether a certificate is expired or not yet valid. */
 export function timeProblem({ notBefore, notAfter }: Certificate, at: Date): CertificateProblem | undefined {
   if (at < notBefore) {
     return problemOf('CERTIFICATE_NOT_YET_VALID', `is not valid before ${notBefore.toISOString()}`);
   }
-  // The last second is included (RFC 5280 §4.1.2.5).
+  // The last second is valid (RFC 5280 §4.1.2.5).
   return at.getTime() >= notAfter.getTime() + 1000
     ? problemOf('CERTIFICATE_EXPIRED', `expired on ${notAfter.toISOString()}`)
     : undefined;
@@ -103,7 +102,7 @@ function criticalProblem({ unknownCritical }: Certificate): CertificateProblem |
     : problemOf('CERTIFICATE_INVALID', `has the unsupported critical extension ${first}`);
 }
 
-/** For display: the last line of its subject, otherwise its serial number. */
+/** For display: the last line of the subject, else the serial number. */
 export function nameOf({ x509, serialNumber }: Certificate): string {
   return x509.subject?.split('\n').at(-1) ?? `serial number ${serialNumber}`;
 }

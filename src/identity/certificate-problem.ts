@@ -1,4 +1,4 @@
-/** A problem of a certificate, key, list or bundle as data; the caller adds the location. */
+/** A problem of a certificate, key, list or bundle. The caller adds the location. */
 
 import type { CertificateCode } from '../runtime/error-codes/certificates.ts';
 import { CodedError, type ErrorFields } from '../runtime/errors.ts';
@@ -23,12 +23,10 @@ export function mismatch(code: CertificateCode, path: string, expected: string, 
   return { code, message: `${path} must be ${expected}, got ${got}`, path, expected, got };
 }
 
-/** All of them in one sentence. */
 export function problemTexts(problems: readonly CertificateProblem[]): string {
   return problems.map(({ message }) => message).join('; ');
 }
 
-/** A certificate, key, list or bundle is invalid. */
 export class CertificateError extends CodedError {
   override readonly name: string = 'CertificateError';
   declare readonly code: CertificateCode;

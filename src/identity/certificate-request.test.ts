@@ -20,14 +20,14 @@ describe('makeRequest', () => {
   it.each([
     ['P-256', ec],
     ['RSA', rsa],
-  ])('creates one of %s that OpenSSL verifies, with an empty subject and the name', (_, key) => {
+  ])('creates a request with a %s key, an empty subject and the name, which OpenSSL verifies', (_, key) => {
     const text = openssl(makeRequest(key, [uri]), 'req', '-verify', '-text', '-noout');
     expect(text).toMatch(/Subject: *\n/);
     expect(text).toContain(`URI:${uri}`);
     expect(text).toMatch(/Subject Alternative Name: critical/);
   });
 
-  it('creates one that verifyRequest accepts', () => {
+  it('creates a request that verifyRequest accepts', () => {
     for (const key of [ec, rsa]) {
       const verified = verifyRequest(makeRequest(key, [uri]));
       expect(verified.export({ format: 'pem', type: 'spki' })).toBe(spki(key));
@@ -36,7 +36,7 @@ describe('makeRequest', () => {
 });
 
 describe('verifyRequest', () => {
-  it('accepts one of OpenSSL, also with the older block name', () => {
+  it('accepts a request of OpenSSL, also with the older PEM label', () => {
     const request = makeUnchecked('rsa:2048');
     const theirs = openssl(request, 'req', '-pubkey', '-noout');
     expect(verifyRequest(request).export({ format: 'pem', type: 'spki' })).toBe(theirs);
@@ -47,10 +47,10 @@ describe('verifyRequest', () => {
   const der = pemBlocks(good)[0]!.der;
 
   it.each<[string, string, string, string?]>([
-    ['nothing', '', 'got 0'],
-    ['two requests', good + good, 'got 2'],
-    ['bytes after the end', pemOf('CERTIFICATE REQUEST', new Uint8Array([...der, 0])), 'trailing data'],
-    ['a megabyte', pemOf('CERTIFICATE REQUEST', new Uint8Array(1_000_000)), 'at most'],
+    ['an empty text', '', 'got 0'],
+    ['a text with two requests', good + good, 'got 2'],
+    ['a request with trailing bytes', pemOf('CERTIFICATE REQUEST', new Uint8Array([...der, 0])), 'trailing data'],
+    ['a request of a megabyte', pemOf('CERTIFICATE REQUEST', new Uint8Array(1_000_000)), 'at most'],
     ['a short RSA key', makeUnchecked('rsa:1024'), '1024 bits', 'KEY_UNSUPPORTED'],
     ['a long RSA key', makeUnchecked('rsa:8192'), '8192 bits', 'KEY_UNSUPPORTED'],
     [
@@ -59,15 +59,15 @@ describe('verifyRequest', () => {
       'secp256k1',
       'KEY_UNSUPPORTED',
     ],
-    ['a key of another kind', makeUnchecked('ed25519'), 'ed25519', 'KEY_UNSUPPORTED'],
+    ['an Ed25519 key', makeUnchecked('ed25519'), 'ed25519', 'KEY_UNSUPPORTED'],
   ])('rejects %s', (_, request, problem, code = 'CERTIFICATE_REQUEST_INVALID') => {
     expect(() => verifyRequest(request)).toThrow(
       expect.objectContaining({ name: 'RequestError', code, message: expect.stringContaining(problem) }),
     );
   });
 
-  // Only the signed part counts; the bits around it are ignored.
-  it('returns no other key when any byte changes, and never crashes', () => {
+  // Only the signed bytes matter; unused bits around them are ignored.
+  it('returns no other key for a request with a changed byte, and does not crash', () => {
     const answers = { same: 0, refused: 0 };
     fc.assert(
       fc.property(fc.nat(der.length - 1), fc.integer({ min: 1, max: 255 }), (at, flip) => {
@@ -89,7 +89,7 @@ describe('verifyRequest', () => {
   });
 });
 
-/** A request that `makeRequest` would not create. */
+/** A request that `makeRequest` does not create. */
 function makeUnchecked(kind: string, ...options: string[]): string {
   return openssl('', 'req', '-new', '-newkey', kind, ...options, '-nodes', '-keyout', '/dev/null', '-subj', '/');
 }

@@ -1,4 +1,4 @@
-/** Certificate requests (PKCS #10, RFC 2986): created by the agent, verified by the authority. */
+/** Certificate requests (PKCS #10, RFC 2986): created by the agent, verified by the certificate authority. */
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import { Attributes, CertificationRequest, CertificationRequestInfo } from '@peculiar/asn1-csr';
 import { AsnConvert } from '@peculiar/asn1-schema';
@@ -18,7 +18,7 @@ import { CertificateError, type CertificateProblem, problemOf } from './certific
 import { pemBlocks, pemOf } from './pem.ts';
 import { algorithmOf, identifierOf, isSignature, keyProblem, signatureOf } from './signature-algorithm.ts';
 
-/** A certificate signing request is invalid. The message is a predicate: `signature does not match …`. */
+/** The message is a predicate: `signature does not match …`. */
 export class RequestError extends CertificateError {
   override readonly name = 'RequestError';
 
@@ -29,7 +29,6 @@ export class RequestError extends CertificateError {
 
 /** A request with an RSA-4096 key and some names has 2 KB. */
 const mostBytes = 16 * 1024;
-/** id-ExtensionReq. */
 const extensionRequest = '1.2.840.113549.1.9.14';
 
 /**
@@ -41,7 +40,6 @@ export function makeRequest(privateKey: KeyObject, uris: readonly string[]): str
   return makeRequestFor(privateKey, { uris, dns: [], ips: [] });
 }
 
-/** As {@link makeRequest}, with names of any kind. */
 export function makeRequestFor(privateKey: KeyObject, wanted: Names): string {
   const spki = createPublicKey(privateKey).export({ format: 'der', type: 'spki' });
   const names = new Extensions([new Extension(alternativeNamesExtension(wanted, true))]);
@@ -59,8 +57,8 @@ export function makeRequestFor(privateKey: KeyObject, wanted: Names): string {
 }
 
 /**
- * Returns the key of a request. The rest is ignored: names come from the caller's identity, never from the request (spec/discovery.md §11).
- * The signature is verified over the received bytes, with the key that is certified, so the message is parsed once.
+ * Returns the key of a request. Other fields are ignored: names come from the caller's identity, never from the request (spec/discovery.md §11). The
+ * signature is verified over the received bytes with the key that is certified.
  *
  * @throws RequestError
  */
@@ -80,7 +78,7 @@ export function verifyRequest(pem: string): KeyObject {
 }
 
 /**
- * Requested names. An external signer signs these, and the signature proves that the requester has the key.
+ * Requested names, for an external signer that signs them. The signature proves that the requester has the key.
  *
  * @throws RequestError
  */
@@ -122,7 +120,7 @@ function isSigned(data: Uint8Array, algorithm: string, key: KeyObject, signature
   }
 }
 
-/** Length of the first structure with its header; the parser ignores what follows it. */
+/** Length of the first structure including its header; the parser ignores trailing bytes. */
 function lengthOf(der: Uint8Array): number {
   const first = der[1] ?? 0;
   if (first < 0x80) return 2 + first;

@@ -29,7 +29,7 @@ export interface Certificate {
   readonly sha256: string;
   readonly x509: X509Certificate;
   readonly publicKey: KeyObject;
-  /** Hexadecimal, upper case, as in OpenSSL. */
+  /** Hexadecimal, upper case, as OpenSSL prints it. */
   readonly serialNumber: string;
   readonly notBefore: Date;
   readonly notAfter: Date;
@@ -45,14 +45,11 @@ export interface Certificate {
   /** Object identifiers. */
   readonly extendedKeyUsage: readonly string[] | undefined;
   readonly alternativeNames: AlternativeNames | undefined;
-  /** Object identifiers of critical extensions that are not implemented here, which requires a rejection. */
+  /** Object identifiers of critical extensions that are not implemented; such a certificate must be rejected. */
   readonly unknownCritical: readonly string[];
 }
 
-/**
- * Identifies a root by name and key, so it is unchanged if the root is renewed with its key: certificates reference their issuer only by
- * these.
- */
+/** Identifies a root by name and key, as certificates reference their issuer. A root that is renewed with the same key has the same identifier. */
 export function rootKeyOf({ subject, publicKey }: Pick<Certificate, 'subject' | 'publicKey'>): string {
   const key = publicKey.export({ type: 'spki', format: 'der' });
   return createHash('sha256').update(subject).update(key).digest('hex');
@@ -65,11 +62,10 @@ export interface AlternativeNames {
   readonly uris: readonly string[];
   readonly dns: readonly string[];
   readonly ips: readonly string[];
-  /** Number of names of other kinds. */
   readonly others: number;
 }
 
-/** Implemented extensions. Name constraints are not: a chain with critical ones is rejected. */
+/** Name constraints are not implemented: a chain with critical ones is rejected. */
 const understood: ReadonlySet<string> = new Set([
   id_ce_basicConstraints,
   id_ce_keyUsage,
@@ -83,19 +79,15 @@ function invalid(message: string, cause?: unknown): CertificateError {
   return new CertificateError(problemOf('CERTIFICATE_INVALID', message), { cause });
 }
 
-/** Exceeds the size of every workload or authority certificate. */
+/** Larger than any workload or authority certificate. */
 const mostBytes = 64 * 1024;
 
-/**
- * Parses one certificate.
- *
- * @throws CertificateError if it is invalid, repeats an extension, or has trailing bytes
- */
+/** @throws CertificateError if the certificate is invalid, repeats an extension, or has trailing bytes */
 export function readCertificate(der: Uint8Array): Certificate {
   if (der.length > mostBytes) throw invalid(`must have at most ${mostBytes} bytes, got ${der.length}`);
   try {
     const x509 = new X509Certificate(der);
-    // OpenSSL ignores what follows the first structure.
+    // OpenSSL ignores trailing bytes.
     if (x509.raw.length !== der.length) throw invalid('has trailing data after the certificate');
     return certificateOf(x509, AsnConvert.parse(der, CertificateStructure));
   } catch (error) {
@@ -105,9 +97,9 @@ export function readCertificate(der: Uint8Array): Certificate {
 }
 
 /**
- * Parses all certificates of a PEM text in order.
+ * Certificates of a PEM text in order.
  *
- * @throws CertificateError or PemError, also for a text without any
+ * @throws CertificateError or PemError, also for a text without certificates
  */
 export function readCertificates(pem: string): Certificate[] {
   const blocks = pemBlocks(pem).filter(({ label }) => label === 'CERTIFICATE');

@@ -2,7 +2,6 @@
 
 export interface DerElement {
   readonly tag: number;
-  /** Tag, length and content. */
   readonly raw: Uint8Array;
   readonly content: Uint8Array;
 }

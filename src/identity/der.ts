@@ -1,9 +1,9 @@
 /**
- * The part of DER (X.690) that certificates need, written as bytes: schema structures cost twenty times as much, most of the cost of a
+ * The part of DER (X.690) that certificates need, written as bytes. Schema structures cost twenty times as much, which is most of the cost of a
  * certificate (spec/identity.md §7).
  */
 
-/** One element: tag, length, content. */
+/** Tag, length, content. */
 export function element(tag: number, ...content: readonly Uint8Array[]): Buffer {
   const body = Buffer.concat(content);
   return Buffer.concat([Buffer.of(tag), lengthOf(body.length), body]);
@@ -22,10 +22,9 @@ export const octetString = (content: Uint8Array): Buffer => element(0x04, conten
 export const utf8String = (text: string): Buffer => element(0x0c, Buffer.from(text));
 export const boolean = (value: boolean): Buffer => element(0x01, Buffer.of(value ? 0xff : 0));
 
-/** Without unused bits. */
 export const bitString = (content: Uint8Array, unusedBits = 0): Buffer => element(0x03, Buffer.of(unusedBits), content);
 
-/** A positive integer, from its big-endian bytes. */
+/** A positive integer from big-endian bytes. */
 export function integer(bytes: Uint8Array): Buffer {
   let start = 0;
   while (start < bytes.length - 1 && bytes[start] === 0) start++;
@@ -33,7 +32,7 @@ export function integer(bytes: Uint8Array): Buffer {
   return element(0x02, magnitude[0]! >= 0x80 ? Buffer.concat([Buffer.of(0), magnitude]) : magnitude);
 }
 
-/** `1.2.840.10045.4.3.2` */
+/** @param dotted such as `1.2.840.10045.4.3.2` */
 export function objectIdentifier(dotted: string): Buffer {
   const [first, second, ...rest] = dotted.split('.').map(Number);
   const bytes = [first! * 40 + second!];
@@ -53,7 +52,7 @@ export function time(date: Date): Buffer {
     : element(0x18, Buffer.from(`${digits}Z`));
 }
 
-/** Content of an ASCII text. @throws RangeError for other characters */
+/** @throws RangeError for characters outside of ASCII */
 export function ia5(text: string): Buffer {
   for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 0x7f) throw new RangeError('must be ASCII');
   return Buffer.from(text, 'latin1');
@@ -64,7 +63,7 @@ export function extension(identifier: Uint8Array, isCritical: boolean, value: Ui
   return sequence(identifier, ...(isCritical ? [boolean(true)] : []), octetString(value));
 }
 
-/** `[n]` around its content. */
+/** Explicit tag `[n]`. */
 export const explicit = (number: number, content: Uint8Array): Buffer => element(0xa0 | number, content);
-/** `[n]` instead of the tag of primitive content. */
+/** Implicit tag `[n]` of primitive content. */
 export const implicit = (number: number, content: Uint8Array): Buffer => element(0x80 | number, content);

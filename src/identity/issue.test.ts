@@ -1,4 +1,4 @@
-/** Checks issued certificates with OpenSSL's strictest rules, and with chartpilot's own verification. */
+/** Verifies issued certificates with OpenSSL's strictest rules and with chartpilot's verification. */
 import { execFileSync } from 'node:child_process';
 import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -78,7 +78,7 @@ describe('an issued certificate', () => {
     expect(leaf.keyUsage?.flags.has('keyEncipherment')).toBe(type === 'rsa');
   });
 
-  it('chains through an intermediate, and expires with the earliest of its chain', () => {
+  it('chains through an intermediate, and expires with the first certificate of its chain that expires', () => {
     const root = rootOf('root');
     const intermediate = below(root, life(2));
     const leaf = leafOf(intermediate, life(24));
@@ -94,7 +94,7 @@ describe('an issued certificate', () => {
   });
 
   // spec/identity.md §1 #4: without key IDs, one order of the bundle rejects every client.
-  it('is distinguished from that of another root with the same subject, in each order of the bundle', () => {
+  it('is verified beside another root with the same subject, in each order of the bundle', () => {
     const [old, fresh] = [rootOf('root'), rootOf('root')];
     for (const issuer of [old, fresh]) {
       const leaf = leafOf(issuer);
@@ -156,7 +156,7 @@ describe('a revocation list', () => {
       revoked: revoked.map((serialNumber) => ({ serialNumber, at: now })),
     });
 
-  it('revokes only what it contains, beside an empty one of another root', () => {
+  it('revokes only the certificates that it contains, while another root has an empty list', () => {
     const [old, fresh] = [rootOf('old'), rootOf('fresh')];
     const [revoked, kept, other] = [leafOf(old), leafOf(old), leafOf(fresh)];
     const lists = fileOf('lists.pem', list(old, [revoked.serialNumber]) + list(fresh, []));
@@ -176,17 +176,21 @@ describe('findPath', () => {
 
   const noIssuer = 'no trusted root or intermediate is its issuer';
   it.each<[string, () => ReturnType<typeof findPath>, string, string?]>([
-    ['no root at all', () => ask(leafOf(root), [], []), 'CERTIFICATE_CHAIN_INVALID', noIssuer],
+    ['a leaf without roots', () => ask(leafOf(root), [], []), 'CERTIFICATE_CHAIN_INVALID', noIssuer],
     [
-      'another root of the same name',
+      'a leaf of another root with the same name',
       () => ask(leafOf(root), [], [rootOf('root').certificate]),
       'CERTIFICATE_CHAIN_INVALID',
       noIssuer,
     ],
-    ['a leaf that has ended', () => ask(leafOf(root, life(-1, -2)), [], [root.certificate]), 'CERTIFICATE_EXPIRED'],
-    ['a leaf of the future', () => ask(leafOf(root, life(2, 1)), [], [root.certificate]), 'CERTIFICATE_NOT_YET_VALID'],
+    ['an expired leaf', () => ask(leafOf(root, life(-1, -2)), [], [root.certificate]), 'CERTIFICATE_EXPIRED'],
     [
-      'a root that has ended',
+      'a leaf that is not yet valid',
+      () => ask(leafOf(root, life(2, 1)), [], [root.certificate]),
+      'CERTIFICATE_NOT_YET_VALID',
+    ],
+    [
+      'an expired root',
       () => {
         const ended = rootOf('ended', 'ec', life(-1, -9));
         return ask(leafOf(ended), [], [ended.certificate]);
@@ -195,7 +199,7 @@ describe('findPath', () => {
       'issuer CN=ended expired on',
     ],
     [
-      'a leaf that signs',
+      'a leaf that signed another one',
       () => {
         const key = keyOf('ec');
         const signer = { privateKey: key, certificate: leafOf(root, life(24), key) };
@@ -205,7 +209,7 @@ describe('findPath', () => {
       noIssuer,
     ],
     [
-      'an authority below one that allows none',
+      'an authority below one with path length 0',
       () => {
         const first = below(root);
         const second = below(first, life(500), 'second');
@@ -218,10 +222,10 @@ describe('findPath', () => {
     expect(question()).toEqual({ code, problem: expect.stringContaining(problem) });
   });
 
-  it('tries a bounded number of certificates with one name', () => {
+  it('verifies a limited number of certificates with one name', () => {
     const many = Array.from({ length: 40 }, () => below(root).certificate);
     const privateKey = keyOf('ec');
-    // References no key, so every authority of the name could be its issuer.
+    // References no key, so every authority with this name could be its issuer.
     const withoutKeyId = { privateKey, certificate: { ...below(root).certificate, subjectKeyId: undefined } };
     const twice = [...many, ...many.map((one) => ({ ...one }))];
     const taken = cpuMs(() => {
@@ -234,7 +238,7 @@ describe('findPath', () => {
 describe('TrustBundle', () => {
   const [one, other] = [rootOf('one').certificate, rootOf('other').certificate];
 
-  it('is equal regardless of order, line ends and comments', () => {
+  it('has the same hash regardless of order, line ends and comments', () => {
     const bundle = TrustBundle.fromPem('cluster.local', one.pem + other.pem);
     const text = `# comment\r\n${(other.pem + one.pem + other.pem).replaceAll('\n', '\r\n')}`;
     const again = TrustBundle.fromPem('cluster.local', text);
@@ -243,7 +247,7 @@ describe('TrustBundle', () => {
     expect(again.roots).toHaveLength(2);
   });
 
-  it('differs with another root', () => {
+  it('has another hash with another root', () => {
     const bundle = new TrustBundle('cluster.local', [one]);
     expect(bundle.with(other).hash).not.toBe(bundle.hash);
     expect(bundle.with(other).without(one).roots).toEqual([other]);
@@ -253,10 +257,10 @@ describe('TrustBundle', () => {
   });
 
   it.each([
-    ['nothing', ''],
+    ['an empty text', ''],
     ['a leaf', leafOf(rootOf('root')).pem],
-    ['half a certificate', one.pem.slice(0, 300)],
-    ['a certificate with a part cut out', one.pem.replace(/\n.{64}\n/, '\n')],
+    ['a truncated certificate', one.pem.slice(0, 300)],
+    ['a certificate with a missing line', one.pem.replace(/\n.{64}\n/, '\n')],
   ])('rejects %s', (_, pem) => {
     expect(() => TrustBundle.fromPem('cluster.local', pem)).toThrow();
   });

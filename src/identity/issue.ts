@@ -37,7 +37,7 @@ export interface Lifetime {
   readonly notAfter: Date;
 }
 
-/** Certificates start this much earlier, because clocks of other hosts may be behind (spec/discovery.md §11). */
+/** Certificates are valid this much earlier, because clocks of other hosts may be behind (spec/discovery.md §11). */
 export const backdatedMs = 2 * 60_000;
 
 export interface Issuer {
@@ -50,7 +50,7 @@ const organization = '2.5.4.10';
 
 export interface RootSubject {
   readonly organization: string;
-  /** Unique: two roots with one name break verification (spec/identity.md §1 #4). */
+  /** Must be unique: two roots with the same name break verification (spec/identity.md §1 #4). */
   readonly commonName: string;
 }
 
@@ -72,7 +72,7 @@ export function issueRoot(privateKey: KeyObject, subject: RootSubject, lifetime:
   });
 }
 
-/** Issues an authority below another, which signs only leaves. DER. */
+/** Issues an authority below another one, which signs only leaves. DER. */
 export function issueIntermediate(
   issuer: Issuer,
   publicKey: KeyObject,
@@ -89,7 +89,7 @@ export function issueIntermediate(
   });
 }
 
-/** Issues a workload or server certificate with an empty subject and these names. DER. */
+/** Issues a workload or server certificate with an empty subject. DER. */
 export function issueLeaf(issuer: Issuer, publicKey: KeyObject, names: Names, lifetime: Lifetime): Uint8Array {
   const spki = spkiOf(publicKey);
   return signed(issuer.privateKey, {
@@ -114,7 +114,7 @@ export interface Revocations {
   readonly revoked: readonly { readonly serialNumber: string; readonly at: Date }[];
 }
 
-/** A CRL, possibly empty: if one root has a CRL, each must have one (spec/identity.md §1 #5). PEM. */
+/** Issues a CRL, possibly empty: if one root has a CRL, each must have one (spec/identity.md §1 #5). PEM. */
 export function issueRevocationList(issuer: Issuer, list: Revocations): string {
   const algorithm = identifierOf(algorithmOf(issuer.privateKey));
   const tbs = new TBSCertList({
@@ -155,7 +155,6 @@ interface Contents {
   readonly extensions: readonly Uint8Array[];
 }
 
-/** Used for the key ID and the certificate. */
 function spkiOf(publicKey: KeyObject): Uint8Array {
   return publicKey.export({ format: 'der', type: 'spki' });
 }
@@ -178,7 +177,7 @@ function signed(key: KeyObject, { issuer, subject, publicKey, lifetime, extensio
   return new Uint8Array(der.sequence(tbs, algorithm, der.bitString(new Uint8Array(signatureOf(tbs, key)))));
 }
 
-/** By key type, because it is the same for each certificate. */
+/** Cached by key type, because it is the same for each certificate. */
 const identifiers = new Map<string, Uint8Array>();
 
 function identifierDerOf(key: KeyObject): Uint8Array {
@@ -193,7 +192,7 @@ function identifierDerOf(key: KeyObject): Uint8Array {
 const subjectKeyIdentifier = der.objectIdentifier('2.5.29.14');
 const subjectAltName = der.objectIdentifier('2.5.29.17');
 
-/** Workload certificates contain only URIs and are frequent; host names use the schema. */
+/** Workload certificates contain only URIs and are frequent, so only other names use the slower schema. */
 function alternativeNamesOf(names: Names): Uint8Array {
   const { uris, dns, ips } = names;
   if (dns.length > 0 || ips.length > 0) return encodedAll([alternativeNamesExtension(names, true)])[0]!;
@@ -202,7 +201,6 @@ function alternativeNamesOf(names: Names): Uint8Array {
 
 const fixedExtensions = new Map<string, readonly Uint8Array[]>();
 
-/** Extensions that are equal for every leaf with a key of this type. */
 function fixedExtensionsOf(publicKey: KeyObject): readonly Uint8Array[] {
   const kind = publicKey.asymmetricKeyType ?? '';
   const known = fixedExtensions.get(kind);
@@ -214,7 +212,7 @@ function fixedExtensionsOf(publicKey: KeyObject): readonly Uint8Array[] {
 
 const issuerKeys = new WeakMap<Certificate, readonly Uint8Array[]>();
 
-/** Cached {@link keyOfIssuer}, equal for everything that it signs. */
+/** Cached {@link keyOfIssuer}. */
 function issuerKeyOf(issuer: Issuer): readonly Uint8Array[] {
   const known = issuerKeys.get(issuer.certificate);
   if (known !== undefined) return known;
@@ -227,7 +225,7 @@ function encodedAll(extensions: readonly ExtensionValue[]): readonly Uint8Array[
   return extensions.map((value) => new Uint8Array(AsnConvert.serialize(new Extension(value))));
 }
 
-/** References the issuer's key, to distinguish issuers with one name. */
+/** References the key of the issuer, to distinguish issuers with the same name. */
 function keyOfIssuer({ certificate }: Issuer): ExtensionValue[] {
   const { subjectKeyId } = certificate;
   return subjectKeyId === undefined ? [] : [authorityKeyExtension(new Uint8Array(Buffer.from(subjectKeyId, 'hex')))];
@@ -246,7 +244,7 @@ function freshSerialNumber(): Uint8Array {
   return bytes;
 }
 
-/** ASN.1 integer: a leading zero if the first bit would make it negative. */
+/** ASN.1 integers need a leading zero if the first bit is set, which would make them negative. */
 function positive(bytes: Uint8Array): Uint8Array {
   return bytes.length === 0 || bytes[0]! >= 0x80 ? new Uint8Array([0, ...bytes]) : new Uint8Array(bytes);
 }

@@ -1,4 +1,4 @@
-/** Each possible deviation of a leaf from its request, with an example. */
+/** An example for each possible deviation of a leaf from its request. */
 import { execFileSync } from 'node:child_process';
 import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -30,57 +30,61 @@ const names = (...uris: string[]) => ({ uris, dns: [], ips: [] });
 const good = (): Uint8Array => issueLeaf(issuer, key, names(uri), lifetime);
 const later = (date: Date): Date => new Date(date.getTime() + 1_000);
 
-/** One that has verified the type already, so that only OpenSSL's fields are checked. */
+/** A check that has parsed a leaf of the key type completely, so that only OpenSSL's fields are checked next. */
 function practised(): LeafCheck {
   const check = new LeafCheck(issuer);
   check.serialNumberOf(good(), wanted);
   return check;
 }
 
-it('returns the serial number of a matching certificate', () => {
+it('a leaf check returns the serial number of a matching certificate', () => {
   const der = good();
   expect(practised().serialNumberOf(der, wanted)).toBe(readCertificate(der).serialNumber);
 });
 
 describe('a leaf', () => {
   it.each<readonly [string, () => Uint8Array, RegExp]>([
-    ['of another name', () => issueLeaf(issuer, key, names(`${uri}s`), lifetime), /subject alternative names differ/],
-    ['of two names', () => issueLeaf(issuer, key, names(uri, `${uri}s`), lifetime), /subject alternative names differ/],
+    ['with another name', () => issueLeaf(issuer, key, names(`${uri}s`), lifetime), /subject alternative names differ/],
     [
-      'of a host beside it',
+      'with two names',
+      () => issueLeaf(issuer, key, names(uri, `${uri}s`), lifetime),
+      /subject alternative names differ/,
+    ],
+    [
+      'with an additional host name',
       () => issueLeaf(issuer, key, { uris: [uri], dns: ['a.b'], ips: [] }, lifetime),
       /subject alternative names differ/,
     ],
-    ['of no name', () => issueLeaf(issuer, key, names(), lifetime), /subject alternative names differ/],
+    ['without a name', () => issueLeaf(issuer, key, names(), lifetime), /subject alternative names differ/],
     ['for another key', () => issueLeaf(issuer, createPublicKey(newKey()), names(uri), lifetime), /public key differs/],
     [
-      'that begins later',
+      'that is valid from a later time',
       () => issueLeaf(issuer, key, names(uri), { ...lifetime, notBefore: later(lifetime.notBefore) }),
       /notBefore differs/,
     ],
     [
-      'that lasts longer',
+      'that expires later',
       () => issueLeaf(issuer, key, names(uri), { ...lifetime, notAfter: later(lifetime.notAfter) }),
       /notAfter differs/,
     ],
     ['of another issuer', () => issueLeaf(rootOf('two'), key, names(uri), lifetime), /issuer differs/],
-    ['of an issuer of the same name', () => issueLeaf(rootOf('one'), key, names(uri), lifetime), /issuer differs/],
     [
-      'that may sign',
+      'of another issuer with the same name',
+      () => issueLeaf(rootOf('one'), key, names(uri), lifetime),
+      /issuer differs/,
+    ],
+    [
+      'that may sign certificates',
       () => issueIntermediate(issuer, key, { organization: 'a', commonName: 'b' }, lifetime),
       /CA certificate/,
     ],
-    [
-      'with something after its end',
-      () => Buffer.concat([good(), Buffer.of(0)]),
-      /trailing data after the certificate/,
-    ],
-  ])('%s is not issued, at first or later', (_, made, reason) => {
+    ['with trailing bytes', () => Buffer.concat([good(), Buffer.of(0)]), /trailing data after the certificate/],
+  ])('%s is rejected by the first check and by later ones', (_, made, reason) => {
     expect(() => practised().serialNumberOf(made(), wanted)).toThrow(reason);
     expect(() => new LeafCheck(issuer).serialNumberOf(made(), wanted)).toThrow(reason);
   });
 
-  it('that is damaged is not issued', () => {
+  it('that is damaged is rejected', () => {
     expect(() => practised().serialNumberOf(good().subarray(0, -20), wanted)).toThrow();
   });
 });
@@ -108,7 +112,7 @@ describe('a property that OpenSSL does not expose', () => {
     const ofItself = { ...issuer, certificate: certificate! };
     return { der, wanted: { ...wanted, lifetime: { notBefore, notAfter } }, check: new LeafCheck(ofItself) };
   }
-  it('is checked in addition, so that both parsers verify their fields', () => {
+  it('is checked by the second parser', () => {
     const { der, wanted: asked, check } = made({ extendedKeyUsage: 'serverAuth' });
     expect(() => check.serialNumberOf(der, asked)).toThrow(/extended key usage must be .*extendedKeyUsage must be/);
     const named = made({}, '/CN=cart');
@@ -118,19 +122,19 @@ describe('a property that OpenSSL does not expose', () => {
   const isOfAnother = /issuer differs$/;
 
   it.each([
-    ['names that are not critical', { subjectAltName: `URI:${uri}` }, /subjectAltName must be critical/],
-    ['a usage that is not critical', { keyUsage: 'digitalSignature' }, /keyUsage must be critical/],
+    ['a subjectAltName that is not critical', { subjectAltName: `URI:${uri}` }, /subjectAltName must be critical/],
+    ['a keyUsage that is not critical', { keyUsage: 'digitalSignature' }, /keyUsage must be critical/],
     [
-      'a usage that no leaf may have',
+      'a keyUsage that no leaf may have',
       { keyUsage: 'critical,digitalSignature,cRLSign' },
       /keyUsage must be without cRLSign/,
     ],
-  ])('is detected in the first leaf of a type: %s', (_, changes, reason) => {
+  ])('is checked in the first leaf of a key type: %s', (_, changes, reason) => {
     const { der, wanted: asked, check } = made(changes);
     expect(() => check.serialNumberOf(der, asked)).toThrow(reason);
-    // Also in the next, until one is valid.
+    // The next leaf is parsed completely, too, until one is valid.
     expect(() => check.serialNumberOf(der, asked)).toThrow(reason);
-    // The rest is valid, except that no leaf is its own issuer.
+    // Valid, except that a leaf cannot be its own issuer.
     const { der: fine, wanted: same, check: other } = made({});
     expect(() => other.serialNumberOf(fine, same)).toThrow(isOfAnother);
   });

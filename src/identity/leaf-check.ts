@@ -1,7 +1,7 @@
 /**
- * Verifies an issued leaf with another parser than the one that encoded it: OpenSSL reads what differs between leaves. Fields that it does
- * not expose (criticality, key usage) are the same bytes for an issuer and key type, so chartpilot's own parser reads only the first and
- * every hundredth: it costs as much as the rest of a signature.
+ * Verifies an issued leaf with another parser than the one that encoded it. OpenSSL checks the fields that differ between leaves. Fields that OpenSSL
+ * does not expose (criticality, key usage) are the same bytes for an issuer and key type, so chartpilot's parser checks only the first and every
+ * hundredth leaf: parsing costs as much as the rest of a signature.
  */
 import { type KeyObject, X509Certificate } from 'node:crypto';
 import { readCertificate } from './certificate.ts';
@@ -11,18 +11,16 @@ import { svidProblems } from './x509-svid.ts';
 
 export interface WantedLeaf {
   readonly key: KeyObject;
-  /** The only name. */
   readonly uri: string;
   readonly lifetime: Lifetime;
 }
 
 const serverAndClient = ['1.3.6.1.5.5.7.3.1', '1.3.6.1.5.5.7.3.2'];
-/** One leaf in this number is parsed completely, starting with the first. */
+/** One leaf of this number is parsed completely, starting with the first. */
 const wholeOf = 100;
 
 export class LeafCheck {
   readonly #issuer: Issuer;
-  /** Number of leaves by key type. */
   readonly #counts = new Map<string, number>();
 
   constructor(issuer: Issuer) {
@@ -31,7 +29,7 @@ export class LeafCheck {
 
   /**
    * @returns serial number in OpenSSL's notation
-   * @throws CertificateError if it is not a certificate, or differs from what was requested
+   * @throws CertificateError for an invalid certificate, or one that differs from the request
    */
   serialNumberOf(der: Uint8Array, wanted: WantedLeaf): string {
     const x509 = new X509Certificate(der);
@@ -66,7 +64,7 @@ export class LeafCheck {
     const kind = `${asymmetricKeyType} ${asymmetricKeyDetails?.namedCurve ?? ''}`;
     const count = this.#counts.get(kind) ?? 0;
     const problems = count % wholeOf === 0 ? svidProblems(readCertificate(der)).map(({ message }) => message) : [];
-    // After an invalid one, the next is parsed completely.
+    // After an invalid leaf, the next one is parsed completely.
     if (problems.length === 0) this.#counts.set(kind, count + 1);
     return problems;
   }

@@ -1,4 +1,3 @@
-/** PEM blocks (RFC 7468), up to a limit. */
 import { X509Certificate } from 'node:crypto';
 import { CertificateError, problemOf } from './certificate-problem.ts';
 
@@ -6,11 +5,9 @@ export interface PemBlock {
   /** `CERTIFICATE`, `PRIVATE KEY`, … */
   readonly label: string;
   readonly der: Uint8Array;
-  /** The block alone, with a final newline. */
   readonly text: string;
 }
 
-/** A PEM block is not valid. */
 export class PemError extends CertificateError {
   override readonly name = 'PemError';
 
@@ -19,11 +16,11 @@ export class PemError extends CertificateError {
   }
 }
 
-/** Exceeds every chain or bundle of a mesh. */
+/** More than any chain or bundle of a mesh. */
 const mostBlocks = 1000;
 
 /**
- * All blocks in order; text between them is ignored.
+ * Text between blocks is ignored.
  *
  * @throws PemError for an incomplete block, invalid base64, or too many blocks
  */
@@ -48,9 +45,9 @@ export function pemBlocks(text: string): PemBlock[] {
 }
 
 /**
- * The certificates in order; other blocks are ignored. {@link readCertificates} parses more fields, and loads more code.
+ * Certificates in order; other blocks are ignored. {@link readCertificates} parses more fields, but loads more code.
  *
- * @throws PemError, or OpenSSL's error for a block that is not a certificate
+ * @throws PemError, or OpenSSL's error for an invalid certificate
  */
 export function certificatesIn(text: string): X509Certificate[] {
   return pemBlocks(text)

@@ -60,7 +60,7 @@ describe('a revocation list', () => {
   const rootMissing = { code: 'REVOCATION_LIST_MISSING', got: 'CN=root' };
 
   it.each<[string, string, Partial<CertificateProblem>]>([
-    ['text', 'garbage', noList],
+    ['a text without PEM block', 'garbage', noList],
     ['an empty text', '', noList],
     ['a certificate', root.certificate.pem, { path: 'PEM block 1', expected: '"X509 CRL"', got: '"CERTIFICATE"' }],
     [
@@ -69,36 +69,36 @@ describe('a revocation list', () => {
       { code: 'REVOCATION_LIST_INVALID', message: expect.stringMatching(/^PEM block 1 \(X509 CRL\) is not a certif/) },
     ],
     [
-      'no DER',
+      'a PEM block without DER',
       pemOf('X509 CRL', Buffer.from('garbage')),
       { code: 'REVOCATION_LIST_INVALID', message: expect.stringContaining('is not a certificate revocation list') },
     ],
-    ['cut off', listOf(root).slice(0, 200), { code: 'PEM_INVALID' }],
+    ['a truncated PEM block', listOf(root).slice(0, 200), { code: 'PEM_INVALID' }],
     [
-      'another authority’s',
+      'a list of another authority',
       listOf(other),
       { code: 'REVOCATION_LIST_INVALID', message: expect.stringContaining('not issued by any') },
     ],
     [
-      'of the name of the authority with another key',
+      'a list of another authority with the same name',
       listOf(rootOf('root')),
       { code: 'REVOCATION_LIST_INVALID', message: expect.stringContaining('signature does not match') },
     ],
     [
-      'of a damaged signature',
+      'a list with a damaged signature',
       pemOf('X509 CRL', damaged),
       { code: 'REVOCATION_LIST_INVALID', message: expect.stringContaining('signature does not match') },
     ],
-    ['expired', listOf(root, { to: hours(-0.5) }), { code: 'REVOCATION_LIST_EXPIRED' }],
-    ['not valid yet', listOf(root, { from: hours(1) }), { code: 'REVOCATION_LIST_NOT_YET_VALID' }],
-  ])('is rejected if it is %s, and the problem is described', (_, text, problem) => {
+    ['an expired list', listOf(root, { to: hours(-0.5) }), { code: 'REVOCATION_LIST_EXPIRED' }],
+    ['a list that is not yet valid', listOf(root, { from: hours(1) }), { code: 'REVOCATION_LIST_NOT_YET_VALID' }],
+  ])('is rejected with a description of the problem: %s', (_, text, problem) => {
     const { usable, problems } = check(text);
     expect(usable).toEqual([]);
     expect(problems[0]).toMatchObject(problem);
     expect(problems.at(-1)).toMatchObject(rootMissing);
   });
 
-  it('is required for every authority of the chain', () => {
+  it('is required for every authority of a chain', () => {
     const { usable, problems } = check(listOf(root), [intermediate, root]);
     expect(usable).toEqual([]);
     expect(problems).toMatchObject([{ code: 'REVOCATION_LIST_MISSING', got: 'CN=intermediate' }]);
@@ -108,7 +108,7 @@ describe('a revocation list', () => {
     expect(check(`${listOf(root)}${listOf(intermediate)}`, [intermediate, root])).toMatchObject({ problems: [] });
   });
 
-  it('works for the clients of one root even if another root has none', () => {
+  it('applies to clients of one root even if another root has no list', () => {
     const { usable, problems } = check(listOf(root), [root, other]);
     expect(usable).toMatchObject([{ authority: root.certificate.sha256 }]);
     expect(problems).toMatchObject([{ code: 'REVOCATION_LIST_MISSING', got: 'CN=other' }]);
@@ -124,7 +124,7 @@ describe('a revocation list', () => {
     ]);
   });
 
-  it('replaces the previous one only if it is usable', () => {
+  it('replaces the previous list only if it is usable', () => {
     const first = check(`${listOf(root, { revoked: ['0a'] })}${listOf(intermediate)}`, [intermediate, root]);
     const second = check(`${listOf(intermediate, { revoked: ['0b'] })}garbage`, [intermediate, root], first.usable);
     expect(second.problems).toMatchObject([
@@ -136,7 +136,7 @@ describe('a revocation list', () => {
     expect(check('garbage', [other], first.usable).usable).toEqual([]);
   });
 
-  it('is replaced by an older one if the user provides that', () => {
+  it('is replaced by an older list that the user provides', () => {
     const newer = check(listOf(root, { revoked: ['0a'] })).usable;
     const older = listOf(root, { from: hours(-5) });
     expect(check(older, [root], newer).usable).toMatchObject([{ pem: older }]);
@@ -159,7 +159,7 @@ describe('a revocation list', () => {
   });
 });
 
-it('a check reports when a list next becomes valid or expires, which changes its result', () => {
+it('a check of revocation lists returns the next time at which a list becomes valid or expires', () => {
   const recheckOf = (text: string, issuers = [root]) => check(text, issuers).recheckAt;
   expect(recheckOf(listOf(root, { to: hours(5) }))).toEqual(hours(5));
   expect(recheckOf(listOf(root, { from: hours(2), to: hours(5) }))).toEqual(hours(2));

@@ -1,6 +1,6 @@
 /**
- * User-provided CRLs (RFC 5280 §5), checked before a proxy gets them: as soon as Envoy has any CRL, it rejects every client unless each
- * authority of its chain has a usable one.
+ * Checks user-provided CRLs (RFC 5280 §5) before they are sent to proxies: as soon as Envoy has any CRL, it rejects every client unless each
+ * authority of the client's chain has a valid one.
  */
 import { AsnConvert } from '@peculiar/asn1-schema';
 import { AlgorithmIdentifier, Extension, IssuingDistributionPoint, Time } from '@peculiar/asn1-x509';
@@ -12,22 +12,21 @@ import { type DerElement, derElements, firstDerElement } from './der-reader.ts';
 import { pemBlocks, pemOf } from './pem.ts';
 import { isSignature } from './signature-algorithm.ts';
 
-/** A list that is usable: well-formed, signed by its authority, and valid at the time of the check. */
+/** A well-formed list, signed by its authority, and valid at the time of the check. */
 export interface RevocationList {
   readonly pem: string;
   /** SHA-256 of the certificate of the authority that signed it. */
   readonly authority: string;
   readonly thisUpdate: Date;
-  /** Envoy rejects every client from this time; `undefined` if the list does not expire. */
+  /** Envoy rejects every client from this time on; `undefined` if the list does not expire. */
   readonly nextUpdate: Date | undefined;
 }
 
 export interface RevocationLists {
-  /** One per authority that has any; empty if Envoy would reject every client with them. */
+  /** At most one per authority; empty if Envoy would reject every client with them. */
   readonly usable: readonly RevocationList[];
-  /** One per unusable list, and per authority without a usable list. */
   readonly problems: readonly CertificateProblem[];
-  /** Time at which a list next becomes valid or expires, so that a check may have another result; `undefined` if none does. */
+  /** Next time at which a list becomes valid or expires, which may change the result, else `undefined`. */
   readonly recheckAt?: Date | undefined;
 }
 
@@ -43,7 +42,7 @@ const tags = { integer: 0x02, bitString: 0x03, sequence: 0x30, utcTime: 0x17, ge
  * Checks the CRLs of a PEM text against the configured authorities.
  *
  * @param authorities every certificate of the configured CA file or Secret entry
- * @param previous usable lists of an earlier text, kept for an authority without a usable list in this text
+ * @param previous usable lists of an earlier text, kept for an authority without usable list in this text
  */
 export function checkRevocationLists(
   text: string,
@@ -57,7 +56,7 @@ export function checkRevocationLists(
   const kept = previous.flatMap(({ pem }) => listsIn(pem, authorities, at, []));
   const usable = new Map<string, RevocationList>();
   for (const list of [...kept, ...found]) {
-    // Of an authority's new lists the newest applies, and any of them takes precedence over a previous one.
+    // The newest list of an authority in the text has priority, and any of them has priority over a previous one.
     const other = usable.get(list.authority);
     if (other === undefined || !found.includes(other) || list.thisUpdate >= other.thisUpdate) {
       usable.set(list.authority, list);
@@ -73,7 +72,6 @@ export function checkRevocationLists(
   return { usable: serves ? [...usable.values()] : [], problems, ...(recheckAt && { recheckAt }) };
 }
 
-/** Warning if the first list expires within {@link crlExpiryWarningDays}. */
 export function expiryWarning(lists: readonly RevocationList[], at: Date): CertificateProblem | undefined {
   const [first] = lists
     .flatMap(({ nextUpdate }) => nextUpdate ?? [])
@@ -155,7 +153,6 @@ function gapAt(authority: Certificate, { authorities, found, usable }: Checked):
   return { problem: problemOf('REVOCATION_LIST_MISSING', message, { got: name }), refusesClients };
 }
 
-/** An authority and all above it. */
 function chainOf(authority: Certificate, authorities: readonly Certificate[]): readonly Certificate[] {
   const chain = [authority];
   for (const one of chain) {
@@ -168,7 +165,7 @@ function isRoot(certificate: Certificate): boolean {
   return certificate.x509.checkIssued(certificate.x509);
 }
 
-/** Excludes itself: a root does not count as issued. */
+/** A self-signed root does not count as issued. */
 function isIssuedBy(certificate: Certificate, issuer: Certificate): boolean {
   return certificate !== issuer && !isRoot(certificate) && certificate.x509.checkIssued(issuer.x509);
 }
@@ -178,7 +175,7 @@ function isSameAuthority(one: Certificate, other: Certificate): boolean {
 }
 
 interface ParsedList {
-  /** The bytes that are signed. */
+  /** The signed bytes. */
   readonly signed: Uint8Array;
   readonly issuer: Uint8Array;
   readonly thisUpdate: Date;
@@ -187,7 +184,7 @@ interface ParsedList {
   readonly signature: Uint8Array;
 }
 
-/** The entries are skipped, because an ASN.1 schema rejects lists with thousands of them. */
+/** Revoked entries are skipped, because an ASN.1 schema rejects lists with thousands of them. */
 function readList(der: Uint8Array): ParsedList {
   let parts: readonly DerElement[];
   let fields: readonly DerElement[];

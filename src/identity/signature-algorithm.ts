@@ -5,7 +5,7 @@ import { type CertificateProblem, mismatch } from './certificate-problem.ts';
 
 interface Algorithm {
   readonly id: string;
-  /** RSA algorithms have NULL parameters; others have none. */
+  /** RSA algorithms have NULL parameters; others have no parameters. */
   readonly hasNull: boolean;
   readonly digest: 'sha256' | 'sha384' | 'sha512';
 }
@@ -30,14 +30,14 @@ const derNull = new Uint8Array([5, 0]).buffer;
 const shortestRsa = 2048;
 /** A longer key takes tens of milliseconds of CPU time, which a client must not control. */
 const longestRsa = 4096;
-/** A public exponent of the key's length makes a verification as expensive as a signature. */
+/** With a public exponent as long as the key, a verification costs as much as a signature. */
 const mostOfExponent = 2n ** 32n;
 
 function unsupported(path: string, expected: string, got: string): CertificateProblem {
   return mismatch('KEY_UNSUPPORTED', path, expected, got);
 }
 
-/** Reason why a key is not certified: Envoy would reject it, or it is too expensive. */
+/** Reason not to certify a key: Envoy would reject it, or it is too expensive. */
 export function keyProblem(key: KeyObject): CertificateProblem | undefined {
   const { modulusLength = 0, publicExponent = 0n, namedCurve = '' } = key.asymmetricKeyDetails ?? {};
   switch (key.asymmetricKeyType) {
@@ -66,12 +66,11 @@ export function identifierOf({ id, hasNull }: Algorithm): AlgorithmIdentifier {
   return new AlgorithmIdentifier({ algorithm: id, ...(hasNull && { parameters: derNull }) });
 }
 
-/** In the type that ASN.1 structures use. */
 export function signatureOf(data: Uint8Array, key: KeyObject): ArrayBuffer {
   return new Uint8Array(sign(algorithmOf(key).digest, data, key)).buffer;
 }
 
-/** Whether a signature is valid; also false if algorithm and key do not match. */
+/** Also returns false if algorithm and key do not match. */
 export function isSignature(data: Uint8Array, algorithm: string, key: KeyObject, signature: Uint8Array): boolean {
   const known = (key.asymmetricKeyType === 'rsa' ? rsa : ecdsa).find(({ id }) => id === algorithm);
   return known !== undefined && verify(known.digest, data, key, signature);

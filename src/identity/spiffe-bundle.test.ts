@@ -26,7 +26,7 @@ const bundle = (keys: unknown, more: object = {}): string => JSON.stringify({ ke
 const read = (text: string) => readSpiffeBundle(text, ['shop.test'], new Date(Date.now() + 2_000));
 
 describe('a bundle', () => {
-  it('is the certificates of its x509-svid entries, the first of each entry', () => {
+  it('contains the first certificate of each x509-svid entry', () => {
     const two = rootOf('two');
     const { roots, sequence, refreshHintSeconds } = read(
       bundle(
@@ -57,35 +57,31 @@ describe('a bundle', () => {
   });
 
   it.each([
-    ['no JSON', '<html>', /not JSON$/],
-    ['no key set', '[]', /not a JSON Web Key Set/],
-    ['keys of another kind', bundle({}), /not a JSON Web Key Set/],
-    ['no entry', bundle([]), /no key with use x509-svid/],
+    ['a text that is not JSON', '<html>', /not JSON$/],
+    ['an array in place of a key set', '[]', /not a JSON Web Key Set/],
+    ['an object in place of keys', bundle({}), /not a JSON Web Key Set/],
+    ['no entries', bundle([]), /no key with use x509-svid/],
     ['entries for tokens only', bundle([{ kty: 'EC', use: 'jwt-svid', kid: 'a' }]), /no key with use x509-svid/],
     ['an entry without a type', bundle([entry(root, { kty: undefined })]), /no key with use x509-svid/],
-    [
-      'an entry for another use, written alike',
-      bundle([entry(root, { use: 'X509-SVID' })]),
-      /no key with use x509-svid/,
-    ],
-    ['nothing but roots that ended', bundle([entry(rootOf('ended', -2, -1))]), /CN=ended expired on/],
+    ['a use in upper case', bundle([entry(root, { use: 'X509-SVID' })]), /no key with use x509-svid/],
+    ['only expired roots', bundle([entry(rootOf('ended', -2, -1))]), /CN=ended expired on/],
     [
       'a certificate in URL-safe base64',
       bundle([entry(root, { x5c: [`-_${x5c(root)}`] })]),
       /keys\[0\]\.x5c\[0\] is not base64/,
     ],
-    [
-      'a certificate that is none',
-      bundle([entry(Buffer.from('none'))]),
-      /keys\[0\]\.x5c\[0\] is not an X.509 certificate/,
-    ],
-    ['one that cannot be read beside one that can', bundle([entry(root), entry(root.subarray(0, -9))]), /keys\[1\]/],
+    ['an invalid certificate', bundle([entry(Buffer.from('none'))]), /keys\[0\]\.x5c\[0\] is not an X.509 certificate/],
+    ['a valid and a truncated certificate', bundle([entry(root), entry(root.subarray(0, -9))]), /keys\[1\]/],
     ['a number in place of a certificate', bundle([entry(root, { x5c: [1] })]), /is not base64/],
     ['too many entries', bundle(Array.from({ length: 101 }, () => entry(root))), /at most 100 entries, got 101/],
-    ['a sequence that is text', bundle([entry(root)], { spiffe_sequence: '1' }), /spiffe_sequence must be .*got "1"/],
-    ['a sequence below zero', bundle([entry(root)], { spiffe_sequence: -1 }), /spiffe_sequence must be .*got -1/],
     [
-      'half a second as a hint',
+      'a sequence that is a string',
+      bundle([entry(root)], { spiffe_sequence: '1' }),
+      /spiffe_sequence must be .*got "1"/,
+    ],
+    ['a negative sequence', bundle([entry(root)], { spiffe_sequence: -1 }), /spiffe_sequence must be .*got -1/],
+    [
+      'a refresh hint of half a second',
       bundle([entry(root)], { spiffe_refresh_hint: 0.5 }),
       /spiffe_refresh_hint must be .*got 0.5/,
     ],
@@ -97,27 +93,27 @@ describe('a bundle', () => {
 });
 
 describe('a root', () => {
-  /** By OpenSSL, because chartpilot's roots contain no URI. */
+  /** Created by OpenSSL, because chartpilot's roots contain no URI. */
   const named = (uri: string): Uint8Array => {
     const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', '/dev/null'];
     const parts = ['req', '-x509', ...key, '-subj', '/CN=named', '-addext', `subjectAltName=URI:${uri}`];
     return readCertificates(execFileSync('openssl', parts, { encoding: 'utf8', stdio: 'pipe' }))[0]!.der;
   };
 
-  it('may name the trust domain, or none', () => {
+  it('may contain the trust domain, or none', () => {
     expect(read(bundle([entry(named('spiffe://shop.test')), entry(root)])).roots).toHaveLength(2);
   });
 
   it.each([
-    ['of another trust domain', 'spiffe://bank.test', /belongs to trust domain bank\.test/],
-    ['with another scheme', 'https://shop.test', /must start with spiffe/],
-    ['of a workload', 'spiffe://shop.test/ns/a/sa/b', /belongs to the workload/],
-    ['of a name that no trust domain has', 'spiffe://Shop.test', /trust domain must contain only lower-case/],
-  ])('is rejected if it names %s', (_, uri, reason) => {
+    ['that of another trust domain', 'spiffe://bank.test', /belongs to trust domain bank\.test/],
+    ['not a SPIFFE ID', 'https://shop.test', /must start with spiffe/],
+    ['that of a workload', 'spiffe://shop.test/ns/a/sa/b', /belongs to the workload/],
+    ['a name that no trust domain can have', 'spiffe://Shop.test', /trust domain must contain only lower-case/],
+  ])('is rejected if its URI is %s', (_, uri, reason) => {
     expect(() => read(bundle([entry(named(uri))]))).toThrow(reason);
   });
 
-  it('is rejected if it may not sign, as for a workload', () => {
+  it('is rejected if it may not sign, like a workload certificate', () => {
     const issuer = { certificate: readCertificate(root), privateKey: rootKey.privateKey };
     const names = { uris: ['spiffe://shop.test/ns/a/sa/b'], dns: [], ips: [] };
     const leaf = issueLeaf(issuer, newKey().publicKey, names, { notBefore: later(-1), notAfter: later(1) });

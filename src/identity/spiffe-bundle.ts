@@ -1,8 +1,3 @@
-/**
- * Bundle of a trust domain as its endpoint serves it: a JWK set with a certificate per entry (spiffe/spiffe
- * standards/SPIFFE_Trust_Domain_and_Bundle.md §4, X509-SVID.md §6). The trust domain is configured with the address, never read from the
- * bundle.
- */
 import { messageOf } from '../runtime/errors.ts';
 import { isObject } from '../runtime/json-object.ts';
 import { type Certificate, readCertificate } from './certificate.ts';
@@ -13,15 +8,13 @@ import { parseSpiffeId } from './spiffe-id.ts';
 export interface SpiffeBundle {
   /** Currently valid authorities; at least one. */
   readonly roots: readonly Certificate[];
-  /** Increases with each change; `undefined` if the publisher sets none. */
+  /** Increases with each change; `undefined` if the publisher sends none. */
   readonly sequence: number | undefined;
-  /** Refresh interval that the publisher suggests, if any. */
+  /** Refresh interval that the publisher suggests. */
   readonly refreshHintSeconds: number | undefined;
-  /** Ignored entries, with the reason. */
   readonly passedOver: readonly string[];
 }
 
-/** A SPIFFE trust bundle is not valid. */
 export class BundleError extends CertificateError {
   override readonly name = 'BundleError';
 
@@ -30,15 +23,14 @@ export class BundleError extends CertificateError {
   }
 }
 
-/** Exceeds every trust domain's roots, including rotations. */
+/** More than the roots of any trust domain, including rotations. */
 const mostEntries = 100;
 
 /**
- * Parses a bundle. Entries for other purposes are ignored. An invalid certificate invalidates the bundle, because it may be the one that
- * signs.
+ * Parses a bundle. Entries for other purposes are ignored. An invalid certificate makes the bundle invalid, because it may be the signing one.
  *
- * @param trustDomains for whose workloads the roots may sign; a root that names another is ignored
- * @throws BundleError if it is invalid, or contains no currently valid authority
+ * @param trustDomains for whose workloads the roots may sign; a root that names another trust domain is ignored
+ * @throws BundleError if the bundle is invalid, or contains no currently valid authority
  */
 export function readSpiffeBundle(text: string, trustDomains: readonly string[], at: Date): SpiffeBundle {
   const { keys, spiffe_sequence, spiffe_refresh_hint } = parsed(text);
@@ -82,7 +74,7 @@ function parsed(text: string): JwkSet {
   return { ...set, keys: set.keys };
 }
 
-/** `undefined` if the entry has another purpose or no certificate (X509-SVID.md §6.2). The first of several counts. */
+/** The first certificate of an entry; `undefined` if the entry has another purpose or no certificate (X509-SVID.md §6.2). */
 function certificateIn(key: unknown, i: number): Certificate | undefined {
   if (!isObject(key) || typeof key.kty !== 'string' || key.use !== 'x509-svid' || !Array.isArray(key.x5c))
     return undefined;
@@ -97,7 +89,8 @@ function certificateIn(key: unknown, i: number): Certificate | undefined {
 }
 
 /**
- * Reason why a root does not belong to these trust domains. It may name its own (X509-SVID.md §3.2); otherwise the configuration decides.
+ * Reason why a root does not belong to these trust domains. A root may contain its trust domain (X509-SVID.md §3.2); otherwise the configuration
+ * decides.
  */
 export function ownerProblem(
   { alternativeNames }: Certificate,

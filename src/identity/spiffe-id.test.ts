@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { oneWorkloadOf, parseSpiffeId, spiffeUriOf, uriInMesh, workloadIdentityOf } from './spiffe-id.ts';
 
-it('parses a workload of Istio', () => {
+it('the parser accepts the SPIFFE ID of an Istio workload', () => {
   const uri = 'spiffe://cluster.local/ns/shop/sa/cart.v1';
   const identity = { trustDomain: 'cluster.local', namespace: 'shop', serviceAccount: 'cart.v1' };
   expect(workloadIdentityOf(uri)).toEqual(identity);
@@ -16,11 +16,11 @@ it.each([
   'spiffe://a/NS/b/sa/c',
   'a/ns/b/sa/c',
   '',
-])('rejects %j', (uri) => {
+])('%j is not the SPIFFE ID of a workload', (uri) => {
   expect(workloadIdentityOf(uri)).toBeUndefined();
 });
 
-it('limits the length', () => {
+it('the parser limits the length of a SPIFFE ID', () => {
   expect(parseSpiffeId(`spiffe://a/${'b'.repeat(2048)}`)).toEqual({ problem: 'must have at most 2048 bytes' });
   expect(parseSpiffeId(`spiffe://${'a'.repeat(256)}/b`)).toHaveProperty('problem');
 });
@@ -31,11 +31,11 @@ it.each([
   { trustDomain: 'a', namespace: 'b', serviceAccount: '..' },
   { trustDomain: 'a/ns/b/sa/c#', namespace: 'b', serviceAccount: 'c' },
   { trustDomain: '', namespace: 'b', serviceAccount: 'c' },
-])('builds no ID from %j', (identity) => {
+])('no SPIFFE ID is built from %j', (identity) => {
   expect(() => spiffeUriOf(identity)).toThrow(RangeError);
 });
 
-it('a workload with an alias trust domain is the same one, under the name of the mesh', () => {
+it('a workload with an alias trust domain has the ID of the trust domain of the mesh', () => {
   const by = (trustDomain: string) => uriInMesh({ trustDomain, namespace: 'n', serviceAccount: 's' }, ['own', 'alias']);
   expect([by('own'), by('alias'), by('other'), by('')]).toEqual([
     'spiffe://own/ns/n/sa/s',
@@ -46,7 +46,7 @@ it('a workload with an alias trust domain is the same one, under the name of the
   expect(uriInMesh({ trustDomain: 'own', namespace: 'n', serviceAccount: 's' }, [])).toBeUndefined();
 });
 
-it('a caller with the names of two workloads is neither of them', () => {
+it('a caller with the IDs of two workloads has no workload identity', () => {
   const [one, two] = ['spiffe://a/ns/n/sa/s', 'spiffe://a/ns/n/sa/t'];
   expect(oneWorkloadOf([one, 'https://x'])).toEqual({ trustDomain: 'a', namespace: 'n', serviceAccount: 's' });
   expect(oneWorkloadOf([one, two])).toBeUndefined();

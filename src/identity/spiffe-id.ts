@@ -6,7 +6,6 @@ export interface SpiffeId {
   readonly path: string;
 }
 
-/** Identity of a workload: its service account and namespace. */
 export interface WorkloadIdentity {
   readonly trustDomain: string;
   readonly namespace: string;
@@ -17,7 +16,7 @@ const scheme = 'spiffe://';
 const mostBytes = 2048;
 const mostBytesOfTrustDomain = 255;
 
-/** Parses like go-spiffe: no percent-encoding, port, query or user; nothing is normalized. */
+/** Parses like go-spiffe: no percent-encoding, port, query or user, and no normalization. */
 export function parseSpiffeId(text: string): SpiffeId | { readonly problem: string } {
   if (!text.startsWith(scheme)) return { problem: 'must start with spiffe://' };
   if (Buffer.byteLength(text) > mostBytes) return { problem: `must have at most ${mostBytes} bytes` };
@@ -29,7 +28,6 @@ export function parseSpiffeId(text: string): SpiffeId | { readonly problem: stri
   return problem === undefined ? { trustDomain, path } : { problem };
 }
 
-/** Reason why a trust domain's name is invalid, if it is. */
 export function trustDomainProblem(text: string): string | undefined {
   if (text === '') return 'trust domain must not be empty';
   if (text.length > mostBytesOfTrustDomain) return `trust domain must have at most ${mostBytesOfTrustDomain} bytes`;
@@ -50,7 +48,7 @@ function pathProblem(path: string): string | undefined {
   return undefined;
 }
 
-/** `undefined` for a URI that is not a workload's. */
+/** `undefined` for a URI that does not identify a workload. */
 export function workloadIdentityOf(uri: string): WorkloadIdentity | undefined {
   const id = parseSpiffeId(uri);
   if ('problem' in id) return undefined;
@@ -59,7 +57,7 @@ export function workloadIdentityOf(uri: string): WorkloadIdentity | undefined {
   return { trustDomain: id.trustDomain, namespace, serviceAccount };
 }
 
-/** The workload among a caller's names, if there is exactly one. */
+/** The workload identity of a caller; `undefined` unless exactly one URI is one. */
 export function oneWorkloadOf(uris: readonly string[]): WorkloadIdentity | undefined {
   const identities = uris.flatMap((uri) => workloadIdentityOf(uri) ?? []);
   return identities.length === 1 ? identities[0] : undefined;
@@ -77,7 +75,7 @@ export function spiffeUriOf({ trustDomain, namespace, serviceAccount }: Workload
 }
 
 /**
- * Name of a workload in its mesh: an alias trust domain is replaced by the mesh's own.
+ * URI of a workload in its mesh: an alias is replaced by the trust domain of the mesh.
  *
  * @param trustDomains of the mesh, followed by its aliases
  * @returns `undefined` for a workload of another mesh

@@ -1,6 +1,6 @@
 /**
- * Roots of one trust domain, compared as sets: order, line ends and comments do not matter (spec/identity.md §5). Bundles of two trust
- * domains are never merged, because either could then forge the other.
+ * Roots of one trust domain, compared as sets: order, line ends and comments do not matter (spec/identity.md §5). Bundles of two trust domains are
+ * never merged, because either could then forge identities of the other.
  */
 import { createHash } from 'node:crypto';
 import { type Certificate, readCertificates } from './certificate.ts';
@@ -11,7 +11,7 @@ export class TrustBundle {
   readonly trustDomain: string;
   /** Unique, sorted by hash. */
   readonly roots: readonly Certificate[];
-  /** Hash of the set, with which two peers compare their trusted roots. */
+  /** Hash of the set; two peers compare their trusted roots by it. */
   readonly hash: string;
 
   constructor(trustDomain: string, roots: readonly Certificate[]) {
@@ -23,7 +23,7 @@ export class TrustBundle {
       .digest('hex');
   }
 
-  /** @throws CertificateError or PemError if there is no certificate, an invalid one, or one that is not an authority */
+  /** @throws CertificateError or PemError without certificates, or for an invalid one or one that is not an authority */
   static fromPem(trustDomain: string, pem: string): TrustBundle {
     const roots = readCertificates(pem);
     for (const root of roots) {
@@ -43,7 +43,6 @@ export class TrustBundle {
     return this.roots.some((root) => root.sha256 === sha256);
   }
 
-  /** Whether this bundle trusts everything that the other trusts. */
   includes(other: TrustBundle): boolean {
     return other.trustDomain === this.trustDomain && other.roots.every((root) => this.has(root));
   }

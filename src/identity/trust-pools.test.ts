@@ -47,7 +47,7 @@ const pools = new TrustPools(
 const taken = (...chain: Uint8Array[]): boolean => pools.isOfAlias(chain, now);
 
 describe('a root of an alias', () => {
-  it('signs for this alias', () => {
+  it('verifies workloads of this alias', () => {
     expect(taken(leaf(theirs, 'old.test'))).toBe(true);
     const between = below(theirs);
     expect(taken(leaf(between, 'old.test'), between.certificate.der)).toBe(true);
@@ -56,8 +56,8 @@ describe('a root of an alias', () => {
   it.each([
     ['the mesh itself', 'shop.test'],
     ['another alias', 'older.test'],
-    ['a trust domain that is nobody here', 'bank.test'],
-  ])('does not sign for %s', (_, trustDomain) => {
+    ['an unknown trust domain', 'bank.test'],
+  ])('does not verify workloads of %s', (_, trustDomain) => {
     expect(taken(leaf(theirs, trustDomain))).toBe(false);
     const between = below(theirs);
     expect(taken(leaf(between, trustDomain), between.certificate.der, theirs.certificate.der)).toBe(false);
@@ -68,13 +68,13 @@ describe('a chain', () => {
   const client = { uris: ['spiffe://old.test/ns/a/sa/b', 'spiffe://shop.test/ns/a/sa/b'], dns: [], ips: [] };
   it.each([
     ['that is empty', []],
-    ['of something else than certificates', [Buffer.from('none')]],
-    ['that has ended', [leaf(theirs, 'old.test', -1_500)]],
-    ['of a root that nobody knows, with the same name', [leaf(rootOf('theirs'), 'old.test')]],
+    ['that contains no certificate', [Buffer.from('none')]],
+    ['that has expired', [leaf(theirs, 'old.test', -1_500)]],
+    ['of an unknown root with the same name', [leaf(rootOf('theirs'), 'old.test')]],
     ['whose intermediate is missing', [leaf(below(theirs), 'old.test')]],
-    ['of two identities', [issueLeaf(theirs, createPublicKey(newKey()), client, life(60_000))]],
-    ['of an authority alone', [theirs.certificate.der]],
-    ['of a root of the mesh, which is for TLS to judge', [leaf(mine, 'shop.test')]],
+    ['of a leaf with two identities', [issueLeaf(theirs, createPublicKey(newKey()), client, life(60_000))]],
+    ['of a root without a leaf', [theirs.certificate.der]],
+    ['of a root of the mesh, which TLS verifies', [leaf(mine, 'shop.test')]],
   ])('%s is rejected', (_, chain) => {
     expect(taken(...chain)).toBe(false);
   });

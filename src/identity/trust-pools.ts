@@ -1,6 +1,6 @@
 /**
- * Roots that verify certificates: one pool per trust domain of a mesh, never merged. The SPIFFE ID of a certificate selects the pool
- * (spiffe/spiffe standards/SPIFFE_Trust_Domain_and_Bundle.md §3).
+ * Roots that verify certificates: one pool per trust domain of a mesh, never merged. The SPIFFE ID of a certificate selects its pool (spiffe/spiffe
+ * standards/SPIFFE_Trust_Domain_and_Bundle.md §3).
  */
 import { type Certificate, readCertificate } from './certificate.ts';
 import { findPath } from './certificate-path.ts';
@@ -11,11 +11,11 @@ import { svidOf, svidProblems } from './x509-svid.ts';
 const longestChain = 10;
 
 export class TrustPools {
-  /** Pool of the mesh's own trust domain. Its roots also sign for aliases, which are the same mesh; TLS verifies with it. */
+  /** Pool of the mesh's trust domain, which TLS uses. Its roots also sign for aliases, which are the same mesh. */
   readonly own: TrustBundle;
   readonly #ofAliases: ReadonlyMap<string, readonly Certificate[]>;
 
-  /** @param ofAliases roots that sign for one alias only */
+  /** @param ofAliases roots that sign only for one alias */
   constructor(own: TrustBundle, ofAliases: ReadonlyMap<string, readonly Certificate[]> = new Map()) {
     this.own = own;
     this.#ofAliases = ofAliases;
@@ -26,7 +26,7 @@ export class TrustPools {
   }
 
   /**
-   * Whether a chain without a root of the mesh's own is that of an alias's workload, by the roots of this alias.
+   * Whether the roots of an alias verify a chain that no root of the mesh verifies, for a workload of this alias.
    *
    * @param chain DER, leaf first
    */
@@ -38,7 +38,7 @@ export class TrustPools {
       const roots = ('problem' in id ? undefined : this.#ofAliases.get(id.trustDomain)) ?? [];
       return 'path' in findPath({ certificate, intermediates, roots, at });
     } catch {
-      // Invalid certificates belong to no workload.
+      // An invalid certificate identifies no workload.
       return false;
     }
   }

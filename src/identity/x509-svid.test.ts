@@ -20,7 +20,7 @@ const good = {
   basicConstraints: 'critical,CA:FALSE',
 };
 
-/** Created by OpenSSL, without checks. */
+/** Created by OpenSSL without checks. */
 function made(changes: Partial<Record<keyof typeof good, string>> & { more?: string; key?: string[] }): Certificate {
   const { more = '', key = ['ec', '-pkeyopt', 'ec_paramgen_curve:P-256'], ...extensions } = changes;
   const lines = Object.entries({ ...good, ...extensions }).flatMap(([name, value]) =>
@@ -35,7 +35,7 @@ function made(changes: Partial<Record<keyof typeof good, string>> & { more?: str
   return readCertificates(execFileSync('openssl', parts, { encoding: 'utf8', stdio: 'pipe' }))[0]!;
 }
 
-it('accepts one that satisfies all rules', () => {
+it('a certificate that satisfies all rules is an X.509-SVID', () => {
   expect(svidProblems(made({}))).toEqual([]);
 });
 
@@ -51,7 +51,7 @@ it.each<[string, Parameters<typeof made>[0], Partial<CertificateProblem>]>([
     { path: 'subjectAltName', message: expect.stringContaining('one URI SAN, got 2') },
   ],
   [
-    'a name of a host only',
+    'only a host name',
     { subjectAltName: 'critical,DNS:a.b' },
     { path: 'subjectAltName', message: expect.stringContaining('one URI SAN, got 0') },
   ],
@@ -101,12 +101,12 @@ it.each<[string, Parameters<typeof made>[0], Partial<CertificateProblem>]>([
     { path: 'subjectAltName', message: expect.stringContaining('an empty segment') },
   ],
   [
-    'dots',
+    'dot segments',
     { subjectAltName: 'critical,URI:spiffe://cluster.local/ns/../sa/b' },
     { path: 'subjectAltName', message: expect.stringContaining('segment . or ..') },
   ],
   [
-    'a percent',
+    'a percent sign',
     { subjectAltName: 'critical,URI:spiffe://cluster.local/ns/a%2fb' },
     { path: 'subjectAltName', message: expect.stringContaining('path must contain only') },
   ],
@@ -115,7 +115,11 @@ it.each<[string, Parameters<typeof made>[0], Partial<CertificateProblem>]>([
     { subjectAltName: 'critical,URI:spiffe://cluster.local/ns/a?x=y' },
     { path: 'subjectAltName', message: expect.stringContaining('path must contain only') },
   ],
-  ['an authority', { basicConstraints: 'critical,CA:TRUE' }, { path: 'basicConstraints', got: 'CA:TRUE' }],
+  [
+    'basic constraints of an authority',
+    { basicConstraints: 'critical,CA:TRUE' },
+    { path: 'basicConstraints', got: 'CA:TRUE' },
+  ],
   ['no key usage', { keyUsage: '' }, { path: 'keyUsage', got: 'none' }],
   ['a key usage that is not critical', { keyUsage: 'digitalSignature' }, { path: 'keyUsage', expected: 'critical' }],
   [
@@ -124,20 +128,20 @@ it.each<[string, Parameters<typeof made>[0], Partial<CertificateProblem>]>([
     { path: 'keyUsage', expected: 'digitalSignature', got: 'keyAgreement' },
   ],
   [
-    'the signing of certificates',
+    'certificate signing',
     { keyUsage: 'critical,digitalSignature,keyCertSign' },
     { path: 'keyUsage', got: 'keyCertSign' },
   ],
-  ['the signing of lists', { keyUsage: 'critical,digitalSignature,cRLSign' }, { path: 'keyUsage', got: 'cRLSign' }],
+  ['CRL signing', { keyUsage: 'critical,digitalSignature,cRLSign' }, { path: 'keyUsage', got: 'cRLSign' }],
   [
-    'encipherment with P-256',
+    'key encipherment for P-256',
     { keyUsage: 'critical,digitalSignature,keyEncipherment' },
     { path: 'keyUsage', got: 'keyEncipherment' },
   ],
-  ['servers only', { extendedKeyUsage: 'serverAuth' }, { path: 'extendedKeyUsage', got: 'serverAuth' }],
-  ['clients only', { extendedKeyUsage: 'clientAuth' }, { path: 'extendedKeyUsage', got: 'clientAuth' }],
+  ['only server authentication', { extendedKeyUsage: 'serverAuth' }, { path: 'extendedKeyUsage', got: 'serverAuth' }],
+  ['only client authentication', { extendedKeyUsage: 'clientAuth' }, { path: 'extendedKeyUsage', got: 'clientAuth' }],
   [
-    'names that are not critical',
+    'a subjectAltName that is not critical',
     { subjectAltName: 'URI:spiffe://cluster.local/ns/a/sa/b' },
     { path: 'subjectAltName', got: 'not critical' },
   ],
@@ -146,18 +150,18 @@ it.each<[string, Parameters<typeof made>[0], Partial<CertificateProblem>]>([
     { more: '1.2.3.4=critical,ASN1:UTF8String:x' },
     { path: 'extensions', got: '1.2.3.4' },
   ],
-])('rejects one with %s', (_, changes, problem) => {
+])('a certificate with %s is not an X.509-SVID', (_, changes, problem) => {
   expect(svidProblems(made(changes))).toEqual([
     expect.objectContaining({ code: 'CERTIFICATE_PROFILE_INVALID', ...problem }),
   ]);
 });
 
-it('accepts key encipherment for RSA, and missing extended usages', () => {
+it('an X.509-SVID may have key encipherment for RSA, and no extended key usage', () => {
   expect(svidProblems(made({ keyUsage: 'critical,digitalSignature,keyEncipherment', key: ['rsa:2048'] }))).toEqual([]);
   expect(svidProblems(made({ extendedKeyUsage: '' }))).toEqual([]);
 });
 
-it('rejects trailing bytes after a certificate, and repeated extensions', () => {
+it('a certificate with trailing bytes or repeated extensions is rejected', () => {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const lifetime = { notBefore: new Date(0), notAfter: new Date(2e12) };
   const der = issueRoot(privateKey, { organization: 'a', commonName: 'b' }, lifetime);

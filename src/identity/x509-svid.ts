@@ -1,5 +1,5 @@
 /**
- * Whether a certificate is an X.509-SVID: every row of spec/identity.md §3 (spiffe/spiffe standards/X509-SVID.md), more than any other
+ * Checks whether a certificate is an X.509-SVID: every row of spec/identity.md §3 (spiffe/spiffe standards/X509-SVID.md), more than any other
  * implementation checks.
  */
 import type { Certificate, KeyUsageName } from './certificate.ts';
@@ -21,7 +21,7 @@ function nameOfUsage(id: string): string {
   return id === serverAuth ? 'serverAuth' : id === clientAuth ? 'clientAuth' : id;
 }
 
-/** The ID of a leaf, if it has exactly one and that is valid. */
+/** The ID of a leaf if it has exactly one, and that is valid. */
 export function svidOf(leaf: Certificate): SpiffeId | { readonly problem: string } {
   const names = leaf.alternativeNames;
   const uris = names?.uris ?? [];
@@ -29,10 +29,7 @@ export function svidOf(leaf: Certificate): SpiffeId | { readonly problem: string
   return parseSpiffeId(uris[0]!);
 }
 
-/**
- * All violations of X.509-SVID, RFC 5280 and RFC 8813 by a leaf, which certificates signed here must avoid. Chain and validity are not
- * checked.
- */
+/** All violations of X.509-SVID, RFC 5280 and RFC 8813, which leaves issued by chartpilot must avoid. Chain and validity are not checked. */
 export function svidProblems(leaf: Certificate): CertificateProblem[] {
   const problems = spiffeViolations(leaf);
   if (leaf.isSubjectEmpty && leaf.alternativeNames?.isCritical === false) {
@@ -45,8 +42,8 @@ export function svidProblems(leaf: Certificate): CertificateProblem[] {
 }
 
 /**
- * Violations of the SPIFFE standard by a client's leaf. Istio's authority sets `keyEncipherment` for every key type, so {@link
- * svidProblems} would reject its certificates.
+ * Violations of the SPIFFE standard by a client's leaf. Istio's authority sets `keyEncipherment` for every key type, so {@link svidProblems} would
+ * reject its certificates.
  */
 export function spiffeViolations(leaf: Certificate): CertificateProblem[] {
   const problems: CertificateProblem[] = [];

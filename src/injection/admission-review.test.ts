@@ -37,13 +37,13 @@ test.each(['admission.k8s.io/v1', 'admission.k8s.io/v1beta1'])(
   },
 );
 
-test('§1.5 managed fields are in no patch', () => {
+test('§1.5 no patch contains managed fields', () => {
   const metadata = { name: 'p', managedFields: [{ manager: 'x', fieldsV1: { 'f:spec': {} } }] };
   const { patch } = reviewInjection(review({ ...pod, metadata }), injector).review.response;
   expect(Buffer.from(patch!, 'base64').toString()).not.toMatch(/managedFields|fieldsV1/);
 });
 
-test('§1.2 the namespace is that of the pod, or else that of the request', () => {
+test('§1.2 the namespace is that of the pod, else that of the request', () => {
   const outcomeOf = (namespace: string | undefined, requestNamespace: string) =>
     reviewInjection(
       {
@@ -68,7 +68,7 @@ test('a pod that is skipped is allowed without a patch', () => {
   expect(reviewed).toMatchObject({ outcome: 'skipped', reason: 'label sidecar.istio.io/inject is "false"' });
 });
 
-test('a value that is neither true nor false is a warning to the client of the API server', () => {
+test('a value that is neither true nor false causes a warning to the client of the API server', () => {
   const { response } = reviewInjection(
     review({ ...pod, metadata: { labels: { 'sidecar.istio.io/inject': 'ture' } } }),
     injector,

@@ -1,4 +1,4 @@
-/** Reviews of the creation of pods: the response of the webhook (spec/injection.md §1.5). */
+/** Reviews the creation of pods: response of the injection webhook (spec/injection.md §1.5). */
 import * as E from 'fp-ts/lib/Either.js';
 import { describeFieldErrors } from '../model/mesh/proxy-config.ts';
 import { ownValue } from '../runtime/json-object.ts';
@@ -18,14 +18,13 @@ import {
 export interface ReviewedInjection {
   readonly review: AdmissionReview;
   readonly outcome: 'injected' | 'skipped' | 'rejected';
-  /** `pod shop/web-7d9-***`; empty if the request names none. */
+  /** `pod shop/web-7d9-***`; empty if the request contains no pod. */
   readonly pod: string;
-  /** Why it was skipped or rejected, or the rule that decided. */
   readonly reason: string;
 }
 
 /**
- * Reviews the creation of a pod. Every input has a response: what is no AdmissionReview is rejected with an empty `uid`.
+ * Responds to every input: a body that is no AdmissionReview is rejected with an empty `uid`.
  *
  * @param addedEnvironment from the URL ({@link environmentOfPath})
  */
@@ -83,11 +82,11 @@ function rejected(about: About, message: string): ReviewedInjection {
   return { review: invalidReview(about, message), outcome: 'rejected', pod: about.pod, reason: message };
 }
 
-/** Short keys of the URL for variables of a proxy. */
+/** Abbreviations of proxy variables in the URL. */
 const variables: Readonly<Record<string, string>> = { cluster: 'ISTIO_META_CLUSTER_ID', net: 'ISTIO_META_NETWORK' };
 
 /**
- * Environment of the proxy from the path of the webhook: `/inject/cluster/west/net/n1`. A last key without a value is ignored.
+ * Environment of the proxy from the path of the webhook: `/inject/cluster/west/net/n1`. A last key without value is ignored.
  *
  * @returns `undefined` for a path that is not one of the webhook, or whose keys are not names of variables
  */
@@ -106,7 +105,7 @@ export function environmentOfPath(path: string): Texts | undefined {
   return Object.fromEntries(environment);
 }
 
-/** A value may have a slash, written `--slash--`. */
+/** Values contain slashes as `--slash--`. */
 function decoded(part: string): string | undefined {
   try {
     return decodeURIComponent(part).replaceAll('--slash--', '/');

@@ -39,7 +39,7 @@ const web: Json = {
 
 const names = (containers: readonly Container[] = []): string[] => containers.map(({ name }) => name);
 
-test('a sidecar that is native runs before the init containers of the pod, after redirection is set up', () => {
+test('a native sidecar runs before the init containers of the pod and after the setup of redirection', () => {
   const { spec } = injected(web);
   expect(names(spec.initContainers)).toEqual(['istio-init', 'istio-proxy', 'migrate']);
   expect(names(spec.containers)).toEqual(['app']);
@@ -117,7 +117,7 @@ test('a probe of an undeclared port, of the status port or by a command is not c
   expect(environmentOf(pod)).not.toHaveProperty('ISTIO_KUBE_APP_PROBERS');
 });
 
-test('fields of the container istio-proxy that the user wrote win, and are stored', () => {
+test('fields of a user-written container istio-proxy override those of the template, and are stored', () => {
   const userProxy = {
     name: 'istio-proxy',
     image: 'auto',
@@ -142,7 +142,7 @@ test('the pull policy that the API server sets for the image auto does not apply
   });
 });
 
-test('redirection leaves out the user that the owner of the pod gives the proxy', () => {
+test('redirection excludes the user that the owner of the pod sets for the proxy', () => {
   const userProxy = { name: 'istio-proxy', image: 'auto', securityContext: { runAsUser: 2000 } };
   const { args = [] } = containerOf(injected({ spec: { containers: [{ name: 'app' }, userProxy] } }), 'istio-init');
   expect(args[args.indexOf('-u') + 1]).toBe('2000');
@@ -154,7 +154,7 @@ test('redirection uses nft where the values request it', () => {
   expect(argsOf({ nativeNftables: true })).toContain('--native-nftables');
 });
 
-test('with TPROXY the proxy runs as root with NET_ADMIN, and redirection leaves out its group', () => {
+test('with TPROXY the proxy runs as root with NET_ADMIN, and redirection excludes its group', () => {
   const pod = injected({
     metadata: { annotations: { 'sidecar.istio.io/interceptionMode': 'TPROXY' } },
     spec: { containers: [{ name: 'app' }] },
@@ -169,7 +169,7 @@ test('with TPROXY the proxy runs as root with NET_ADMIN, and redirection leaves 
   expect([args[args.indexOf('-u') + 1], args[args.indexOf('-m') + 1]]).toEqual(['1337', 'TPROXY']);
 });
 
-test('a gateway has no redirection, and the role of a router', () => {
+test('a gateway has no redirection and the role router', () => {
   const pod = injected({
     metadata: { annotations: { 'inject.istio.io/templates': 'gateway' } },
     spec: { containers: [{ name: 'istio-proxy', image: 'auto', ports: [{ containerPort: 80 }] }] },
@@ -204,18 +204,25 @@ test.each([
     { name: 'app', image: 'web:1', securityContext: { runAsUser: 1337 } },
     'FIELD_NOT_ALLOWED',
   ],
-  ['runs our image as its own user', { name: 'app', image: 'example.com/mesh/proxyv2:1.0' }, 'FIELD_REQUIRED'],
-])('an application container that %s is rejected: its traffic would not be redirected', (_, container, code) => {
-  expect(errorsOf({ spec: { containers: [container] } })).toEqual([
-    { path: 'spec.containers[app].securityContext.runAsUser', code },
-  ]);
-  expect(
-    errorsOf({
-      metadata: { annotations: { 'sidecar.istio.io/interceptionMode': 'NONE' } },
-      spec: { containers: [container] },
-    }),
-  ).toEqual([]);
-});
+  [
+    'runs the proxy image with the user of the image',
+    { name: 'app', image: 'example.com/mesh/proxyv2:1.0' },
+    'FIELD_REQUIRED',
+  ],
+])(
+  'an application container that %s is rejected, because its traffic would not be redirected',
+  (_, container, code) => {
+    expect(errorsOf({ spec: { containers: [container] } })).toEqual([
+      { path: 'spec.containers[app].securityContext.runAsUser', code },
+    ]);
+    expect(
+      errorsOf({
+        metadata: { annotations: { 'sidecar.istio.io/interceptionMode': 'NONE' } },
+        spec: { containers: [container] },
+      }),
+    ).toEqual([]);
+  },
+);
 
 test('a volume with a name of the sidecar, an unknown template and a port of the sidecar for metrics are rejected', () => {
   const spec = { containers: [{ name: 'app' }] };
@@ -232,7 +239,7 @@ test('a volume with a name of the sidecar, an unknown template and a port of the
   ]);
 });
 
-test('§4.3 a probe, hook or variable of a user-written istio-proxy replaces that of the template as a whole', () => {
+test('§4.3 a probe, hook or variable of a user-written istio-proxy replaces that of the template completely', () => {
   const userProxy = {
     name: 'istio-proxy',
     image: 'auto',
@@ -288,7 +295,7 @@ test('a container with the name of an init container of the sidecar, a mount wit
   ]);
 });
 
-test('a template of the mesh is merged after the built-in ones that the pod names before it', () => {
+test('templates of the mesh and built-in ones are merged in the order of the annotation', () => {
   const templates = { extra: { spec: { containers: [{ name: 'istio-proxy', env: [{ name: 'X', value: '1' }] }] } } };
   const settings = {
     config: { ...defaultInjectionConfig, templates, aliases: { both: ['sidecar', 'extra'] } },
@@ -392,7 +399,7 @@ const mine = {
 
 const runs = sized({ short: 500, full: 10_000 });
 
-test('injecting a pod twice is injecting it once, for any pod, template list, status port and revision', {
+test('injecting a pod twice has the same result as injecting it once, for any pod, template list, status port and revision', {
   timeout: 600_000,
 }, () => {
   let count = 0;

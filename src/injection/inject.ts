@@ -1,4 +1,4 @@
-/** Injects a pod: pure, from the pod and the settings of the mesh to the patched pod (spec/injection.md §3.4). */
+/** Injects a pod: a pure function of the pod and the settings of the mesh (spec/injection.md §3.4). */
 import * as E from 'fp-ts/lib/Either.js';
 import { type Decoded, fail } from '../model/fields/decode.ts';
 import * as violation from '../model/fields/violation.ts';
@@ -46,33 +46,33 @@ import { builtInTemplates } from './template/templates.ts';
 
 export interface InjectionRequest {
   readonly pod: Pod;
-  /** Of the pod, or of the request if the pod has none. */
+  /** Namespace of the pod, else of the request. */
   readonly namespace: string;
   readonly settings: InjectionSettings;
   readonly mesh: MeshConfig;
-  /** Mesh default, ProxyConfig objects that apply to the pod, and its annotation, merged. */
+  /** Merges the mesh default, ProxyConfig objects that apply to the pod, and its annotation. */
   readonly proxyConfigFor: ProxyConfigSource;
-  /** Environment from the URL of the webhook: `/inject/cluster/west/net/n1`. */
+  /** Environment from the URL of the webhook, such as `/inject/cluster/west/net/n1`. */
   readonly addedEnvironment?: Texts;
   /** User and group of the proxy. Default 1337; OpenShift assigns a range to each namespace. */
   readonly proxyUid?: number;
   readonly proxyGid?: number;
-  /** Default: pods that name a Go template are rejected. */
+  /** Default: pods with a Go template are rejected. */
   readonly renderGoTemplate?: RenderGoTemplate;
-  /** Whether the kubelets run native sidecars, where no setting decides. Default: they do. */
+  /** Whether kubelets support native sidecars, if no setting decides. Default: true. */
   readonly supportsNativeSidecars?: (nodeName: string | undefined) => boolean;
 }
 
-/** The proxy configuration of a workload (`proxyConfigFor` of the push context, with the objects of a mesh). */
+/** Proxy configuration of a workload (`proxyConfigFor` of the push context). */
 export type ProxyConfigSource = (workload: ProxyConfigWorkload) => ProxyConfig;
 
-/** User and group of the proxy, as Istio's images have them. */
+/** User and group of the proxy in Istio's images. */
 export const defaultProxyUid = 1337;
 
 /**
- * The pod with the parts of its templates. Injecting the result again gives the same pod.
+ * Merges the templates into the pod. Injecting the result again returns the same pod.
  *
- * @returns every error that prevents injection; the API server shows them in the events of the ReplicaSet
+ * @returns all errors that prevent injection; the API server shows them in the events of the ReplicaSet
  */
 export function injectPod(request: InjectionRequest): Decoded<Pod> {
   const [invalid, ...remaining] = annotationErrors(request.pod);
@@ -112,7 +112,7 @@ function templateInputOf(request: InjectionRequest, pristine: Pod): TemplateInpu
   const proxyUid = request.proxyUid ?? defaultProxyUid;
   const isNative =
     isAnnotated(pod, 'sidecar.istio.io/nativeSidecar', nativeByDefault(request)) &&
-    // Without another container, none would be left.
+    // Without another container, no container would remain.
     pod.spec.containers.some(({ name }) => name !== proxyContainerName);
   return {
     ...{ pod, namespace, settings, mesh, proxyUid, isNative, statusPort },
@@ -127,7 +127,7 @@ function nativeByDefault({ pod, settings, supportsNativeSidecars = () => true }:
   return nativeSidecars === 'auto' ? supportsNativeSidecars(pod.spec.nodeName) : nativeSidecars;
 }
 
-/** Containers that override those of the sidecar come last, so that their place does not depend on earlier injections. */
+/** Moves containers that override those of the sidecar to the end, so that the order does not depend on earlier injections. */
 function withSidecarLast(pod: Pod): Pod {
   const { containers, initContainers } = pod.spec;
   const key = (container: Container): string => (isOfSidecar(container) ? container.name : '');
@@ -143,7 +143,7 @@ function withSidecarLast(pod: Pod): Pod {
   };
 }
 
-/** Names of the annotation, or the default ones; aliases stand for several. */
+/** Template names of the annotation, else the default ones. An alias stands for several templates. */
 function templateNamesOf(pod: Pod, { config }: InjectionSettings): readonly string[] {
   const written = annotationOf(pod, 'inject.istio.io/templates');
   const names = written === undefined ? config.defaultTemplates : written.split(',').map((name) => name.trim());
@@ -186,7 +186,6 @@ function patchedPod(input: TemplateInput, template: TemplatePod, request: Inject
   return withReportedInjection(ordered(users, input), template, overrides, input);
 }
 
-/** The user's containers of the names that the templates add. */
 function overridesIn({ spec }: Pod, template: TemplatePod): ContainerOverrides {
   const { containers = [], initContainers = [] } = (template.spec ?? {}) as Partial<Pod['spec']>;
   const added = new Set([...containers, ...initContainers].filter(isOfSidecar).map(({ name }) => name));
@@ -208,8 +207,8 @@ function withoutContainers(pod: Pod, { containers, initContainers }: ContainerOv
 }
 
 /**
- * Without an identity of the proxy that cannot work: TPROXY needs root (istio#51012), and an application that has the user of the proxy
- * would bypass it (istio#52614; OpenShift gives all containers one user).
+ * Removes identities of the proxy that cannot work. TPROXY needs root (istio#51012), and an application with the proxy's user would bypass the proxy
+ * (istio#52614; OpenShift assigns one user to all containers).
  */
 function withUsableUser({ containers, initContainers }: ContainerOverrides, input: TemplateInput): ContainerOverrides {
   const { pod } = input;
@@ -227,7 +226,7 @@ function withUsableUser({ containers, initContainers }: ContainerOverrides, inpu
   return { containers: containers.map(usable), initContainers: initContainers.map(usable) };
 }
 
-/** The user's fields win over those of the template, wherever the template has put the container. */
+/** Fields of the user override those of the template. */
 function withUserOverrides(pod: Pod, { containers, initContainers }: ContainerOverrides): Pod {
   const byName = new Map([...initContainers, ...containers].map((container) => [container.name, container]));
   if (byName.size === 0) return pod;
@@ -238,7 +237,7 @@ function withUserOverrides(pod: Pod, { containers, initContainers }: ContainerOv
   });
 }
 
-/** The API server sets `Always` for an image without a tag, such as `auto`: that is not a choice for the image of the template. */
+/** The API server sets `Always` for an image without tag, such as `auto`; that is not the user's choice for the image of the template. */
 function withoutAutomaticImage(container: Container): Partial<Container> {
   const { image, imagePullPolicy, ...fields } = container;
   if (image && image !== 'auto') return container;
@@ -249,7 +248,7 @@ function withoutAutomaticImage(container: Container): Partial<Container> {
 
 const handlers: ReadonlySet<string> = new Set(['exec', 'httpGet', 'tcpSocket', 'grpc', 'sleep']);
 
-/** The container without what the API server allows one of: the handler of a probe or hook, and the source of a variable. */
+/** Removes alternatives of which Kubernetes allows only one: the handler of a probe or hook, and the source of a variable. */
 function withoutReplacedParts(container: Container, override: Container): Container {
   const without = (base: unknown, by: unknown): unknown =>
     isObject(base) && isObject(by) && Object.keys(by).some((key) => handlers.has(key))
@@ -273,7 +272,7 @@ function withoutReplacedParts(container: Container, override: Container): Contai
   };
 }
 
-/** Kubernetes rejects privileges together with `allowPrivilegeEscalation: false`, which the template sets. */
+/** Kubernetes rejects privileged containers with `allowPrivilegeEscalation: false`, which the template sets. */
 function withoutContradiction(
   context: SecurityContext,
   { privileged, capabilities }: SecurityContext,
@@ -296,7 +295,7 @@ function withEachContainer(pod: Pod, change: (container: Container) => Container
   };
 }
 
-/** The proxy with other values of variables; a variable that it has not is appended. */
+/** Overrides variables of the proxy; appends variables that the proxy does not have. */
 function withProxyEnvironment(pod: Pod, values: Texts): Pod {
   const names = Object.keys(values);
   if (names.length === 0) return pod;
@@ -333,7 +332,7 @@ function withStoredProbes(pod: Pod, probes: RedirectedProbes): Pod {
   return withProxyEnvironment(pod, { [probesVariable]: JSON.stringify(sorted) });
 }
 
-/** Redirection excludes the user that the proxy really has, if the pod's owner chose another one. */
+/** Excludes the actual user of the proxy from redirection, if the owner of the pod changed it. */
 function withRedirectedUser(pod: Pod, input: TemplateInput): Pod {
   const proxy = allContainersOf(pod).find(({ name }) => name === proxyContainerName);
   const { runAsUser, runAsGroup } = proxy?.securityContext ?? {};
@@ -350,8 +349,8 @@ function withRedirectedUser(pod: Pod, input: TemplateInput): Pod {
 }
 
 /**
- * Redirection is checked first and set up last; a native proxy runs before the user's init containers, which then have network. Containers
- * of the pod keep their order, and those of templates come after them.
+ * Redirection is checked first and set up last. A native proxy runs before the user's init containers, which then have network access. Containers of
+ * the pod keep their order and precede those of templates.
  */
 function ordered(pod: Pod, { isNative, proxyConfig, pod: original }: TemplateInput): Pod {
   const isFirst = !isNative && proxyConfig.holdApplicationUntilProxyStarts === true;
@@ -381,7 +380,7 @@ function ordered(pod: Pod, { isNative, proxyConfig, pod: original }: TemplateInp
   };
 }
 
-/** The annotations that make the injection visible, and repeatable. */
+/** Annotations that record the injection, so that it can be undone and repeated. */
 function withReportedInjection(
   pod: Pod,
   template: TemplatePod,
@@ -426,7 +425,7 @@ function savedOverrides({ containers, initContainers }: ContainerOverrides): Jso
   };
 }
 
-/** A pod that is injected again has the same annotation, whatever the order of its fields. */
+/** Sorts the fields, so that a pod that is injected again gets the same annotation. */
 function inKeyOrder(_key: string, value: unknown): unknown {
   return isObject(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value;
 }

@@ -1,4 +1,4 @@
-/** One injector of a mesh: decides and injects, with the settings that apply now. */
+/** The injector of a mesh: decides and injects with the current settings. */
 import type { Decoded } from '../model/fields/decode.ts';
 import type { MeshConfig } from '../model/mesh/mesh-config.ts';
 import { type Decision, decideInjection } from './decision/decision.ts';
@@ -12,7 +12,7 @@ export interface SidecarInjector extends GoTemplates {
   readonly settings: InjectionSettings;
   readonly mesh: MeshConfig;
   readonly proxyConfigFor: ProxyConfigSource;
-  /** What is known of the cluster; absent: nothing is, as for manifests in files. */
+  /** State of the cluster; absent for manifests in files. */
   readonly cluster?: InjectorCluster;
 }
 
@@ -20,7 +20,6 @@ export interface InjectorCluster {
   /** Names of the webhook configurations that the API server calls for a pod. */
   readonly callersOf: (namespace: string, podLabels: Texts) => readonly string[];
   readonly namespaceAnnotations: (namespace: string) => Texts;
-  /** @param nodeName of the pod, if it has one already */
   readonly supportsNativeSidecars: (nodeName: string | undefined) => boolean;
 }
 
@@ -28,7 +27,6 @@ export type Injection =
   | { readonly outcome: 'skipped'; readonly decision: Decision }
   | { readonly outcome: 'injected'; readonly decision: Decision; readonly pod: Decoded<Pod> };
 
-/** @param addedEnvironment from the URL of the webhook */
 export function inject(
   { settings, mesh, proxyConfigFor, cluster, renderGoTemplate }: SidecarInjector,
   pod: Pod,
@@ -48,7 +46,7 @@ export function inject(
   return { outcome: 'injected', decision, pod: injectPod(request) };
 }
 
-/** Name of a pod for messages: pods of controllers have no name yet. */
+/** Name of a pod for messages. Pods of controllers have only `generateName`. */
 export function podTitle(pod: Pod, namespace: string): string {
   const { name, generateName } = pod.metadata;
   const shown = name || (generateName ? `${generateName}***` : labelOf(pod, 'app') || 'without a name');

@@ -43,7 +43,7 @@ function containersOf(template: unknown): string[] {
   return (template as { spec: { containers: { name: string }[] } }).spec.containers.map(({ name }) => name);
 }
 
-test('everything but the pod templates stays byte for byte', () => {
+test('all bytes outside of pod templates are unchanged', () => {
   const { text, errors, skipped } = injectManifests(`${service}---\n${deployment}---\n${service}`, injector, 'shop');
   expect([errors, skipped]).toEqual([[], []]);
   const [unchanged, changed, behind] = text.split('---\n');
@@ -64,7 +64,7 @@ test('injecting injected manifests changes nothing', () => {
   expect(injectManifests(text, injector, 'shop').text).toBe(text);
 });
 
-test('a list, a CronJob, JSON and a pod are injected; an unknown kind and a skipped pod stay', () => {
+test('a list, a CronJob, JSON and a pod are injected; an unknown kind and a skipped pod are unchanged', () => {
   const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' }, spec: { containers: [{ name: 'app' }] } };
   const cron = {
     apiVersion: 'batch/v1',
@@ -84,7 +84,7 @@ test('a list, a CronJob, JSON and a pod are injected; an unknown kind and a skip
   expect(containersOf(items[3])).toEqual(['app', 'istio-proxy']);
 });
 
-test('a document that cannot be injected is reported with its line, and stays', () => {
+test('a document that cannot be injected is reported with its line and is unchanged', () => {
   const broken = 'kind: Pod\nspec: {containers: [';
   const invalid = `apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: x}\n`;
   const { text, errors } = injectManifests(`${invalid}---\n${broken}`, injector, 'shop');

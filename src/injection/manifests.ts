@@ -1,4 +1,4 @@
-/** Injects the pods of manifests: YAML or JSON documents of pods and of the controllers that create them (spec/injection.md §4.6). */
+/** Injects the pods of manifests: YAML or JSON documents of pods and of controllers that create pods (spec/injection.md §4.6). */
 import * as E from 'fp-ts/lib/Either.js';
 import { isMap, isSeq, type Node, parseDocument } from 'yaml';
 import { podTemplatePaths } from '../model/kinds/kubernetes/pod-template-paths.ts';
@@ -10,32 +10,28 @@ import { inject, type SidecarInjector } from './injector.ts';
 import { type Json, type Pod, readPod } from './pod/pod.ts';
 
 export interface InjectedManifests {
-  /** Documents without a pod are byte for byte as before. */
+  /** Documents without a pod are unchanged. */
   readonly text: string;
-  /** Pods that were not injected, with the rule that decided. */
   readonly skipped: readonly ManifestMessage[];
-  /** Documents that stay as they are, because they cannot be injected. */
+  /** Documents that cannot be injected and are unchanged. */
   readonly errors: readonly ManifestMessage[];
 }
 
 export interface ManifestMessage {
-  /** 1-based, of the document. */
   readonly line: number;
-  /** `Deployment shop/web`. */
   readonly object: string;
   readonly message: string;
 }
 
-/** Where each kind has its pod. */
+/** Path of the pod in each kind. */
 const podPaths: Readonly<Record<string, readonly string[]>> = { Pod: [], ...podTemplatePaths };
 
-/** A part of the document that is replaced. */
 interface Replacement {
   readonly path: readonly (string | number)[];
   readonly value: Json;
 }
 
-/** @param namespace of objects that name none */
+/** @param namespace default for objects without namespace */
 export function injectManifests(text: string, injector: SidecarInjector, namespace: string): InjectedManifests {
   const messages = { skipped: [] as ManifestMessage[], errors: [] as ManifestMessage[] };
   let injected = '';
@@ -63,7 +59,6 @@ function injectedDocument(part: TextPart, injector: SidecarInjector, namespace: 
   return replacements.length === 0 ? part.text : withReplacements(part.text, replacements);
 }
 
-/** The object itself, or the items of a list. */
 function objectsIn(
   value: unknown,
   path: readonly (string | number)[],
@@ -116,7 +111,7 @@ function injectedObject(
   return { path: [...path, ...podPath], value };
 }
 
-/** A template has no owner yet: the object that holds it will be one. */
+/** A pod template has no owner; adds the object that contains it. */
 function withOwner(pod: Pod, kind: string, object: Json, name: string): Pod {
   const owner = { apiVersion: String(object.apiVersion), kind, name, controller: true };
   return { ...pod, metadata: { ...pod.metadata, generateName: `${name}-`, ownerReferences: [owner] } };
@@ -128,7 +123,7 @@ function withoutOwner(patched: Pod['metadata'], original: Pod['metadata']): Json
   return { ...metadata, ...(generateName && { generateName }), ...(ownerReferences && { ownerReferences }) };
 }
 
-/** Replaces nodes of a document, last one first, so that the offsets of the others stay. */
+/** Replaces nodes of a document from the last to the first, so that offsets stay valid. */
 function withReplacements(text: string, replacements: readonly Replacement[]): string {
   const document = parseDocument(text);
   let replaced = text;
@@ -141,7 +136,7 @@ function withReplacements(text: string, replacements: readonly Replacement[]): s
   return replaced;
 }
 
-/** As a block that begins in the column of the node, or in flow style as JSON. */
+/** YAML block at the column of the node, or JSON in flow style. */
 function written(value: Json, text: string, start: number, node: Node): string {
   if ((isMap(node) || isSeq(node)) && node.flow === true) return JSON.stringify(value, null, 2);
   const column = start - (text.lastIndexOf('\n', start - 1) + 1);

@@ -1,4 +1,4 @@
-/** Checks of a pod and of what its templates add: what would leave the pod without protection, or unable to start. */
+/** Checks a pod together with its templates, for configurations that would leave the pod without protection or unable to start. */
 import type { FieldError } from '../model/fields/decode.ts';
 import * as violation from '../model/fields/violation.ts';
 import {
@@ -17,7 +17,7 @@ import { interceptionModeOf, type TemplateInput, type TemplatePod } from './temp
 import { proxyImageOf } from './template/templates.ts';
 
 /**
- * Errors of the pod together with its templates, before they are merged.
+ * Errors before the templates are merged.
  *
  * @param injectedVolumes volumes that an earlier injection added
  */
@@ -37,13 +37,13 @@ export function podErrors(
   ];
 }
 
-/** Whether the template sets up, or checks, the redirection of traffic. */
+/** Whether the template sets up or checks the redirection of traffic. */
 export function redirectsTraffic({ spec }: TemplatePod): boolean {
   const { initContainers } = (spec ?? {}) as { readonly initContainers?: readonly Container[] };
   return (initContainers ?? []).some(({ name }) => name === initContainerName || name === validationContainerName);
 }
 
-/** Merging would unite the two sources of one volume, which Kubernetes rejects with a message about neither. */
+/** Merging would combine two sources of one volume, which Kubernetes rejects with a message about neither. */
 function volumeErrors({ spec }: Pod, template: TemplatePod, injectedVolumes: ReadonlySet<string>): FieldError[] {
   const { volumes = [] } = (template.spec ?? {}) as { readonly volumes?: readonly { readonly name: string }[] };
   const reserved = new Set(volumes.map(({ name }) => name));
@@ -61,7 +61,7 @@ function volumeErrors({ spec }: Pod, template: TemplatePod, injectedVolumes: Rea
 
 const mountAnnotation = 'sidecar.istio.io/userVolumeMount';
 
-/** Mounts of the annotation need a volume. The annotation is valid JSON by then. */
+/** Volume mounts of the annotation need a volume. The annotation is valid JSON here. */
 function mountErrors(pod: Pod, template: TemplatePod): FieldError[] {
   const mounts = JSON.parse(annotationOf(pod, mountAnnotation) || '{}') as Readonly<Record<string, unknown>>;
   const { volumes = [] } = (template.spec ?? {}) as { readonly volumes?: readonly { readonly name: string }[] };
@@ -73,7 +73,7 @@ function mountErrors(pod: Pod, template: TemplatePod): FieldError[] {
     );
 }
 
-/** An init container of the sidecar is overridden in the list that it is in: only the proxy is moved, because its list depends on the mesh. */
+/** An init container of the sidecar is overridden in its list. Only the proxy is moved between lists, because its list depends on the mesh. */
 function reservedNameErrors({ spec }: Pod, template: TemplatePod): FieldError[] {
   const { initContainers = [] } = (template.spec ?? {}) as { readonly initContainers?: readonly Container[] };
   const reserved = new Set(initContainers.map(({ name }) => name).filter((name) => name !== proxyContainerName));
@@ -87,7 +87,7 @@ function reservedNameErrors({ spec }: Pod, template: TemplatePod): FieldError[] 
     );
 }
 
-/** Redirection leaves out the traffic of the proxy by its user: an application with the same one would bypass the proxy. */
+/** Redirection excludes the proxy's traffic by its user, so an application with the same user would bypass the proxy. */
 function excludedUserErrors(input: TemplateInput): FieldError[] {
   const { pod, proxyUid, proxyGid } = input;
   const proxyImage = proxyImageOf(input);
@@ -122,7 +122,7 @@ function excludedUserErrors(input: TemplateInput): FieldError[] {
   });
 }
 
-/** Errors of the merged pod: a template may add a container to one list of the pod that the other list has. */
+/** Errors of the merged pod: a template may add a container to one list while the other list contains one with that name. */
 export function duplicateErrors(pod: Pod): FieldError[] {
   const seen = new Set<string>();
   return allContainersOf(pod).flatMap(({ name }) => {

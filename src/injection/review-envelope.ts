@@ -1,4 +1,4 @@
-/** AdmissionReview of Kubernetes: what a request and a response have around the object (spec/injection.md §1.5). */
+/** AdmissionReview of Kubernetes, without the reviewed object (spec/injection.md §1.5). */
 import { isObject } from '../runtime/json-object.ts';
 
 /** Supported versions of `admission.k8s.io`. A response has the version of its request. */
@@ -13,7 +13,6 @@ export interface AdmissionReview {
 export interface AdmissionResponse {
   readonly uid: string;
   readonly allowed: boolean;
-  /** Base64. */
   readonly patch?: string;
   readonly patchType?: 'JSONPatch';
   readonly status?: ReviewRejection;
@@ -26,7 +25,7 @@ export interface ReviewRejection {
   readonly code: 422 | 503;
 }
 
-/** A request and what its response must repeat. */
+/** A request with the fields that its response repeats. */
 export interface ReviewRequest {
   readonly version: string;
   readonly uid: string;
@@ -40,7 +39,7 @@ export function readReview(body: unknown): ReviewRequest | undefined {
   return { version: String(apiVersion), uid: textOf(request.uid), request };
 }
 
-/** Stands for the request of a body that is no AdmissionReview. */
+/** Placeholder for a body that is no AdmissionReview. */
 export const noRequest: ReviewRequest = { version: 'admission.k8s.io/v1', uid: '', request: {} };
 export const noReviewMessage = 'the body must be an AdmissionReview of admission.k8s.io/v1 with a request';
 
@@ -51,7 +50,6 @@ export function reviewOf(
   return { apiVersion: version, kind: 'AdmissionReview', response: { uid, ...response } };
 }
 
-/** The object is invalid. */
 export function invalidReview(
   request: Pick<ReviewRequest, 'version' | 'uid'>,
   message: string,
@@ -61,12 +59,11 @@ export function invalidReview(
   return reviewOf(request, { allowed: false, status, ...(warnings.length > 0 && { warnings }) });
 }
 
-/** The object cannot be reviewed now. */
 export function unavailableReview(request: Pick<ReviewRequest, 'version' | 'uid'>, message: string): AdmissionReview {
   return reviewOf(request, { allowed: false, status: { message, reason: 'ServiceUnavailable', code: 503 } });
 }
 
-/** An object with this annotation is always rejected by `/validate`: the control plane proves with it that the webhook is called. */
+/** `/validate` always rejects an object with this annotation, by which the control plane tests whether the webhook is called. */
 export const alwaysRejectAnnotation = 'internal.istio.io/webhook-always-reject';
 
 export function textOf(value: unknown): string {

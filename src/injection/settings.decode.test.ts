@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { decodeInjectionConfig, decodeInjectionValues } from './settings.decode.ts';
 import { defaultInjectionConfig, defaultInjectionValues } from './settings.ts';
 
-test('empty settings are the defaults', () => {
+test('empty settings have the defaults of the chart', () => {
   expect(decodeInjectionConfig('')).toEqual(E.right({ settings: defaultInjectionConfig, warnings: [] }));
   const image = { hub: 'example.com', tag: '1' };
   expect(decodeInjectionValues('global: {hub: example.com, tag: "1"}')).toEqual(
@@ -11,7 +11,7 @@ test('empty settings are the defaults', () => {
   );
 });
 
-test('an image is required: none is published', () => {
+test('the image is required, because none is published', () => {
   const decoded = decodeInjectionValues('global: {hub: example.com}');
   expect(E.isLeft(decoded) && decoded.left.map(({ path, code }) => ({ path, code }))).toEqual([
     { path: 'global.tag', code: 'FIELD_REQUIRED' },
@@ -20,7 +20,7 @@ test('an image is required: none is published', () => {
   expect(E.isRight(decodeInjectionValues(complete))).toBe(true);
 });
 
-test('values have the names of the chart, numbers and texts alike', () => {
+test('values have the names of the chart, as numbers or strings', () => {
   const values = decodeInjectionValues(`
 global:
   hub: example.com
@@ -41,7 +41,7 @@ pilot: {cni: {enabled: true}, env: {ENABLE_NATIVE_SIDECARS: false}}
   );
 });
 
-test('a template is YAML or a Go template; broken YAML is an error with the name of the template', () => {
+test('a template is YAML or a Go template, and invalid YAML is an error with the name of the template', () => {
   const config = decodeInjectionConfig(`
 template: old
 templates:
@@ -63,7 +63,7 @@ test.each([
     'neverInjectSelector[0].matchExpressions[0].operator',
   ],
   ['polcy: enabled', 'polcy'],
-])('%s is an error at %s', (yaml, path) => {
+])('the setting %s is an error at field %s', (yaml, path) => {
   const decoded = decodeInjectionConfig(yaml);
   expect(E.isLeft(decoded) && decoded.left.map((error) => error.path)).toEqual([path]);
 });

@@ -1,4 +1,4 @@
-/** Decodes ConfigMap `istio-sidecar-injector`: keys `config` (YAML) and `values` (JSON or YAML), with the names of Istio's chart. */
+/** Decodes the ConfigMap `istio-sidecar-injector`: keys `config` (YAML) and `values` (JSON or YAML), with the names of Istio's chart. */
 import * as E from 'fp-ts/lib/Either.js';
 import {
   anything,
@@ -41,16 +41,16 @@ const configFields = struct<
   injectedAnnotations: withDefault(dictionary(text), {}),
 });
 
-/** Settings with everything that is not decoded, for the log. */
+/** Settings with ignored fields, for the log. */
 export interface DecodedSettings<Settings> {
   readonly settings: Settings;
   readonly warnings: readonly FieldError[];
 }
 
 /**
- * Key `config`.
+ * Decodes key `config`.
  *
- * @returns the errors of invalid fields and of templates that are not YAML; a field that only old injectors read is a warning
+ * @returns errors for invalid fields and templates that are not YAML; warnings for fields that only old injectors use
  */
 export function decodeInjectionConfig(yaml: string): Decoded<DecodedSettings<InjectionConfig>> {
   const parsed = parseYamlObject(yaml, '');
@@ -67,7 +67,7 @@ export function decodeInjectionConfig(yaml: string): Decoded<DecodedSettings<Inj
   return E.right({ settings: { ...decoded.right, ...templates.right }, warnings });
 }
 
-/** A template is a strategic merge patch in YAML, or a Go template that has one as its output. */
+/** A template is a strategic merge patch in YAML, or a Go template that outputs one. */
 function templatesOf(
   templates: Readonly<Record<string, string>>,
 ): Decoded<Pick<InjectionConfig, 'templates' | 'goTemplates'>> {
@@ -95,7 +95,7 @@ const port = (byDefault: number): ReturnType<typeof withDefault<number>> =>
 const word = (byDefault: string): ReturnType<typeof withDefault<string>> => withDefault(text, byDefault);
 const object: Decoder<Json> = dictionary(anything);
 
-/** A decoder that reads the named fields and leaves all others: the chart's values have many readers. */
+/** A decoder that ignores unknown fields, because other components read the chart's values, too. */
 function reading<T extends object>(fields: Parameters<typeof struct<T>>[0]): Decoder<T> {
   const decoder = struct<T>(fields);
   const names = new Set(Object.entries(fields).map(([name, field]) => (field as { from?: string }).from ?? name));
@@ -169,7 +169,7 @@ const valuesFields = reading({
   ),
 });
 
-/** Values of a chart are often numbers or booleans where a text is meant: a tag `1.24`. */
+/** Chart values are often numbers or booleans in place of strings, such as the tag `1.24`. */
 function anyScalar(): Decoder<string> {
   return (value, path) =>
     ['string', 'number', 'boolean'].includes(typeof value)
@@ -177,14 +177,13 @@ function anyScalar(): Decoder<string> {
       : fail(path, violation.wrongType('a string', value));
 }
 
-/** The value of an absent object. */
 function emptied<T>(decoder: Decoder<T>): T {
   const decoded = decoder({}, '');
   if (E.isLeft(decoded)) throw new Error('an absent object must be valid');
   return decoded.right;
 }
 
-/** Key `values`. Fields that the injector does not read are ignored: other components of the chart read them. */
+/** Decodes key `values`. Fields that the injector does not use are ignored, because other components of the chart read them. */
 export function decodeInjectionValues(yaml: string): Decoded<InjectionValues> {
   const parsed = parseYamlObject(yaml, '');
   if (E.isLeft(parsed)) return parsed;
@@ -195,14 +194,14 @@ export function decodeInjectionValues(yaml: string): Decoded<InjectionValues> {
   return missing === undefined ? E.right(values) : E.left([missing, ...otherValues]);
 }
 
-/** The same, with the values as they are written: Go templates read them. */
+/** As {@link decodeInjectionValues}, with the original values, which Go templates read. */
 export function decodeWrittenValues(yaml: string): Decoded<Pick<InjectionSettings, 'values' | 'writtenValues'>> {
   const values = decodeInjectionValues(yaml);
   if (E.isLeft(values)) return values;
   return E.map((writtenValues: Json) => ({ values: values.right, writtenValues }))(parseYamlObject(yaml, ''));
 }
 
-/** No image is published, so there is no default. */
+/** There is no default, because no image is published. */
 function imageErrors({ hub, tag, image, initImage }: InjectionValues): FieldError[] {
   if (image.includes('/') && initImage.includes('/')) return [];
   const parts = [

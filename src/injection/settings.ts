@@ -1,36 +1,31 @@
 /**
- * Settings of the injector: the two parts of ConfigMap `istio-sidecar-injector` (spec/injection.md §1.4, §2.1). Names are those of Istio's
- * chart, so that existing values apply.
+ * Settings of the injector: the two keys of ConfigMap `istio-sidecar-injector` (spec/injection.md §1.4, §2.1). Names are those of Istio's chart, so
+ * that existing values apply.
  */
 import type { LabelSelector } from '../model/kinds/label-selector.ts';
 import type { Json, Texts } from './pod/pod.ts';
 
-/** Name of that ConfigMap. @param revision empty: the default one */
+/** @param revision empty for the default one */
 export const injectorMapName = (revision: string): string =>
   revision === '' || revision === 'default' ? 'istio-sidecar-injector' : `istio-sidecar-injector-${revision}`;
 
-/** Key `config`. */
 export interface InjectionConfig {
   readonly policy: string;
-  /** Templates of pods without annotation `inject.istio.io/templates`. */
   readonly defaultTemplates: readonly string[];
-  /** Strategic merge patches by name; one with the name of a built-in template replaces it. */
+  /** Strategic merge patches by name. A template with the name of a built-in one replaces it. */
   readonly templates: Readonly<Record<string, Json>>;
-  /** Templates in the language of Go's text/template, by name. */
   readonly goTemplates: Readonly<Record<string, string>>;
-  /** Other names for lists of templates. */
   readonly aliases: Readonly<Record<string, readonly string[]>>;
   readonly neverInjectSelector: readonly LabelSelector[];
   readonly alwaysInjectSelector: readonly LabelSelector[];
-  /** Annotations that every injected pod gets. */
   readonly injectedAnnotations: Texts;
 }
 
-/** Key `values`, with the defaults of the chart. */
+/** Key `values` with the defaults of the chart. */
 export interface InjectionValues {
   readonly hub: string;
   readonly tag: string;
-  /** Suffix of the tag: `distroless`, `debug`; empty: none. */
+  /** Suffix of the tag, such as `distroless` or `debug`; may be empty. */
   readonly variant: string;
   /** Name of the image, or a complete reference if it contains `/`. */
   readonly image: string;
@@ -44,7 +39,7 @@ export interface InjectionValues {
   readonly meshId: string;
   readonly caAddress: string;
   readonly pilotCertProvider: string;
-  /** Levels of Envoy, of its components, and of the agent. */
+  /** Log levels of Envoy, of its components, and of the agent. */
   readonly logLevel: string;
   readonly componentLogLevel: string;
   readonly agentLogLevel: string;
@@ -57,20 +52,20 @@ export interface InjectionValues {
   readonly includeOutboundPorts: string;
   readonly excludeOutboundPorts: string;
   readonly privileged: boolean;
-  /** Pods are redirected with nft instead of iptables (`istio-iptables --native-nftables`). */
+  /** Uses nft instead of iptables (`istio-iptables --native-nftables`). */
   readonly nativeNftables: boolean;
   readonly readiness: ReadinessTimes;
   readonly startupFailureThreshold: number;
   readonly startupProbe: boolean;
-  /** Replaces the hooks of the proxy; absent: see `holdApplicationUntilProxyStarts`. */
+  /** Replaces the lifecycle hooks of the proxy; without it, `holdApplicationUntilProxyStarts` applies. */
   readonly lifecycle?: Json;
   readonly resources: Json;
   readonly rewriteAppHTTPProbe: boolean;
   readonly cni: { readonly enabled: boolean; readonly provider: string };
   readonly gateways: { readonly securityContext?: Json; readonly seccompProfile?: Json };
-  /** Whether pods run the proxy as a native sidecar where their annotation does not decide. `auto`: if the kubelets run them. */
+  /** Whether the proxy is a native sidecar, unless the pod's annotation decides. `auto`: if kubelets support them. */
   readonly nativeSidecars: boolean | 'auto';
-  /** Environment of each proxy, after the one that the injector sets. */
+  /** Environment of each proxy, appended to that of the template. */
   readonly proxyEnvironment: Texts;
 }
 
@@ -80,13 +75,11 @@ export interface ReadinessTimes {
   readonly failureThreshold: number;
 }
 
-/** What one control plane injects. */
 export interface InjectionSettings {
   readonly config: InjectionConfig;
   readonly values: InjectionValues;
-  /** Key `values` as it is written: Go templates read it. */
+  /** Original of key `values`, which Go templates read. */
   readonly writtenValues?: Json;
-  /** Empty: the default revision. */
   readonly revision: string;
 }
 

@@ -1,4 +1,3 @@
-/** YAML in annotations, settings and parameters of the injector. */
 import * as E from 'fp-ts/lib/Either.js';
 import { type Decoded, fail } from '../model/fields/decode.ts';
 import * as violation from '../model/fields/violation.ts';
@@ -8,7 +7,7 @@ import type { Json } from './pod/pod.ts';
 
 /**
  * @param path of the text, for errors
- * @returns `undefined` for an empty text; the error has the line within the text
+ * @returns `undefined` for an empty text; the line of an error is that within the text
  */
 export function parseYamlText(text: string, path: string): Decoded<unknown> {
   const { value, errors } = parseYamlDocument({ text, line: 1 });
@@ -18,7 +17,7 @@ export function parseYamlText(text: string, path: string): Decoded<unknown> {
   return fail(path, violation.malformed(`line ${broken.line}: ${message}`));
 }
 
-/** The same for a text that must be an object; an empty text is one without fields. */
+/** As {@link parseYamlText}, for a text that must be an object; an empty text is an empty object. */
 export function parseYamlObject(text: string, path: string): Decoded<Json> {
   const parsed = parseYamlText(text, path);
   if (E.isLeft(parsed)) return parsed;

@@ -1,4 +1,4 @@
-/** Applies the rules: runs iptables or nft, and ip (spec/agent.md §10.4). */
+/** Applies the rules by running iptables or nft, and ip (spec/agent.md §10.4). */
 import { writeFileSync } from 'node:fs';
 import { ChartpilotError, messageOf } from '../runtime/errors.ts';
 import { type Interception, type IpFamily, ipFamilies } from './interception.ts';
@@ -14,7 +14,6 @@ import { type CommandLine, checkText, commandText, programOf, restoreText, ruleC
 import { interceptionRules } from './rules.ts';
 import { requireNetAdmin, run, runOrThrow, within } from './run-command.ts';
 
-/** What `--dry-run` prints: the input of iptables-restore or nft, or the commands. */
 export function dryRunText(order: InterceptionOrder): string {
   const { interception, restoreFormat, networkNamespace } = order;
   const shown = (command: CommandLine): string => commandText(within(networkNamespace, command));
@@ -29,7 +28,7 @@ export function dryRunText(order: InterceptionOrder): string {
 }
 
 /**
- * Applies the rules of an order. Running it again with the same flags changes nothing.
+ * Applies rules. Running it again with the same flags changes nothing.
  *
  * @throws ChartpilotError IPTABLES_FAILED with the command, its exit code and its error output
  */
@@ -56,7 +55,7 @@ export async function applyInterception(order: InterceptionOrder, { print, log }
   else log('redirection.applied', { rules: await appliedRules(order) });
 }
 
-/** A failed step must not leave the others. With `--force-apply` earlier rules may exist; they are kept. */
+/** After a failed step, all added rules are removed, except with `--force-apply`, because earlier rules may exist. */
 async function addAll(order: InterceptionOrder): Promise<void> {
   const { interception, networkNamespace, nativeNftables } = order;
   try {
@@ -87,8 +86,8 @@ async function addFamilies({ interception, restoreFormat, networkNamespace }: In
 }
 
 /**
- * Without any rules all traffic would bypass the proxy: if the new rules cannot be applied, the previous ones are restored.
- * nft applies its rules in one step.
+ * Without rules, all traffic would bypass the proxy: if the new rules cannot be applied, the previous ones are restored. nft applies its rules in one
+ * transaction.
  */
 async function replaceRules(order: InterceptionOrder, log: Terminal['log']): Promise<void> {
   const { interception, networkNamespace, nativeNftables } = order;
@@ -102,7 +101,7 @@ async function replaceRules(order: InterceptionOrder, log: Terminal['log']): Pro
       await removeAllRules(order);
       await addFamilies(order);
     } catch (error) {
-      // Tables that did not exist before are not among the saved ones.
+      // The saved rules do not include tables that did not exist before.
       await removeAllRules(order).catch(() => {});
       for (const [i, family] of ipFamilies.entries()) await restoreTables(order, family, saved[i]!);
       log('redirection.restored');
@@ -122,7 +121,7 @@ async function restoreTables({ networkNamespace }: InterceptionOrder, family: Ip
   await runOrThrow(within(networkNamespace, { program, args: [] }), { input: `${saved}\n` });
 }
 
-/** A restarted init container finds its own rules. nft replaces its own tables, so only those of iptables count. */
+/** A restarted init container finds its own rules. nft replaces its tables, so only rules of iptables are checked. */
 async function presentInterception(order: InterceptionOrder): Promise<'all' | 'some' | 'none'> {
   const { interception, networkNamespace, nativeNftables } = order;
   if (nativeNftables) return isRedirected(await presentIn(order)) ? 'some' : 'none';
@@ -134,7 +133,7 @@ async function presentInterception(order: InterceptionOrder): Promise<'all' | 's
   return ofWanted.every((one) => one === ofWanted[0]) ? ofWanted[0]! : 'some';
 }
 
-/** Whether each of these rules, and no other of a redirection, exists. */
+/** Whether exactly these rules, and no others of a redirection, exist. */
 async function presentRules(order: InterceptionOrder, family: IpFamily): Promise<'all' | 'some' | 'none'> {
   const { interception, networkNamespace } = order;
   const saved = await savedRules(order, family);
@@ -178,7 +177,6 @@ function restoreCommand(family: IpFamily): CommandLine {
   return { program: `${programOf(family)}-restore`, args: ['--noflush'] };
 }
 
-/** For the log. */
 async function appliedRules(order: InterceptionOrder): Promise<string> {
   const { interception, networkNamespace, nativeNftables } = order;
   const texts = nativeNftables

@@ -29,7 +29,7 @@ function nameOf(syntax: string): string {
 
 const rare = (row: InterceptionFlag): InterceptionFlag => ({ ...row, rare: true });
 
-/** By the key of the flag in {@link SaidFlags}. */
+/** By key of {@link SaidFlags}. */
 export const interceptionFlags = {
   envoyPort: flag('-p, --envoy-port <port>', '15001', 'Port that outbound connections are redirected to'),
   inboundCapturePort: flag('-z, --inbound-capture-port <port>', '15006', 'Port for inbound connections'),
@@ -89,10 +89,9 @@ export const interceptionFlags = {
 
 export type FlagName = keyof typeof interceptionFlags;
 
-/** Flags of the command line, by key; a switch without a value is `true`. */
+/** Flags of the command line by key; a switch without value is `true`. */
 export type SaidFlags = Readonly<Partial<Record<FlagName, string | boolean>>>;
 
-/** The flag on the command line: `--envoy-port`. */
 export function spelled(name: FlagName): string {
   return `--${nameOf(interceptionFlags[name].syntax)}`;
 }

@@ -50,7 +50,7 @@ describe('the source of a value (§10.1)', () => {
     expect(resolve({ inboundPorts: '' }, { ISTIO_INBOUND_PORTS: '*' }).interception.inboundPorts).toEqual([]);
   });
 
-  test('the proxy is the configured user, $ENVOY_USER, istio-proxy, or 1337, and its group likewise', () => {
+  test('the user of the proxy is the configured one, $ENVOY_USER, istio-proxy or 1337, and so is its group', () => {
     const files = {
       '/etc/passwd': 'root:x:0:0::/:/bin/sh\nistio-proxy:x:1400:1400::/:/bin/sh\nme:x:7:7::/:/bin/sh\nbad:x\n',
     };
@@ -80,7 +80,7 @@ describe('the source of a value (§10.1)', () => {
   });
 });
 
-test('another network namespace uses its own addresses; if they are unknown, both families are captured', () => {
+test('another network namespace uses its addresses; if they are unknown, both families are captured', () => {
   const ipv6 = (flags: SaidFlags, there: readonly string[] | undefined): boolean =>
     resolveInterception(
       { networkNamespace: '/proc/7/ns/net', ...flags },
@@ -136,7 +136,7 @@ describe('§10.1 flags', () => {
     ['--probe-timeout', { probeTimeout: '7s' }, (o) => o.probeTimeoutMs, 7_000],
     ['--output-paths', { outputPaths: '/o' }, (o) => o.outputPath, '/o'],
     ['--network-namespace, --cni-mode', { networkNamespace: '/n', cniMode: true }, (o) => o.networkNamespace, '/n'],
-  ])('§10.1 %s', (_, said, seen, expected) => {
+  ])('§10.1 the flag sets a field of the interception: %s', (_, said, seen, expected) => {
     expect(seen(resolve(said))).toEqual(expected);
     expect(seen(resolve({}))).not.toEqual(expected);
   });
@@ -180,7 +180,7 @@ describe('errors name the flag and its value', () => {
     ['generation', 'g5'],
     ['probeTimeout', 'soon'],
     ['forceIpv6', 'maybe'],
-  ])('%s %j', (name, value) => {
+  ])('flag %s with value %j is rejected', (name, value) => {
     const item = value.split(',').at(-1)!;
     const got = item === '1338' || item === '1337' ? String(item) : JSON.stringify(item);
     expect(() => resolve({ [name]: value })).toThrow(errorWith({ path: spelled(name), got }));
@@ -188,7 +188,7 @@ describe('errors name the flag and its value', () => {
     if (value !== '') expect(() => resolve({}, { [variable]: value })).toThrow(errorWith({ path: variable, got }));
   });
 
-  test('are reported all at once', () => {
+  test('all errors are reported at once', () => {
     expect(() => resolve({ envoyPort: 'x', mode: 'y', inboundPorts: 'z' })).toThrow(
       errorWith(
         { path: '--envoy-port', code: 'FIELD_OUT_OF_RANGE', got: '"x"' },
@@ -231,7 +231,7 @@ describe('errors name the flag and its value', () => {
   });
 });
 
-test('any input is rejected, or every word of every rule is one word', () => {
+test('any accepted input is exactly one word of a rule', () => {
   const nasty = fc.oneof(
     fc.string(),
     fc.constantFrom(
@@ -270,7 +270,7 @@ test('any input is rejected, or every word of every rule is one word', () => {
         expect(rule.chain).toMatch(/^[A-Z_]+$/);
         for (const word of ruleWords(rule)) expect(word).toMatch(/^[\w.:/@+,>%!-]+$/);
       }
-      // A quoted name never ends its quotes: each line of nft is one rule of known words.
+      // A quoted name never ends its quotes: each line of nft is one rule with known words.
       for (const line of nftText(order.interception).split('\n')) expect(line).toMatch(nftLine);
     }),
     { numRuns: 3000 },

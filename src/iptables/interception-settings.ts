@@ -18,11 +18,9 @@ import { OptionErrors } from '../runtime/option-errors.ts';
 import { type FlagName, interceptionFlags, type SaidFlags, spelled } from './flags.ts';
 import type { AllOr, Generation, Interception, InterceptionMode, IpFamily, OwnerGroups } from './interception.ts';
 
-/** State of this host on which the rules depend, read only if needed. */
+/** State of this host that the rules depend on, read only if needed. */
 export interface Surroundings {
-  /**
-   * Addresses other than loopback, in the kernel's order, of the given network namespace or the process's own; `undefined` if unavailable.
-   */
+  /** Addresses except loopback in the kernel's order, of the given network namespace, else of the process's namespace; `undefined` if unavailable. */
   readonly addresses: (networkNamespace: string | undefined) => readonly string[] | undefined;
   readonly readFile: (path: string) => string;
 }
@@ -31,13 +29,11 @@ export interface InterceptionOrder {
   readonly interception: Interception;
   readonly dryRun: boolean;
   readonly restoreFormat: boolean;
-  /** Rules of nft instead of iptables. */
   readonly nativeNftables: boolean;
   readonly skipRuleApply: boolean;
   readonly cleanupOnly: boolean;
   /** Replaces rules of other flags, which are otherwise an error. */
   readonly reconcile: boolean;
-  /** Adds rules without reading existing ones. */
   readonly forceApply: boolean;
   readonly runValidation: boolean;
   readonly probePort: number;
@@ -45,14 +41,13 @@ export interface InterceptionOrder {
   readonly outputPath: string | undefined;
   /** A file such as `/proc/1/ns/net`, or `/var/run/netns/name`. */
   readonly networkNamespace: string | undefined;
-  /** Ignored values, with the reason. */
   readonly warnings: readonly string[];
 }
 
 /** Istio's limit of included groups, because one rule must contain all. */
 const mostOwnerGroups = 64;
 
-/** @throws ChartpilotError FLAG_INVALID with every invalid flag and variable; errors of reading the host */
+/** @throws ChartpilotError FLAG_INVALID with all invalid flags and variables; errors of reading the host */
 export function resolveInterception(
   flags: SaidFlags,
   env: NodeJS.ProcessEnv,
@@ -125,11 +120,11 @@ function wantsIpv6(said: SaidValues, networkNamespace: string | undefined, { add
   if (said.switch('dualStack')) return true;
   // An IPv6-only pod may have an IPv4 link-local address, by which it leaves the cluster.
   const [first = ''] = (addresses(networkNamespace) ?? []).filter((address) => !isLinkLocal(address));
-  // If another network is unknown, its IPv6 traffic must not bypass the proxy.
+  // If the other network is unknown, its IPv6 traffic must not bypass the proxy.
   return networkNamespace === undefined ? isIPv6(first) : !isIPv4(first);
 }
 
-/** Each value from its flag, then its variable, then the default; an empty variable is ignored. */
+/** Values from flags, then variables, then defaults; an empty variable is ignored. */
 class SaidValues {
   readonly errors = new OptionErrors();
   readonly warnings: string[] = [];
@@ -199,12 +194,12 @@ class SaidValues {
     return ms ?? 0;
   }
 
-  /** Port 0 is accepted: the injector writes it for a disabled port. */
+  /** Accepts port 0, which the injector writes for a disabled port. */
   ports(name: FlagName): number[] {
     return this.#list(name, (item) => /^\d{1,5}$/.test(item) && Number(item) <= 65535, 'a port').map(Number);
   }
 
-  /** Kernel names with at most 15 characters; `eth+` matches every name with this prefix. */
+  /** Kernel interface names have at most 15 characters; `eth+` matches every name with this prefix. */
   interfaces(name: FlagName): string[] {
     return this.#list(
       name,
@@ -243,14 +238,14 @@ class SaidValues {
     if (captured === 'only' && groups.length > mostOwnerGroups) {
       this.errors.flag(variable, tooLarge(mostOwnerGroups, groups.length, 'groups'));
     }
-    // A list of only commas names no group: nothing would be captured.
+    // A list with only commas names no group, so no traffic would be captured.
     if (captured === 'only' && groups.length === 0) {
       this.errors.flag(variable, mustBe('* or a list of groups', include));
     }
     return { captured, groups };
   }
 
-  /** Invalid ranges are ignored with a warning, as in Istio. */
+  /** Ignores invalid ranges with a warning, as Istio does. */
   #rangesByFamily(name: FlagName): Record<IpFamily, string[]> {
     const good = items(this.text(name)).filter((item) => {
       // Node accepts a zone, iptables does not.
@@ -278,7 +273,6 @@ class SaidValues {
     this.errors.flag(this.#place(name), violation);
   }
 
-  /** Source of the value. */
   #place(name: FlagName): string {
     const { variable } = interceptionFlags[name];
     return this.#flags[name] === undefined && this.#env[variable] ? variable : spelled(name);
@@ -289,7 +283,7 @@ function addressOf(range: string): string {
   return range.slice(0, range.indexOf('/'));
 }
 
-/** Empty items are ignored, because templates produce them. */
+/** Ignores empty items, which templates produce. */
 function items(list: string): string[] {
   return list
     .split(',')
@@ -311,7 +305,7 @@ function defaultUid(env: NodeJS.ProcessEnv, { readFile }: Surroundings): string 
       .find(([user]) => user === name);
     if (/^\d+$/.test(entry?.[2] ?? '')) return entry![2]!;
   } catch {
-    // A container without users.
+    // The container has no user database.
   }
   return '1337';
 }

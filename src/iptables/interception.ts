@@ -12,46 +12,43 @@ export type InterceptionMode = 'REDIRECT' | 'TPROXY';
 /** `*`, or an exclusive list. */
 export type AllOr<Item> = '*' | readonly Item[];
 
-/** Outbound connections that are captured: of all groups except some, or only of some. */
+/** Captured outbound connections: of all groups except some, or only of some. */
 export interface OwnerGroups {
   readonly captured: 'all-but' | 'only';
-  /** Names or ids of groups. */
   readonly groups: readonly string[];
 }
 
-/** Validated: no value can be more than one word of a rule. */
+/** Validated: each value is at most one word of a rule. */
 export interface Interception {
   readonly generation: Generation;
-  /** Destination of outbound connections. */
   readonly proxyPort: number;
-  /** Destination of inbound connections. */
   readonly inboundCapturePort: number;
-  /** HBONE: never redirected. */
+  /** HBONE port, which is never redirected. */
   readonly inboundTunnelPort: number;
   readonly proxyUids: readonly string[];
   readonly proxyGids: readonly string[];
   readonly mode: InterceptionMode;
   readonly inboundPorts: AllOr<number>;
-  /** Only with all ports. */
+  /** Applies only if all inbound ports are captured. */
   readonly inboundPortsExclude: readonly number[];
   readonly excludeInterfaces: readonly string[];
-  /** Their traffic is outbound traffic of virtual machines. */
+  /** Interfaces of virtual machines, whose traffic is outbound. */
   readonly kubevirtInterfaces: readonly string[];
   readonly outboundRanges: Readonly<Record<IpFamily, AllOr<string>>>;
   readonly outboundRangesExclude: Readonly<Record<IpFamily, readonly string[]>>;
   readonly outboundPorts: readonly number[];
   readonly outboundPortsExclude: readonly number[];
   readonly ownerGroups: OwnerGroups;
-  /** IPv4 range of the application's own traffic on loopback (`ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR`); `::1/128` in IPv6. */
+  /** IPv4 range of the application's traffic to itself on loopback (`ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR`); `::1/128` for IPv6. */
   readonly loopbackRange: string;
   readonly tproxyMark: number;
   readonly tproxyRouteTable: number;
   readonly dropInvalid: boolean;
   readonly redirectDns: boolean;
-  /** Port 53 of every name server instead of those in resolv.conf. */
+  /** Captures port 53 of every name server instead of those in resolv.conf. */
   readonly captureAllDns: boolean;
   readonly dnsServers: Readonly<Record<IpFamily, readonly string[]>>;
-  /** Packets are reported to netfilter's log before each rule that they match. */
+  /** Logs packets to netfilter's log before each rule that they match. */
   readonly traceLogging: boolean;
   readonly ipv6: boolean;
 }

@@ -1,4 +1,4 @@
-/** Addresses and routes in addition to the rules (spec/agent.md §10.4). Each is added once, however often the command runs. */
+/** Adds addresses and routes for the rules (spec/agent.md §10.4). Each is added once, however often the command runs. */
 import { type Interception, type IpFamily, ipFamilies } from './interception.ts';
 import type { CommandLine } from './rule-list.ts';
 import { run, runOrThrow, within } from './run-command.ts';
@@ -8,16 +8,16 @@ const passthroughAddress = ['::6/128', 'dev', 'lo'];
 /** Error output of `ip` for an existing address, rule or route; newer kernels describe addresses differently. */
 const isPresentAlready = /File exists|address already assigned/i;
 
-/** A policy rule that looks up a table for marked packets. */
+/** A policy rule that selects a routing table for marked packets. */
 interface MarkRule {
   readonly mark: number;
-  /** Number, or name if the host has names of tables (`/etc/iproute2/rt_tables`). */
+  /** Number, or name if the host names its tables (`/etc/iproute2/rt_tables`). */
   readonly table: string;
 }
 
 type Network = string | undefined;
 
-/** @throws ChartpilotError IPTABLES_FAILED with the command that failed */
+/** @throws ChartpilotError IPTABLES_FAILED with the failed command */
 export async function addRoutes(wanted: Interception, network: Network): Promise<void> {
   const { mode, ipv6, tproxyMark: mark } = wanted;
   const table = `${wanted.tproxyRouteTable}`;
@@ -34,11 +34,10 @@ export async function addRoutes(wanted: Interception, network: Network): Promise
 }
 
 /**
- * Removes all routes of TPROXY's packets, and `::6/128`. A rule belongs to the redirection if its mark does and its table has no other
- * route.
+ * Removes the routes for TPROXY's packets, and `::6/128`. A policy rule belongs to the redirection if its mark does and its table has no other route.
  *
- * @param marks of the redirection that is removed
- * @param table from this call's flags: its route is removed even if no rule uses it
+ * @param marks of the removed redirection
+ * @param table from this call's flags; its route is removed even without a policy rule
  */
 export async function removeRoutes(
   marks: readonly number[],
@@ -60,7 +59,6 @@ export async function removePassthroughAddress(network: Network): Promise<void> 
   await run(within(network, ip('v6', 'addr', 'del', ...passthroughAddress)));
 }
 
-/** The policy rules that are still there, as `ip` prints them. */
 export async function remainingRoutes(marks: readonly number[], network: Network): Promise<string[]> {
   const remaining = await Promise.all(ipFamilies.map((family) => ourMarkRules(family, marks, network)));
   return ipFamilies.flatMap((family, i) =>
@@ -74,7 +72,7 @@ async function ourMarkRules(family: IpFamily, marks: readonly number[], network:
   return marked.filter((_, i) => areOurs[i]);
 }
 
-/** Rules with a complete mark. Empty if `ip` cannot list them, such as without IPv6 in the kernel. */
+/** Policy rules with a complete mark. Empty if `ip` cannot list them, such as without IPv6 in the kernel. */
 async function markRules(family: IpFamily, network: Network): Promise<MarkRule[]> {
   return (await listed(family, ['rule', 'show'], network)).flatMap((line) => {
     const [, mark, table] = /\bfwmark (0x[0-9a-f]+|\d+) .*?\blookup (\S+)/.exec(line) ?? [];
@@ -87,7 +85,7 @@ async function hasLocalRouteOnly(family: IpFamily, table: string, network: Netwo
   return routes.every((line) => /^local default dev lo\b/.test(line));
 }
 
-/** Text output, because `ip` of busybox, which the image contains, prints no JSON. */
+/** Text output, because busybox's `ip` in the image cannot print JSON. */
 async function listed(family: IpFamily, words: string[], network: Network): Promise<string[]> {
   const { exitCode, stdout } = await run(within(network, ip(family, ...words)));
   return exitCode === 0 ? stdout.split('\n').filter((line) => line.trim() !== '') : [];
@@ -101,7 +99,7 @@ function markRuleWords({ mark, table }: MarkRule): string[] {
   return ['fwmark', `${mark}`, 'lookup', table];
 }
 
-/** Marked packets are local regardless of their destination; only then does a socket of this host receive them. */
+/** Makes marked packets local regardless of their destination, so that a socket of this host receives them. */
 function localRoute(table: string): string[] {
   return ['local', 'default', 'dev', 'lo', 'table', table];
 }

@@ -1,6 +1,6 @@
 /**
- * Empty chains that record rules which could also belong to other programs: with them `istio-clean-iptables` removes these rules without
- * their original flags, and keeps equal rules of others.
+ * Empty chains that record rules which could also belong to other programs. With them, `istio-clean-iptables` removes these rules without their
+ * original flags and keeps equal rules of other programs.
  */
 import type { Interception } from './interception.ts';
 import type { SavedChain } from './saved-rules.ts';
@@ -9,14 +9,14 @@ const excludedPrefix = 'ISTIO_NIC_';
 const virtualMachinePrefix = 'ISTIO_VM_';
 const dropInvalidChain = 'ISTIO_DROP_INVALID';
 
-/** Rules that no name, port or mark identifies. */
+/** Rules that neither a name, a port nor a mark identifies. */
 export interface MarkedRules {
   readonly excludedInterfaces: readonly string[];
   readonly kubevirtInterfaces: readonly string[];
   readonly dropInvalid: boolean;
 }
 
-/** The chains of table `nat` that record these rules. A chain's name has at most 28 characters, an interface's 15. */
+/** Chains of table `nat` that record these rules. The kernel limits a chain's name to 28 characters, an interface's to 15. */
 export function markersFor({ excludeInterfaces, kubevirtInterfaces, dropInvalid, generation }: Interception): string[] {
   return [
     ...new Set([
@@ -27,7 +27,6 @@ export function markersFor({ excludeInterfaces, kubevirtInterfaces, dropInvalid,
   ];
 }
 
-/** @returns whether a chain is one of these records */
 export function isMarker(chain: string): boolean {
   return chain === dropInvalidChain || chain.startsWith(excludedPrefix) || chain.startsWith(virtualMachinePrefix);
 }

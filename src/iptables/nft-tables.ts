@@ -1,10 +1,9 @@
-/** The tables of `--native-nftables` in the kernel. */
 import { nftTables } from './nftables.ts';
 import { run, runOrThrow, within } from './run-command.ts';
 
 type Network = string | undefined;
 
-/** `inet istio-proxy-nat` for each existing table; empty if nft is not installed. */
+/** Names such as `inet istio-proxy-nat` of existing tables; empty if nft is not installed. */
 export async function presentNftTables(network: Network): Promise<string[]> {
   const { exitCode, stdout } = await run(within(network, { program: 'nft', args: ['list', 'tables'] }));
   if (exitCode !== 0) return [];
@@ -21,7 +20,6 @@ export async function presentNftMarks(tables: readonly string[], network: Networ
   );
 }
 
-/** A table as nft prints it, without counters. */
 export async function nftTableText(table: string, network: Network): Promise<string> {
   return (await run(within(network, { program: 'nft', args: ['-s', 'list', 'table', ...table.split(' ')] }))).stdout;
 }
@@ -31,7 +29,11 @@ export async function removeNftTables(tables: readonly string[], network: Networ
   if (tables.length > 0) await applyNft(tables.map((table) => `delete table ${table}\n`).join(''), network);
 }
 
-/** Applies a text in one transaction. @throws ChartpilotError IPTABLES_FAILED with the error output of nft */
+/**
+ * Applies a text in one transaction.
+ *
+ * @throws ChartpilotError IPTABLES_FAILED with the error output of nft
+ */
 export async function applyNft(text: string, network: Network): Promise<void> {
   await runOrThrow(within(network, { program: 'nft', args: ['-f', '-'] }), { input: text });
 }

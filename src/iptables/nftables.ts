@@ -1,7 +1,6 @@
 /**
- * Renders rules for `nft -f -` (`--native-nftables`, Istio 1.27 and later): tables `istio-proxy-nat`, `-mangle` and `-raw` of
- * family `inet`, chains in lower case with hyphens. One transaction replaces all tables, so traffic is never redirected by
- * half of the rules, and a second run changes nothing.
+ * Renders rules for `nft -f -` (`--native-nftables`, Istio 1.27 and later): tables `istio-proxy-nat`, `-mangle` and `-raw` of family `inet`, chains
+ * in lower case with hyphens. One transaction replaces all tables, so a part of the rules is never active alone, and a second run changes nothing.
  */
 import { type Interception, type IpFamily, ipFamilies } from './interception.ts';
 import { type Action, isBuiltIn, type Match, ofFamily, type Rule, type Table, tables } from './rule.ts';
@@ -10,14 +9,14 @@ import { interceptionRules } from './rules.ts';
 
 export const nftTables: readonly string[] = tables.map(nftTable);
 
-/** Type and priority of the base chains. A changed mark reroutes a packet only in a chain of type `route`. */
+/** Type and priority of the base chains. A changed mark reroutes packets only in a chain of type `route`. */
 const hooks: Readonly<Record<Table, Readonly<Record<string, { type: string; priority: number }>>>> = {
   mangle: { PREROUTING: { type: 'filter', priority: -150 }, OUTPUT: { type: 'route', priority: -150 } },
   nat: { PREROUTING: { type: 'nat', priority: -100 }, OUTPUT: { type: 'nat', priority: -100 } },
   raw: { PREROUTING: { type: 'filter', priority: -300 }, OUTPUT: { type: 'filter', priority: -300 } },
 };
 
-/** Input of `nft -f -` that replaces whatever the tables contain. */
+/** Input of `nft -f -` that replaces the content of the tables. */
 export function nftText(wanted: Interception): string {
   const rules = interceptionRules(wanted).filter(({ family }) => family !== 'v6' || wanted.ipv6);
   return removalOf(nftTables) + tables.map((table) => tableText(table, rules, wanted)).join('');
@@ -47,7 +46,7 @@ function chainText(chain: string, rules: readonly Rule[], wanted: Interception):
   return `  chain ${nftChain(chain)} {\n${hookText(rules[0]!.table, chain)}${lines.join('')}  }\n`;
 }
 
-/** Places inserted rules as iptables would: a position counts the rules of each family that the rule applies to. */
+/** Orders rules as iptables does: an insert position counts the rules of each family that the rule applies to. */
 function inOrder(rules: readonly Rule[]): Rule[] {
   const ordered: Rule[] = [];
   for (const rule of rules) {
@@ -57,7 +56,7 @@ function inOrder(rules: readonly Rule[]): Rule[] {
   return ordered;
 }
 
-/** The first index that has enough rules of each of the rule's families before it. */
+/** First index after this number of rules of each of the rule's families. */
 function indexOf(ordered: readonly Rule[], { family }: Rule, preceding: number): number {
   const families = family === undefined ? ipFamilies : [family];
   const ends = families.map((one) => {
@@ -67,7 +66,7 @@ function indexOf(ordered: readonly Rule[], { family }: Rule, preceding: number):
   return Math.max(...ends);
 }
 
-/** @param v4Only whether IPv6 must not enter: in base chains without IPv6, so that its packets leave unchanged */
+/** @param v4Only excludes IPv6: in base chains without IPv6 rules, its packets pass unchanged */
 function ruleText({ family, matches, action }: Rule, v4Only: boolean): string {
   const hasAddress = matches.some(({ kind }) => kind === 'address');
   const restricted: IpFamily | undefined = v4Only ? 'v4' : family;

@@ -7,7 +7,7 @@ import { ofFamily } from './rule.ts';
 import { restoreText } from './rule-list.ts';
 import { interceptionRules } from './rules.ts';
 
-/** Effect of these flags' rules on an owner, by iptables and by nft. */
+/** Effect of the rules of these flags on an owner, with iptables and with nft. */
 function redirections(flags: SaidFlags, [uid, gid]: readonly [number, number], env = {}): OwnRedirection[] {
   const { interception } = resolveInterception({ ...flags, generation: 'g4' }, env, {
     addresses: () => ['10.0.0.1'],
@@ -23,13 +23,13 @@ function redirections(flags: SaidFlags, [uid, gid]: readonly [number, number], e
 
 const everything: SaidFlags = { outboundRanges: '*', inboundPorts: '*', redirectDns: true, captureAllDns: true };
 
-describe('redirects a process to itself', () => {
+describe('connections of a process are redirected to its own Envoy', () => {
   test.each<[string, SaidFlags, readonly [number, number], object?]>([
-    ['root, of all traffic', everything, [0, 0]],
-    ['another user', everything, [1000, 1000]],
-    ['root, of one range', { outboundRanges: '10.0.0.0/8' }, [0, 0]],
-    ['root, of one port', { outboundPorts: '443' }, [0, 0]],
-    ['root, of DNS alone', { redirectDns: true, captureAllDns: true }, [0, 0]],
+    ['root, if all traffic is redirected', everything, [0, 0]],
+    ['another user, if all traffic is redirected', everything, [1000, 1000]],
+    ['root, if one range is redirected', { outboundRanges: '10.0.0.0/8' }, [0, 0]],
+    ['root, if one port is redirected', { outboundPorts: '443' }, [0, 0]],
+    ['root, if only DNS is redirected', { redirectDns: true, captureAllDns: true }, [0, 0]],
     ['the default user, if others are excluded', { ...everything, proxyUid: '1338' }, [1337, 1337]],
     ['an included group', everything, [0, 2000], { ISTIO_OUTBOUND_OWNER_GROUPS: '2000,3000' }],
   ])('%s', (_, flags, sender, env) => {
@@ -39,19 +39,19 @@ describe('redirects a process to itself', () => {
   });
 });
 
-describe('leaves a process alone', () => {
+describe('connections of a process are not redirected to its own Envoy', () => {
   test.each<[string, SaidFlags, readonly [number, number], object?]>([
     ['the excluded user', everything, [1337, 0]],
     ['the excluded group', everything, [0, 1337]],
-    ['root that is excluded by a flag', { ...everything, proxyUid: '0,1337' }, [0, 0]],
+    ['root, if a flag excludes it', { ...everything, proxyUid: '0,1337' }, [0, 0]],
     ['an excluded group', everything, [0, 2000], { ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE: '2000' }],
     ['a group that is not included', everything, [0, 0], { ISTIO_OUTBOUND_OWNER_GROUPS: '2000,3000' }],
-    ['root, if inbound traffic alone is redirected', { inboundPorts: '*' }, [0, 0]],
+    ['root, if only inbound traffic is redirected', { inboundPorts: '*' }, [0, 0]],
   ])('%s', (_, flags, sender, env) => {
     expect(redirections(flags, sender, env)).toEqual([{ kind: 'none' }, { kind: 'none' }]);
   });
 
-  test('root, if another program redirects', () => {
+  test('root, if rules of another program redirect', () => {
     const saved = '*nat\n-A OUTPUT -p tcp -m tcp --dport 80 -j REDIRECT --to-ports 3128\nCOMMIT\n';
     expect(redirectionOf([iptablesRules(saved, { uid: 0, gid: 0 })])).toEqual({ kind: 'none' });
   });

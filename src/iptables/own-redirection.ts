@@ -1,6 +1,6 @@
 /**
- * Whether this process's connections would be redirected to its own Envoy. Envoy would then open such a connection again and again, until
- * it has no file descriptor left.
+ * Detects whether connections of this process are redirected to its own Envoy. Envoy would open such a connection to itself repeatedly until it has
+ * no file descriptors left.
  */
 import type { OwnerKind } from './rule.ts';
 import { isAbsent, run } from './run-command.ts';
@@ -13,14 +13,14 @@ export interface Sender {
 
 export type OwnRedirection =
   | { readonly kind: 'none' }
-  /** With the owners whose connections are not redirected: `uid 1337`. */
+  /** Lists the owners whose connections are not redirected: `uid 1337`. */
   | { readonly kind: 'loop'; readonly excluded: readonly string[] }
   | { readonly kind: 'unknown'; readonly reason: string };
 
 /** Whether a condition applies to all, some or none of the sender's TCP connections to another host. */
 type Holds = 'always' | 'sometimes' | 'never';
 
-/** A rule from the view of one sender. */
+/** A rule as it applies to one sender. */
 interface SenderRule {
   readonly chain: string;
   readonly holds: Holds;
@@ -30,7 +30,6 @@ interface SenderRule {
   readonly owner: string | undefined;
 }
 
-/** Reads the rules of this network namespace, which needs NET_ADMIN. */
 export async function ownRedirection(sender: Sender): Promise<OwnRedirection> {
   const [v4, v6, nft] = await Promise.all([
     run({ program: 'iptables-save', args: ['-t', 'nat'] }),
@@ -45,7 +44,7 @@ export async function ownRedirection(sender: Sender): Promise<OwnRedirection> {
   return redirectionOf(rulesOfPrograms);
 }
 
-/** @param rulesOfPrograms a separate rule set per family or program */
+/** @param rulesOfPrograms one rule set per family or program */
 export function redirectionOf(rulesOfPrograms: readonly (readonly SenderRule[])[]): OwnRedirection {
   const redirecting = rulesOfPrograms.filter((rules) => outcomeOf('output', rules) === 'redirected');
   if (redirecting.length === 0) return { kind: 'none' };
@@ -53,7 +52,7 @@ export function redirectionOf(rulesOfPrograms: readonly (readonly SenderRule[])[
   return { kind: 'loop', excluded: [...new Set(excluded)] };
 }
 
-/** Follows the rules like a packet; a rule that applies sometimes is both followed and skipped. */
+/** Follows the rules like a packet. A rule that applies to some connections is both followed and skipped. */
 function outcomeOf(chain: string, rules: readonly SenderRule[]): 'redirected' | 'decided' | 'undecided' {
   for (const { holds, target } of rules.filter((rule) => rule.chain === chain && rule.holds !== 'never')) {
     if (target === 'redirect') {
@@ -68,7 +67,7 @@ function outcomeOf(chain: string, rules: readonly SenderRule[]): 'redirected' | 
   return 'undecided';
 }
 
-/** Of table nat, as iptables-save prints it. */
+/** Rules of table nat in the format of iptables-save. */
 export function iptablesRules(saved: string, sender: Sender): SenderRule[] {
   return parseSavedRules(saved)
     .rules.filter(({ table }) => table === 'nat')
@@ -93,7 +92,7 @@ function iptablesCondition(word: string, sender: Sender): Holds {
   return 'sometimes';
 }
 
-/** As `nft list table` prints it. */
+/** Rules in the format of `nft list table`. */
 export function nftRules(listed: string, sender: Sender): SenderRule[] {
   const rules: SenderRule[] = [];
   let chain = '';
@@ -144,7 +143,7 @@ function all(conditions: readonly Holds[]): Holds {
   return conditions.includes('sometimes') ? 'sometimes' : 'always';
 }
 
-/** `ISTIO_OUTPUT` and `istio-output` are one chain of the two programs. */
+/** `ISTIO_OUTPUT` and `istio-output` are the same chain in the two programs. */
 function commonName(name: string): string {
   return name.toLowerCase().replaceAll('_', '-');
 }

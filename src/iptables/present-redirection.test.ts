@@ -5,7 +5,7 @@ import { parseSavedRules } from './saved-rules.ts';
 
 const named = { tproxyMark: 1337 };
 
-/** The removal of what a table contains besides its header. */
+/** Removal text of a table without its header. */
 function removalOf(
   table: string,
   lines: readonly string[],
@@ -52,12 +52,12 @@ test('jumps are deleted before chains are flushed, and chains are flushed before
   ]);
 });
 
-test('a chain that a foreign rule jumps to is flushed and kept', () => {
+test('a chain that a rule of another program jumps to is flushed but not deleted', () => {
   const lines = [':ISTIO_REDIRECT - [0:0]', ':FOREIGN - [0:0]', '-A FOREIGN -p tcp -g ISTIO_REDIRECT'];
   expect(removalOf('nat', lines)).toEqual(['-F ISTIO_REDIRECT']);
 });
 
-test('of equal rules the one that was appended is deleted, by its number', () => {
+test('of equal rules, the appended one is deleted by number', () => {
   const lines = [
     ':ISTIO_NIC_eth1 - [0:0]',
     '-A OUTPUT -o eth1 -j RETURN',
@@ -67,7 +67,7 @@ test('of equal rules the one that was appended is deleted, by its number', () =>
   expect(removalOf('nat', lines)).toEqual(['-D OUTPUT 3', '-F ISTIO_NIC_eth1', '-X ISTIO_NIC_eth1']);
 });
 
-test('rules without a record are removed if the flags name them and the chains exist', () => {
+test('rules without a marker are removed if the flags name them and the chains exist', () => {
   const names = { ...named, unrecorded: { excludedInterfaces: ['eth1'], kubevirtInterfaces: [], dropInvalid: false } };
   const rule = '-A OUTPUT -o eth1 -j RETURN';
   expect(removalOf('nat', [rule], names)).toEqual([]);

@@ -1,6 +1,6 @@
 /**
- * Rules of a family that redirect a pod's traffic to Envoy, of any flags and generation of Istio: recognized by chain, port, mark and
- * `markers.ts`, never by shape alone. All others belong to other programs.
+ * Finds the rules of a family that redirect a pod's traffic to Envoy, for any flags and generation of Istio. They are recognized by chain, port, mark
+ * and `markers.ts`, never by form alone. All others belong to other programs.
  */
 import { dnsCapturePort } from './interception.ts';
 import { isMarker, type MarkedRules, markedRules } from './markers.ts';
@@ -11,18 +11,17 @@ import type { SavedChain, SavedRule, SavedRules } from './saved-rules.ts';
 
 export interface PresentRedirection {
   readonly chains: readonly SavedChain[];
-  /** Rules of the kernel's chains. */
+  /** Rules in built-in chains. */
   readonly rules: readonly SavedRule[];
   /** Rules in chains of other programs that jump to chains of the redirection. */
   readonly references: readonly SavedRule[];
-  /** Marks of TPROXY's packets. */
   readonly tproxyMarks: readonly number[];
 }
 
-/** Values of this call's flags, in addition to what is recognized. */
+/** Values of this call's flags, in addition to the recognized ones. */
 export interface NamedRedirection {
   readonly tproxyMark: number;
-  /** Removed if chains exist without records, as created by Istio itself. */
+  /** Rules to remove although no marker records them, if the chains were created by Istio. */
   readonly unrecorded?: MarkedRules;
 }
 
@@ -61,7 +60,7 @@ function targetOf({ text }: SavedRule): string {
   return /(?:^| )-[jg] (\S+)/.exec(text)?.[1] ?? '';
 }
 
-/** Without the matches that iptables-save adds to a port. */
+/** Omits the matches that iptables-save adds to a port. */
 function plain({ text }: SavedRule): string {
   return text.replaceAll(/ -m (udp|tcp)(?= )/g, '');
 }
@@ -70,7 +69,7 @@ function within({ rules }: SavedRules, table: string, chain: string): SavedRule[
   return rules.filter((rule) => rule.table === table && rule.chain === chain);
 }
 
-/** `--iptables-trace-logging`: a prefix with the chain's name, in a group of its own. */
+/** Rules of `--iptables-trace-logging`: a prefix with the chain's name, in a separate log group. */
 function isLog({ chain, text }: SavedRule): boolean {
   return text.includes(`-j NFLOG --nflog-prefix "${chain}>`) && text.includes(`--nflog-group ${logGroup}`);
 }
@@ -84,7 +83,7 @@ const agentQueryZone = new RegExp(`^-p udp --dport 53 ${owner}-j CT --zone 1$`);
 const serverQueryZone = /^(?:-d (\S+) )?-p udp --dport 53 -j CT --zone 2$/;
 const serverResponseZone = /^(?:-s (\S+) )?-p udp --sport 53 -j CT --zone 1$/;
 
-/** DNS over UDP of G3, whose rules are in the kernel's chains. */
+/** Rules of G3 for DNS over UDP, in built-in chains. */
 function dnsRules(saved: SavedRules): SavedRule[] {
   const rawOutput = within(saved, 'raw', 'OUTPUT');
   const rawPrerouting = within(saved, 'raw', 'PREROUTING');
@@ -94,7 +93,7 @@ function dnsRules(saved: SavedRules): SavedRule[] {
   return [...natDnsRules(saved, proxies), ...responses, ...queries, ...serverZones(rawOutput, rawPrerouting, proxies)];
 }
 
-/** Conntrack zones of a server's queries and responses: pairs beside those of the agent. */
+/** Conntrack zones of queries to and responses from a name server, which form pairs with those of the agent. */
 function serverZones(output: SavedRule[], prerouting: SavedRule[], proxies: ReadonlySet<string>): SavedRule[] {
   if (proxies.size === 0) return [];
   const servers = (rules: SavedRule[], zone: RegExp): Map<string, SavedRule> =>
@@ -108,8 +107,8 @@ function serverZones(output: SavedRule[], prerouting: SavedRule[], proxies: Read
 }
 
 /**
- * The owners of the agent's queries are those of ISTIO_OUTPUT and of the zones. If an earlier cleanup removed only ISTIO_OUTPUT, the rules
- * directly before the redirection of queries belong to it.
+ * The owners of the agent's queries are those of ISTIO_OUTPUT and of the zones. If an earlier cleanup removed only ISTIO_OUTPUT, the rules directly
+ * before the redirection of queries belong to it.
  */
 function natDnsRules(saved: SavedRules, proxies: ReadonlySet<string>): SavedRule[] {
   const output = within(saved, 'nat', 'OUTPUT');
@@ -159,14 +158,14 @@ function isTproxyRule(rule: SavedRule, marks: readonly number[]): boolean {
   );
 }
 
-/** One rule for each record: an equal rule of another program stays. */
+/** One rule for each marker, so that an equal rule of another program stays. */
 function markedRulesOf(saved: SavedRules, { unrecorded }: NamedRedirection): SavedRule[] {
   const hasRecords = saved.chains.some(({ chain }) => isMarker(chain));
   const isUnrecorded = !hasRecords && saved.chains.some(({ chain }) => chainNames.has(chain));
   const { excludedInterfaces, kubevirtInterfaces, dropInvalid } =
     isUnrecorded && unrecorded !== undefined ? unrecorded : markedRules(saved.chains);
   const found: SavedRule[] = [];
-  // The appended rule is the last of equal ones.
+  // The redirection appended its rule, so it is the last of equal ones.
   const take = (table: string, chain: string, text: string): void => {
     const rule = within(saved, table, chain).findLast((one) => one.text === text && !found.includes(one));
     if (rule !== undefined) found.push(rule);
@@ -179,7 +178,7 @@ function markedRulesOf(saved: SavedRules, { unrecorded }: NamedRedirection): Sav
     }
   }
   for (const name of kubevirtInterfaces) {
-    // The inserted rule is the first.
+    // The redirection inserted its rule, so it is the first.
     const rule = within(saved, 'nat', 'PREROUTING').find(({ text }) => text === `-i ${name} -j RETURN`);
     if (rule !== undefined) found.push(rule);
   }

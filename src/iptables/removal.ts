@@ -1,4 +1,4 @@
-/** Removes a redirection that is present (spec/agent.md §10.6). */
+/** Removes an existing redirection (spec/agent.md §10.6). */
 import type { PresentRedirection } from './present-redirection.ts';
 import type { SavedChain, SavedRule } from './saved-rules.ts';
 
@@ -22,7 +22,7 @@ export function removalText({ chains, rules, references }: PresentRedirection): 
     .join('');
 }
 
-/** Deletes rules by text or, for repeated ones, by number: by text the first is deleted, which may be another program's. */
+/** Deletes rules by text, or repeated ones by number, because deletion by text removes the first, which may belong to another program. */
 function deletions(rules: readonly SavedRule[]): string[] {
   const repeated = rules.filter(({ isRepeated }) => isRepeated).sort((one, other) => other.number - one.number);
   return [

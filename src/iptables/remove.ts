@@ -18,16 +18,15 @@ import { type Finished, failed, isAbsent, requireNetAdmin, run, runOrThrow, with
 import { parseSavedRules, type SavedRules } from './saved-rules.ts';
 
 export interface Terminal {
-  /** Prints what a dry run shows. */
+  /** Prints the output of a dry run. */
   readonly print: (text: string) => void;
-  /** Logs what was done. */
   readonly log: Logger['info'];
 }
 
 type Place = Pick<InterceptionOrder, 'interception' | 'networkNamespace'>;
 
 /**
- * Removes the redirection, then verifies this.
+ * Removes the redirection and verifies the removal.
  *
  * @throws ChartpilotError IPTABLES_FAILED if rules cannot be read; REDIRECTION_REMAINS with the remaining rules
  */
@@ -52,12 +51,11 @@ export async function removeInterception(order: InterceptionOrder, { print, log 
   else log('redirection.removed', { removed: removed.join('\n') });
 }
 
-/** The redirection in the kernel. */
 export interface PresentState {
   readonly families: Readonly<Record<IpFamily, PresentRedirection>>;
   /** `inet istio-proxy-nat`. */
   readonly nftTables: readonly string[];
-  /** Of TPROXY's packets. */
+  /** Marks that TPROXY sets. */
   readonly marks: readonly number[];
 }
 
@@ -82,8 +80,7 @@ function namedBy(interception: Interception): NamedRedirection {
 }
 
 /**
- * Rules of one family. Empty if only the other program is installed (a host with nft only, or without ip6tables), or without IPv6 in the
- * kernel.
+ * Rules of one family. Empty if only the other program is installed (a host with nft only, or without ip6tables), or without IPv6 in the kernel.
  *
  * @throws ChartpilotError IPTABLES_FAILED if the rules of IPv4 cannot be read
  */
@@ -104,7 +101,7 @@ async function hasNft(networkNamespace: string | undefined): Promise<boolean> {
   return !isAbsent(version);
 }
 
-/** Removes rules, tables and routes; a failure does not stop the rest. @returns the failures */
+/** Removes rules, tables and routes, and continues after failures. @returns the failures */
 async function sweep(order: InterceptionOrder, present: PresentState): Promise<string[]> {
   const { networkNamespace, interception } = order;
   const steps = [
@@ -117,7 +114,11 @@ async function sweep(order: InterceptionOrder, present: PresentState): Promise<s
   return errors;
 }
 
-/** Removes the rules of iptables in both families. @throws ChartpilotError IPTABLES_FAILED with the first failure, after both */
+/**
+ * Removes the rules of iptables in both families.
+ *
+ * @throws ChartpilotError IPTABLES_FAILED with the first failure, after both families
+ */
 export async function removeAllRules(place: Place): Promise<void> {
   const { families } = await presentIn(place);
   const results = await Promise.allSettled(ipFamilies.map((family) => removeRules(place, family, families[family])));
@@ -131,7 +132,6 @@ async function removeRules({ networkNamespace }: Place, family: IpFamily, presen
   await runOrThrow(within(networkNamespace, { program, args: ['--noflush'] }), { input: text });
 }
 
-/** Input of iptables-restore for each family, and the tables of nft. */
 async function removalPlan(order: InterceptionOrder): Promise<string> {
   const { families, nftTables } = await presentIn(order);
   return [

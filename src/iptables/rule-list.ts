@@ -16,7 +16,7 @@ export function restoreText(rules: readonly Rule[]): string {
   ]);
 }
 
-/** Input of `iptables-restore --noflush` that changes nothing, and fails unless each of the rules is present. */
+/** Input of `iptables-restore --noflush` that changes nothing, and fails unless all rules are present. */
 export function checkText(rules: readonly Rule[]): string {
   return textOf(rules, (ofTable) => ofTable.map((rule) => ['-C', rule.chain, ...ruleWords(rule)].join(' ')));
 }
@@ -31,7 +31,6 @@ function textOf(rules: readonly Rule[], linesOf: (rulesOfTable: readonly Rule[])
     .join('');
 }
 
-/** As commands in order, chains first. */
 export function ruleCommands(family: IpFamily, rules: readonly Rule[]): CommandLine[] {
   const program = programOf(family);
   return [
@@ -40,12 +39,10 @@ export function ruleCommands(family: IpFamily, rules: readonly Rule[]): CommandL
   ];
 }
 
-/** The words of a rule after its chain's name. */
 export function ruleWords({ matches, action }: Rule): string[] {
   return [...matches.flatMap(matchWords), ...actionWords(action, matches)];
 }
 
-/** Appends a rule, or inserts it. */
 function addWords(rule: Rule): string[] {
   const { chain, position } = rule;
   return position === undefined ? ['-A', chain, ...ruleWords(rule)] : ['-I', chain, `${position}`, ...ruleWords(rule)];
@@ -75,7 +72,7 @@ function matchWords(match: Match): string[] {
   }
 }
 
-/** The target's name, as iptables spells it. */
+/** Target as iptables spells it. */
 export function targetOf(action: Action): string {
   switch (action.kind) {
     case 'jump':
@@ -131,7 +128,6 @@ export function programOf(family: IpFamily): string {
   return family === 'v4' ? 'iptables' : 'ip6tables';
 }
 
-/** Shell syntax, for display only. */
 export function commandText({ program, args }: CommandLine): string {
   return [program, ...args].join(' ');
 }

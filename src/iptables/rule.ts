@@ -1,7 +1,4 @@
-/**
- * A redirection rule, independent of the program that applies it: `rule-list.ts` renders it for iptables, `nftables.ts` for
- * nft.
- */
+/** A redirection rule, independent of the program: `rule-list.ts` renders it for iptables, `nftables.ts` for nft. */
 import type { IpFamily } from './interception.ts';
 
 /** In the order in which iptables applies them. */
@@ -11,14 +8,14 @@ export type Table = (typeof tables)[number];
 export type Protocol = 'tcp' | 'udp';
 export type OwnerKind = 'uid' | 'gid';
 
-/** A condition. All conditions of a rule must hold. `not` inverts it. */
+/** A condition; all conditions of a rule must match. `not` inverts it. */
 export type Match =
   | { readonly kind: 'protocol'; readonly protocol: Protocol }
-  /** Requires a protocol match before it. Several ports match if any of them does. */
+  /** Requires a preceding protocol match. Matches if any of the ports does. */
   | { readonly kind: 'port'; readonly side: 'd' | 's'; readonly ports: readonly number[]; readonly not?: boolean }
   /** A CIDR range of the rule's family. */
   | { readonly kind: 'address'; readonly side: 'd' | 's'; readonly range: string; readonly not?: boolean }
-  /** A name that ends in `+` matches every interface that starts with it. */
+  /** A name that ends in `+` matches all interfaces with this prefix. */
   | { readonly kind: 'interface'; readonly direction: 'i' | 'o'; readonly name: string }
   /** The owner of the sending socket, by id or name. */
   | { readonly kind: 'owner'; readonly owner: OwnerKind; readonly id: string; readonly not?: boolean }
@@ -38,27 +35,26 @@ export type Action =
 export interface Rule {
   readonly table: Table;
   readonly chain: string;
-  /** 1-based position at which the rule is inserted; appended if absent. */
+  /** 1-based insert position; without it, the rule is appended. */
   readonly position?: number;
-  /** The only family that the rule applies to; both if absent. */
+  /** The only family that the rule applies to; absent for both. */
   readonly family?: IpFamily;
   readonly matches: readonly Match[];
   readonly action: Action;
 }
 
-/** The rules that apply to one family, in order. */
 export function ofFamily(rules: readonly Rule[], family: IpFamily): Rule[] {
   return rules.filter((rule) => rule.family === undefined || rule.family === family);
 }
 
 const builtInChains: ReadonlySet<string> = new Set(['PREROUTING', 'INPUT', 'FORWARD', 'OUTPUT', 'POSTROUTING']);
 
-/** Whether the kernel provides the chain: it is never created, flushed or deleted. */
+/** Built-in chains of the kernel are never created, flushed or deleted. */
 export function isBuiltIn(chain: string): boolean {
   return builtInChains.has(chain);
 }
 
-/** The chains of these rules that must be created, each once, in the order of first use. */
+/** The chains to create for these rules, in the order of first use. */
 export function chainsOf(rules: readonly Rule[]): readonly Pick<Rule, 'table' | 'chain'>[] {
   const created = new Map<string, Pick<Rule, 'table' | 'chain'>>();
   for (const { table, chain } of rules) {

@@ -18,7 +18,7 @@ function rulesOf(flags: SaidFlags, env: NodeJS.ProcessEnv = {}): string[] {
     .split('\n');
 }
 
-/** Lines of a family's command or of a table. */
+/** Lines of a command of one family, or of a table. */
 function section(lines: readonly string[], table: string, family = 'iptables'): string[] {
   const from = lines.indexOf(`* ${table}`, lines.indexOf(`# ${family}-restore --noflush`));
   return from < 0 ? [] : lines.slice(from + 1, lines.indexOf('COMMIT', from));
@@ -26,7 +26,7 @@ function section(lines: readonly string[], table: string, family = 'iptables'): 
 
 const appended = (lines: readonly string[]): string[] => lines.filter((line) => !line.startsWith('-N'));
 
-test('no flags: twelve rules (§10.3)', () => {
+test('without flags, there are twelve rules (§10.3)', () => {
   expect(rulesOf({})).toEqual([
     '# iptables-restore --noflush',
     '* nat',
@@ -50,7 +50,7 @@ test('no flags: twelve rules (§10.3)', () => {
   ]);
 });
 
-test('IPv6: the same rules with its addresses, after those of IPv4', () => {
+test('IPv6 has the same rules with its addresses, after those of IPv4', () => {
   const lines = rulesOf({ forceIpv6: 'true' });
   const v6 = section(lines, 'nat', 'ip6tables');
   expect(v6.map((line) => line.replace('::6/128', '127.0.0.6/32').replace('::1/128', '127.0.0.1/32'))).toEqual(
@@ -60,7 +60,7 @@ test('IPv6: the same rules with its addresses, after those of IPv4', () => {
   expect(lines.indexOf('# ip6tables-restore --noflush')).toBeGreaterThan(lines.indexOf('# iptables-restore --noflush'));
 });
 
-test('the injector’s flags: all but some ports, all destinations but some ranges (§10.2 rows 4, 6, 7, 8, 9, 10, 11, 12, 15, 16, 17, 18)', () => {
+test('flags of the injector capture all ports but some, and all destinations but some ranges (§10.2 rows 4, 6, 7, 8, 9, 10, 11, 12, 15, 16, 17, 18)', () => {
   const lines = rulesOf({
     ...{ inboundPorts: '*', inboundPortsExclude: '15090,15021,,', outboundRanges: '*', outboundPortsExclude: '25' },
     ...{ outboundRangesExclude: '10.1.0.0/16,fd00::/8', outboundPorts: '3306', proxyUid: '1337', forceIpv6: 'true' },
@@ -108,14 +108,14 @@ test("lists of ports and ranges (§10.2 rows 7', 18'): each of them, then a RETU
   expect(lines.join()).not.toContain('--dport 9 ');
 });
 
-test('an included loopback range: connections of other senders to it are captured (§10.2 row 11b)', () => {
+test('connections of other senders to an included loopback range are captured (§10.2 row 11b)', () => {
   for (const range of ['127.1.2.0/24', '::1/128']) {
     const lines = rulesOf({ outboundRanges: `10.0.0.0/8,${range}` });
     expect(lines.filter((line) => line.includes('! --uid-owner') || line.includes('! --gid-owner'))).toEqual([]);
   }
 });
 
-test('interfaces: excluded ones first, those of virtual machines are inserted (§10.2 rows 1, 2, 18)', () => {
+test('rules of excluded interfaces are first, and those of virtual machines are inserted (§10.2 rows 1, 2, 18)', () => {
   const flags: SaidFlags = { excludeInterfaces: 'net1, net2', kubevirtInterfaces: 'vnet0,vnet1' };
   expect(
     section(rulesOf({ ...flags, outboundRanges: '*' }), 'nat').filter((line) => /(-i|-o) v?net/.test(line)),
@@ -138,7 +138,7 @@ test('interfaces: excluded ones first, those of virtual machines are inserted (�
   ]);
 });
 
-test('TPROXY: table mangle, before nat (§10.2 rows 1, 3, 5, 6, 7, 20)', () => {
+test('TPROXY uses table mangle, before nat (§10.2 rows 1, 3, 5, 6, 7, 20)', () => {
   const lines = rulesOf({
     ...{ mode: 'TPROXY', inboundPorts: '*', inboundPortsExclude: '22', excludeInterfaces: 'net1', dropInvalid: true },
     ...{ tproxyMark: '0x539', proxyUid: '1337', proxyGid: '0' },
@@ -173,7 +173,7 @@ test('TPROXY: table mangle, before nat (§10.2 rows 1, 3, 5, 6, 7, 20)', () => {
   );
 });
 
-test('DNS of the servers in resolv.conf, each family its own (§10.2 rows 11, 14, 19)', () => {
+test('DNS to the servers in resolv.conf is captured by family (§10.2 rows 11, 14, 19)', () => {
   const lines = rulesOf({ redirectDns: true, forceIpv6: 'true' }, { ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE: '2000,java' });
   expect(appended(section(lines, 'nat')).slice(4)).toEqual([
     '-A ISTIO_OUTPUT -o lo -s 127.0.0.6/32 -j RETURN',
@@ -209,7 +209,7 @@ test('DNS of the servers in resolv.conf, each family its own (§10.2 rows 11, 14
   ]);
 });
 
-test('DNS of every server; groups that alone are captured are one rule (§10.2 rows 13, 14, 19)', () => {
+test('DNS to every server is captured, and included groups are one rule (§10.2 rows 13, 14, 19)', () => {
   const lines = rulesOf({ redirectDns: true, captureAllDns: true }, { ISTIO_OUTBOUND_OWNER_GROUPS: '1,2' });
   const nat = section(lines, 'nat');
   expect(nat).toContain('-A ISTIO_OUTPUT -m owner ! --gid-owner 1 -m owner ! --gid-owner 2 -j RETURN');
@@ -224,7 +224,7 @@ test('DNS of every server; groups that alone are captured are one rule (§10.2 r
   ]);
 });
 
-test('G4: all protocols go through ISTIO_OUTPUT, HBONE is not sent back (§10.2 rows 8, 11)', () => {
+test('G4 sends all protocols through ISTIO_OUTPUT, and does not return HBONE to the proxy (§10.2 rows 8, 11)', () => {
   const nat = section(rulesOf({ generation: 'g4' }), 'nat');
   expect(nat).toContain('-A OUTPUT -j ISTIO_OUTPUT');
   for (const owner of ['uid', 'gid']) {
@@ -234,7 +234,7 @@ test('G4: all protocols go through ISTIO_OUTPUT, HBONE is not sent back (§10.2 
   }
 });
 
-test('commands: chains first, each with its table, those of IPv6 by ip6tables', () => {
+test('commands create chains first, name the table, and use ip6tables for IPv6', () => {
   const lines = rulesOf({ restoreFormat: 'false', forceIpv6: 'true', mode: 'TPROXY', inboundPorts: '80' });
   expect(lines[0]).toBe('iptables -t nat -N ISTIO_INBOUND');
   expect(lines).toContain('iptables -t mangle -I ISTIO_INBOUND 1 -p tcp -m mark --mark 1337 -j RETURN');
@@ -244,7 +244,7 @@ test('commands: chains first, each with its table, those of IPv6 by ip6tables', 
   expect(new Set(chains).size).toBe(chains.length);
 });
 
-test('G4 with DNS: neither DNS nor HBONE is sent back (§10.2 rows 11, 12)', () => {
+test('G4 with DNS returns neither DNS nor HBONE to the proxy (§10.2 rows 11, 12)', () => {
   const nat = section(rulesOf({ generation: 'g4', redirectDns: true, captureAllDns: true }), 'nat');
   for (const owner of ['uid', 'gid']) {
     expect(nat).toContain(
@@ -253,7 +253,7 @@ test('G4 with DNS: neither DNS nor HBONE is sent back (§10.2 rows 11, 12)', () 
   }
 });
 
-test('G4 with DNS: TCP and UDP are captured in ISTIO_OUTPUT_DNS, after the owners (§10.2 rows 14, 19)', () => {
+test('G4 with DNS captures TCP and UDP in ISTIO_OUTPUT_DNS, after the owners (§10.2 rows 14, 19)', () => {
   const lines = rulesOf({ generation: 'g4', redirectDns: true, forceIpv6: 'true' });
   const nat = section(lines, 'nat');
   const jump = nat.indexOf('-A ISTIO_OUTPUT -j ISTIO_OUTPUT_DNS');
@@ -278,7 +278,7 @@ test('G4 with DNS: TCP and UDP are captured in ISTIO_OUTPUT_DNS, after the owner
   ]);
 });
 
-test('G4: excluded outbound ports are excluded for UDP too, and invalid packets are dropped in a separate chain (rows 3, 9)', () => {
+test('G4 excludes outbound ports for UDP too, and drops invalid packets in a separate chain (rows 3, 9)', () => {
   const lines = rulesOf({ generation: 'g4', outboundPortsExclude: '53', dropInvalid: true });
   expect(section(lines, 'nat')).toContain('-A ISTIO_OUTPUT -p udp --dport 53 -j RETURN');
   expect(section(lines, 'mangle')).toEqual([
@@ -288,7 +288,7 @@ test('G4: excluded outbound ports are excluded for UDP too, and invalid packets 
   ]);
 });
 
-test('ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR replaces 127.0.0.1/32 in every IPv4 rule, and in no other', () => {
+test('ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR replaces 127.0.0.1/32 in all IPv4 rules and in no others', () => {
   const flags: SaidFlags = { mode: 'TPROXY', inboundPorts: '*', outboundRanges: '*', forceIpv6: 'true' };
   const byDefault = rulesOf(flags);
   const lines = rulesOf(flags, { ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR: '127.0.0.0/8' });
@@ -301,7 +301,7 @@ test('ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR replaces 127.0.0.1/32 in every IPv4 rule
   }
 });
 
-test('native nftables has the rules of G4, of both families in one table', () => {
+test('native nftables has the rules of G4 for both families in one table', () => {
   const flags: SaidFlags = { nativeNftables: true, inboundPorts: '*', outboundRanges: '*', forceIpv6: 'true' };
   const lines = rulesOf({ ...flags, kubevirtInterfaces: 'vnet+' }).map((line) => line.trim());
   const chain = (name: string): string[] =>

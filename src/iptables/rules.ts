@@ -1,6 +1,6 @@
 /**
- * Rules that redirect a pod's traffic to Envoy, in the order of spec/agent.md §10.2 (row numbers in brackets). The order matters, because
- * the kernel applies the first matching rule.
+ * Rules that redirect a pod's traffic to Envoy, in the order of spec/agent.md §10.2 (row numbers in comments). The order matters, because the kernel
+ * applies the first matching rule.
  */
 import { isLoopback } from '../runtime/addresses/loopback.ts';
 import { dnsCapturePort, type Interception, type IpFamily, ipFamilies } from './interception.ts';
@@ -16,10 +16,10 @@ const divert = 'ISTIO_DIVERT';
 const tproxy = 'ISTIO_TPROXY';
 const drop = 'ISTIO_DROP';
 
-/** Mark of packets from Envoy's outbound side to its inbound side, within TPROXY. */
+/** Mark of packets from Envoy's outbound to its inbound listener with TPROXY. */
 export const outboundMark = 1338;
 
-/** The source of connections from Envoy's inbound side. */
+/** Source address of connections from Envoy's inbound listener. */
 const passthrough: Readonly<Record<IpFamily, string>> = { v4: '127.0.0.6/32', v6: '::6/128' };
 const hostBits: Readonly<Record<IpFamily, number>> = { v4: 32, v6: 128 };
 
@@ -44,7 +44,6 @@ const jump = (chain: string): Action => ({ kind: 'jump', chain });
 const redirectTo = (port: number): Action => ({ kind: 'redirect', port });
 const inZone = (zone: number): Action => ({ kind: 'zone', zone });
 
-/** A uid or gid of the proxy. */
 interface Owner {
   readonly kind: OwnerKind;
   readonly id: string;
@@ -59,12 +58,11 @@ const mangle = ruleIn('mangle');
 const raw = ruleIn('raw');
 const inserted = (position: number, rule: Rule): Rule => ({ ...rule, position });
 
-/** The rules of each family, one family after the other. */
 function perFamily(rulesOf: (family: IpFamily) => Rule | readonly Rule[]): Rule[] {
   return ipFamilies.flatMap((family) => [rulesOf(family)].flat().map((rule): Rule => ({ ...rule, family })));
 }
 
-/** The rules of both families; `ofFamily` selects those of one. IPv6 rules are included even if `ipv6` is off. */
+/** Rules of both families, including IPv6 if `ipv6` is off; `ofFamily` selects those of one. */
 export function interceptionRules(wanted: Interception): Rule[] {
   const { generation, kubevirtInterfaces, outboundPortsExclude } = wanted;
   const localhost = localhostOf(wanted);
@@ -90,12 +88,12 @@ export function interceptionRules(wanted: Interception): Rule[] {
   return wanted.traceLogging ? rules.flatMap(traced) : rules;
 }
 
-/** Addresses of an application's own traffic: neither redirected nor treated as a proxy's call to its own pod. */
+/** Addresses of an application's traffic to itself, which is neither redirected nor treated as the proxy's connection to its own pod. */
 function localhostOf({ loopbackRange }: Interception): Readonly<Record<IpFamily, string>> {
   return { v4: loopbackRange, v6: '::1/128' };
 }
 
-/** G4 sends all protocols through ISTIO_OUTPUT, UDP because of DNS. */
+/** G4 sends all protocols through ISTIO_OUTPUT, because of DNS over UDP. */
 function protocolsOf({ generation }: Interception): Match[] {
   return generation === 'g3' ? [tcp] : [tcp, udp];
 }
@@ -109,7 +107,7 @@ function excludedInterfaces({ excludeInterfaces, mode }: Interception): Rule[] {
   return mode === 'TPROXY' ? [...within('nat'), ...within('mangle')] : within('nat');
 }
 
-/** The kernel would respond to out-of-window packets with a reset of the application's connection. */
+/** The kernel would reset the application's connection on out-of-window packets. */
 function dropInvalid({ dropInvalid: isWanted, generation }: Interception): Rule[] {
   if (!isWanted) return [];
   const invalid: Match = { kind: 'connectionState', states: ['INVALID'] };
@@ -129,7 +127,7 @@ function inboundRules(wanted: Interception): Rule[] {
   const { mode, inboundPorts, inboundPortsExclude } = wanted;
   if (inboundPorts.length === 0) return [];
   const into = mode === 'TPROXY' ? mangle : nat;
-  // An established connection already has its socket: only its first packet needs the proxy's port.
+  // Established connections have their socket already: only their first packet needs the proxy's port.
   const capture = (...port: Match[]): Rule[] =>
     mode === 'TPROXY'
       ? [mangle(inbound, [tcp, ...port, established], jump(divert)), mangle(inbound, [tcp, ...port], jump(tproxy))]
@@ -152,7 +150,6 @@ function tproxyChains(wanted: Interception): Rule[] {
   ];
 }
 
-/** The proxy's uids, then its gids. */
 function owners({ proxyUids, proxyGids }: Interception): Owner[] {
   return [
     ...proxyUids.map((id): Owner => ({ kind: 'uid', id })),
@@ -161,9 +158,8 @@ function owners({ proxyUids, proxyGids }: Interception): Owner[] {
 }
 
 /**
- * Loopback traffic and the proxy's own: a call of the application to itself by its service's address returns through the
- * proxy's inbound side; a call by localhost or its own address does not. The proxy's own connections are not redirected to
- * it again.
+ * Rules for traffic on loopback and for traffic of the proxy. A connection of the application to itself by its Service address returns through the
+ * proxy's inbound listener; by localhost or pod address it does not. Connections of the proxy are not redirected to the proxy again.
  */
 function proxyTraffic(wanted: Interception, owner: Owner): Rule[] {
   const { redirectDns, outboundRanges: ranges } = wanted;
@@ -177,7 +173,7 @@ function proxyTraffic(wanted: Interception, owner: Owner): Rule[] {
         jump(inboundRedirect),
       ),
     ),
-    // Queries to a name server on loopback go through the agent like any other.
+    // Queries to a name server on loopback go through the agent like any others.
     ...(hasLoopbackRange ? [] : [nat(output, [viaLoopback, ...notDns, notOwnedBy(owner)], returns)]),
     nat(output, [ownedBy(owner)], returns),
   ];
@@ -193,13 +189,12 @@ function leadsToLoopback(range: string): boolean {
   return isLoopback(range.slice(0, range.indexOf('/')));
 }
 
-/** The conditions of the rules that leave groups out. */
 function ownerGroupMatches({ ownerGroups: { captured, groups } }: Interception): Match[][] {
   if (captured === 'all-but') return groups.map((id) => [ownedBy({ kind: 'gid', id })]);
   return [groups.map((id) => notOwnedBy({ kind: 'gid', id }))];
 }
 
-/** Appends, for each captured name server, a rule that matches its packets; a single rule matches those of all servers. */
+/** One rule for each captured name server, or a single rule for all. */
 function perServer(wanted: Interception, rulesOf: (toServer: Match[], fromServer: Match[]) => readonly Rule[]): Rule[] {
   if (wanted.captureAllDns) return [...rulesOf([], [])];
   return perFamily((family) =>
@@ -213,7 +208,7 @@ function perServer(wanted: Interception, rulesOf: (toServer: Match[], fromServer
 const overTcp = [tcp, dport(53)];
 const overUdp = [udp, dport(53)];
 
-/** G3 captures DNS over TCP in ISTIO_OUTPUT, and over UDP in OUTPUT; G4 captures both in a chain of their own. */
+/** G3 captures DNS over TCP in ISTIO_OUTPUT, and over UDP in OUTPUT; G4 captures both in a separate chain. */
 function dnsRules(wanted: Interception): Rule[] {
   const redirection = redirectTo(dnsCapturePort);
   const capture = (chain: string, query: readonly Match[]): Rule[] =>
@@ -230,13 +225,13 @@ function dnsRules(wanted: Interception): Rule[] {
   ];
 }
 
-/** A jump to a chain that has no rules would fail in a family without name servers. */
+/** A jump to a chain without rules would fail in a family without name servers. */
 function ifServers(wanted: Interception, rule: Rule): Rule[] {
   if (wanted.captureAllDns) return [rule];
   return perFamily((family) => (wanted.dnsServers[family].length === 0 ? [] : rule));
 }
 
-/** The agent's own queries leave unchanged. */
+/** The agent's queries are not redirected. */
 function dnsOverUdp(wanted: Interception): Rule[] {
   return [
     ...owners(wanted).map((owner) => nat('OUTPUT', [...overUdp, ownedBy(owner)], returns)),
@@ -247,7 +242,7 @@ function dnsOverUdp(wanted: Interception): Rule[] {
 }
 
 /**
- * Queries and responses of both sides have the same addresses and ports: without zones connection tracking would merge them, and responses
+ * Queries of the application and of the agent have the same addresses and ports. Without zones, connection tracking would merge them, and responses
  * would be lost.
  */
 function connectionZones(
@@ -286,7 +281,7 @@ function tproxyMarks(wanted: Interception): Rule[] {
   const localhost = localhostOf(wanted);
   const notOutbound: Match = { kind: 'mark', mark: outboundMark, not: true };
   return [
-    // Envoy marked these when it connected from the client's address: responses return to it.
+    // Envoy set this mark on connections from the client's address, so that responses return to it.
     mangle('PREROUTING', [tcp, marked(mark)], { kind: 'saveMark' }),
     mangle('OUTPUT', [tcp, viaLoopback, marked(mark)], returns),
     ...owners(wanted).flatMap((owner) =>
@@ -304,9 +299,9 @@ function tproxyMarks(wanted: Interception): Rule[] {
   ];
 }
 
-/** Logs each packet that the rule matches to netfilter's log group, under the rule's chain and target. */
+/** Logs each packet that the rule matches to netfilter's log group, with the rule's chain and target. */
 function traced(rule: Rule): Rule[] {
-  // Positions count the rules among themselves: inserted rules are not logged.
+  // Insert positions do not count log rules, so inserted rules are not logged.
   if (rule.position !== undefined) return [rule];
   return [{ ...rule, action: { kind: 'log', prefix: `${rule.chain}>${targetOf(rule.action)}` } }, rule];
 }

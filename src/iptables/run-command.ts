@@ -1,4 +1,4 @@
-/** Runs iptables, nft and ip: one program after the other, never through a shell (spec/agent.md §10.4). */
+/** Runs iptables, nft and ip sequentially, never through a shell (spec/agent.md §10.4). */
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { runForOutput } from '../runtime/asked-program.ts';
@@ -16,18 +16,18 @@ const maxCommandMs = 30_000;
 const maxLockMs = 10_000;
 const firstPauseMs = 100;
 const maxPauseMs = 2_000;
-/** Exit code of iptables if another process holds the lock. */
+/** Exit code of iptables while another process has the lock. */
 const lockedExitCode = 4;
-/** Exit code of a shell for a program that does not exist. */
+/** Exit code of a shell if the program does not exist. */
 const absentExitCode = 127;
 
-/** Runs a command in the network namespace of a file, with the programs of this one. */
+/** Runs a command in the network namespace of a file, with the programs of the current mount namespace. */
 export function within(networkNamespace: string | undefined, command: CommandLine): CommandLine {
   if (networkNamespace === undefined) return command;
   return { program: 'nsenter', args: [`--net=${networkNamespace}`, '--', command.program, ...command.args] };
 }
 
-/** @returns whether the program, or the one that nsenter should run, is not installed */
+/** Whether the program, or the one that nsenter runs, is not installed. */
 export function isAbsent({ exitCode, stderr }: Finished): boolean {
   return exitCode === absentExitCode || /failed to execute .*: No such file/.test(stderr);
 }
@@ -44,7 +44,7 @@ interface RunOptions {
   readonly input?: string;
 }
 
-/** Runs a command to its end, whatever its exit code; waits while another process holds the lock of iptables. */
+/** Runs a command until it exits, whatever its exit code; waits while another process has the lock of iptables. */
 export async function run(command: CommandLine, input?: string): Promise<Finished> {
   const begin = performance.now();
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, maxPauseMs)) {

@@ -1,5 +1,3 @@
-/** Parses the output of `iptables-save`. */
-
 export interface SavedChain {
   readonly table: string;
   readonly chain: string;
@@ -10,13 +8,12 @@ export interface SavedRule extends SavedChain {
   readonly text: string;
   /** 1-based position in its chain. */
   readonly number: number;
-  /** Whether the chain has another rule of this text. */
   readonly isRepeated: boolean;
 }
 
 export interface SavedRules {
   readonly chains: readonly SavedChain[];
-  /** In the order in which the kernel applies the rules of a chain. */
+  /** In the order in which the kernel applies them. */
   readonly rules: readonly SavedRule[];
 }
 

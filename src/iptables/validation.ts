@@ -1,4 +1,4 @@
-/** Verifies that connections are captured, from the proxy's view (spec/agent.md §10.5). */
+/** Verifies, as the user of the proxy, that connections are captured (spec/agent.md §10.5). */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,8 +12,8 @@ const byFamily = {
 } as const;
 
 /**
- * Connects to an unused address and port: if the connection is accepted, it was redirected, which the kernel's original destination would
- * also show. On loopback only the proxy's own connections are captured, so root becomes the proxy's user.
+ * Connects to an unused address and port: an accepted connection was redirected, which the kernel's original destination confirms. On loopback only
+ * connections of the proxy are captured, so root switches to the proxy's user.
  *
  * @throws ChartpilotError REDIRECTION_ABSENT after the limit; PORT_IN_USE if a program listens on the proxy's ports
  */
@@ -73,7 +73,7 @@ interface Try {
   readonly limitMs: number;
 }
 
-/** `undefined` if the connection reached one of the servers; otherwise its outcome. */
+/** `undefined` if the connection reached one of the servers, else its error. */
 async function tryOnce({ servers, from, to, port, limitMs }: Try): Promise<string | undefined> {
   const stop = new AbortController();
   const limit = AbortSignal.any([stop.signal, AbortSignal.timeout(Math.max(1, Math.ceil(limitMs)))]);
@@ -83,7 +83,7 @@ async function tryOnce({ servers, from, to, port, limitMs }: Try): Promise<strin
     isAnswered = true;
   });
   try {
-    // Connections of other clients to the proxy's ports prove nothing; the own one is identified by its port.
+    // Connections of other clients to the proxy's ports prove nothing; the test connection is identified by its source port.
     const arrived = Promise.any(
       servers.map(async (server) => {
         for (;;) {
@@ -96,7 +96,7 @@ async function tryOnce({ servers, from, to, port, limitMs }: Try): Promise<strin
       }),
     );
     client.on('error', () => {});
-    // A client error precedes the close event, and rejects.
+    // `error` is emitted before `close`, and rejects.
     await Promise.race([arrived, once(client, 'close', { signal: limit }).then(() => arrived)]);
     return undefined;
   } catch {

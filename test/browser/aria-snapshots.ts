@@ -1,4 +1,4 @@
-/** A view as a screen reader has it, held against a text that people review: fonts and machines do not change it. */
+/** Compares a view's accessibility tree with a stored text, which does not depend on fonts or machine. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Locator } from 'playwright-core';
@@ -6,7 +6,7 @@ import { expect } from 'vitest';
 
 const folder = join(import.meta.dirname, 'aria');
 
-/** Holds a view against `test/browser/aria/NAME.yaml`; UPDATE_GOLDEN=1 writes that. */
+/** Compares a view with `test/browser/aria/NAME.yaml`; UPDATE_GOLDEN=1 writes that file. */
 export async function expectAria(name: string, view: Locator): Promise<void> {
   const file = join(folder, `${name}.yaml`);
   const seen = `${await view.ariaSnapshot()}\n`;

@@ -18,7 +18,7 @@ function program(name: string): string {
   return path;
 }
 
-test('Chromium is found by each of its names, the likeliest first', () => {
+test('Chromium is found by each of its names, in order of preference', () => {
   const chrome = program('google-chrome');
   expect(findChromium({ PATH: `/nowhere:${folder}` })).toBe(chrome);
   const chromium = program('chromium');
@@ -27,20 +27,20 @@ test('Chromium is found by each of its names, the likeliest first', () => {
   expect(findChromium({ PATH: `/nowhere:${folder}` })).toBe(shell);
 });
 
-test('Firefox is found in the same way', () => {
+test('Firefox is found by its names or by $FIREFOX', () => {
   const esr = program('firefox-esr');
   expect(findFirefox({ PATH: folder })).toBe(esr);
   expect(() => findFirefox({ FIREFOX: join(folder, 'absent'), PATH: folder })).toThrow(/no program that can be run/);
 });
 
-test('the one that is named is taken, and one that cannot be run is told', () => {
+test('a browser in a variable has priority, and is an error if it cannot be executed', () => {
   program('chromium');
   const mine = program('my-chromium');
   expect(findChromium({ CHROMIUM: mine, PATH: folder })).toBe(mine);
   expect(() => findChromium({ CHROMIUM: join(folder, 'absent'), PATH: folder })).toThrow(/no program that can be run/);
 });
 
-test('without one a test fails, and the command that helps is told', () => {
+test('a test without Chromium fails with the command that installs it', () => {
   expect(findChromium({ PATH: folder })).toBeUndefined();
   expect(() => requireChromium({ PATH: folder })).toThrow(
     expect.objectContaining({ hint: expect.stringContaining('npm run chromium') }),

@@ -1,23 +1,23 @@
-/** The Chromium that the tests of the debugger's page run in: the machine's own, never a downloaded one. */
+/** Finds the installed Chromium for tests of the debugger's page; never downloads one. */
 import { delimiter, join } from 'node:path';
 import { ChartpilotError } from '../../src/runtime/errors.ts';
 import { isExecutable } from '../../src/runtime/files/executable.ts';
 
-/** The one without a window first: it costs a third less, as nothing draws tabs and menus that nobody sees. */
+/** The headless build is first, because it needs a third less CPU time. */
 const names = ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome'];
 
-/** Of Debian and its kin. Without a font a page's texts have no width. */
+/** Packages of Debian and its derivatives. Without a font, texts of a page have no width. */
 export const chromiumPackages = ['chromium-headless-shell', 'fonts-dejavu-core'];
 
-/** What a person runs where we may not. */
+/** Command for the user if the script lacks permission. */
 export const installCommand = `sudo apt-get update && sudo apt-get install -y --no-install-recommends ${chromiumPackages.join(' ')}`;
 
-/** `$CHROMIUM`, or the first of {@link names} in PATH; undefined: there is none. */
+/** `$CHROMIUM`, or the first of {@link names} in PATH, else `undefined`. */
 export function findChromium(env: NodeJS.ProcessEnv): string | undefined {
   return findBrowser(env, 'CHROMIUM', names);
 }
 
-/** The one that a variable names, or the first of some names in PATH. @throws ChartpilotError when it cannot be run */
+/** The browser of a variable, or the first of some names in PATH. @throws ChartpilotError if it cannot be executed */
 export function findBrowser(env: NodeJS.ProcessEnv, variable: string, known: readonly string[]): string | undefined {
   const { [variable]: named, PATH = '' } = env;
   if (named !== undefined && named !== '') {
@@ -30,7 +30,7 @@ export function findBrowser(env: NodeJS.ProcessEnv, variable: string, known: rea
   return known.flatMap((name) => places.map((folder) => join(folder, name))).find(isExecutable);
 }
 
-/** The same, for a test: one that finds no Chromium fails, it is not skipped. */
+/** As {@link findChromium}, for tests: without Chromium a test fails and is not skipped. */
 export function requireChromium(env: NodeJS.ProcessEnv = process.env): string {
   const found = findChromium(env);
   if (found !== undefined) return found;

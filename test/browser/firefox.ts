@@ -1,4 +1,4 @@
-/** The debugger's page in the machine's own Firefox, by WebDriver BiDi: what the tests of its main views need, and no more. */
+/** Drives the debugger's page in the installed Firefox by WebDriver BiDi, as far as the tests of its main views need it. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -10,17 +10,17 @@ import { findBrowser } from './chromium.ts';
 
 const names = ['firefox-esr', 'firefox'];
 export const installFirefox = 'sudo apt-get update && sudo apt-get install -y --no-install-recommends firefox-esr';
-/** A busy machine starts it in twenty. */
+/** A busy machine needs 20 s to start it. */
 const startMs = 90_000;
 
-/** `$FIREFOX`, or the first of `firefox-esr`, `firefox` in PATH; undefined: there is none. */
+/** `$FIREFOX`, or the first of `firefox-esr`, `firefox` in PATH, else `undefined`. */
 export function findFirefox(env: NodeJS.ProcessEnv): string | undefined {
   return findBrowser(env, 'FIREFOX', names);
 }
 
-/** One window of a Firefox of its own. */
+/** A window of a separate Firefox process. */
 export class FirefoxPage {
-  /** What went wrong in it so far: errors on its console, exceptions. */
+  /** Errors on its console and exceptions so far. */
   readonly problems: string[] = [];
   readonly #child: ChildProcess;
   readonly #profile: string;
@@ -39,7 +39,7 @@ export class FirefoxPage {
     });
   }
 
-  /** @throws ChartpilotError when there is no Firefox: no test is skipped. */
+  /** @throws ChartpilotError without Firefox; a test is not skipped */
   static async launch(env: NodeJS.ProcessEnv = process.env): Promise<FirefoxPage> {
     const program = findFirefox(env);
     if (program === undefined) {
@@ -78,7 +78,7 @@ export class FirefoxPage {
     await this.#ask('browsingContext.navigate', { context: this.#context, url: address, wait: 'complete' });
   }
 
-  /** What an expression, or a promise, comes to in the page: plain data. @throws Error what it throws there */
+  /** Evaluates an expression in the page; returns plain data, also of a promise. @throws Error if it throws there */
   async evaluate<Value>(expression: string): Promise<Value> {
     const answer = (await this.#ask('script.evaluate', {
       expression: `(async () => JSON.stringify((await (${expression})) ?? null))()`,
@@ -89,7 +89,7 @@ export class FirefoxPage {
     return JSON.parse(answer.result!.value) as Value;
   }
 
-  /** Presses keys one after the other; those without a character by their codes in WebDriver's list. */
+  /** Presses keys one after the other. Keys without a character have the codes of WebDriver. */
   async press(...keys: readonly string[]): Promise<void> {
     const actions = keys.flatMap((value) => [
       { type: 'keyDown', value },
@@ -101,7 +101,6 @@ export class FirefoxPage {
     });
   }
 
-  /** As PNG. */
   async picture(): Promise<Buffer> {
     const { data } = (await this.#ask('browsingContext.captureScreenshot', { context: this.#context })) as {
       data: string;
@@ -109,7 +108,7 @@ export class FirefoxPage {
     return Buffer.from(data, 'base64');
   }
 
-  /** @throws Error when anything went wrong in the browser */
+  /** @throws Error after any problem in the browser */
   async close(): Promise<void> {
     this.#socket.close();
     await ended(this.#child);
@@ -146,14 +145,14 @@ interface Message {
   readonly params?: { readonly level?: string; readonly text?: string };
 }
 
-/** It says on its standard error where it answers. */
+/** Firefox prints its address on standard error. */
 async function addressOf(child: ChildProcess): Promise<string> {
   const limit = AbortSignal.timeout(startMs);
   limit.addEventListener('abort', () => child.kill('SIGKILL'));
   for await (const line of createInterface(child.stderr!)) {
     const [, address] = /WebDriver BiDi listening on (ws:\/\/\S+)/.exec(line) ?? [];
     if (address !== undefined) {
-      // What it says further must not fill the pipe.
+      // Further output must not fill the pipe.
       child.stderr!.resume();
       return address;
     }

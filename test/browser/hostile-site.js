@@ -1,6 +1,6 @@
-/** What the pages of a web site can do to a server on the person's own host. The site of debugger-security.test.ts runs it. */
+/** Requests that pages of a web site can send to a server on the user's host. Served by the site of debugger-security.test.ts. */
 
-/** @returns what it got hold of, one line each */
+/** @returns data that the site could read, one line each */
 globalThis.attack = async (targets) => {
   const reached = [];
   for (const target of targets) {
@@ -9,7 +9,7 @@ globalThis.attack = async (targets) => {
   return reached;
 };
 
-/** Sends what any site may send without being asked. */
+/** Sends a form, which every site may do. */
 globalThis.submit = (target) => {
   const form = document.createElement('form');
   form.method = 'POST';
@@ -18,7 +18,7 @@ globalThis.submit = (target) => {
   form.submit();
 };
 
-/** Shows it inside of this page. */
+/** Loads the target in a frame. */
 globalThis.frame = (target) =>
   new Promise((resolve) => {
     const frame = document.createElement('iframe');
@@ -38,7 +38,7 @@ async function readIt(target) {
   return reached;
 }
 
-/** What stays open, and tells what comes. One after the other: a channel that opens while nobody listens is missed. */
+/** Opens channels one after the other and records their messages; otherwise messages could arrive before a listener exists. */
 async function listenTo(target) {
   const reached = [];
   for (const open of [() => new EventSource(target), () => new WebSocket(target.replace(/^http/, 'ws'))]) {
@@ -55,7 +55,7 @@ async function listenTo(target) {
   return reached;
 }
 
-/** Opens it in a window, and looks into it for some time. @returns what it saw there */
+/** Opens the address in a window and inspects it for some time. @returns data that was visible there */
 globalThis.look = async (address) => {
   const opened = globalThis.open(address);
   const seen = new Set();
@@ -66,7 +66,7 @@ globalThis.look = async (address) => {
         const what = read();
         if (what && what !== 'about:blank') seen.add(String(what));
       } catch {
-        // Its browser does not let it.
+        // The browser denies access.
       }
     }
     if (opened !== null && !opened.closed && opened.length > 0) seen.add('frames');

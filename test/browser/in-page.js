@@ -1,6 +1,6 @@
-/** Runs in every page that a test opens: what must be measured where it happens. `page-state.ts` has the types. */
+/** Runs in every page that a test opens and measures in the page. `page-state.ts` has the types. */
 globalThis.inPage = {
-  /** Milliseconds from the request for the page until now; undefined as long as the trace is not there and drawn. */
+  /** Milliseconds since the request for the page; `undefined` until the trace is loaded and drawn. */
   openedAfterMs() {
     const isDrawn = document.querySelector('[data-actor][data-state-name]') !== null;
     return globalThis.chartpilot?.opened !== undefined && isDrawn ? performance.now() : undefined;
@@ -10,7 +10,7 @@ globalThis.inPage = {
     return new Promise((resolve) => requestAnimationFrame(resolve));
   },
 
-  /** Holds a key down, as long as so many frames take: one press in each. @returns frames a second */
+  /** Holds a key down for a number of frames, with one press in each. @returns frames per second */
   async holdKey(key, frames) {
     const before = globalThis.chartpilot.place();
     const start = await this.nextFrame();
@@ -25,7 +25,7 @@ globalThis.inPage = {
   },
 };
 
-/** How many different colours a picture has: one that shows nothing has few. */
+/** Number of different colours of a picture; an empty one has few. */
 globalThis.inPage.colours = async (base64) => {
   const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
   const bitmap = await createImageBitmap(new Blob([bytes], { type: 'image/png' }));
@@ -35,7 +35,7 @@ globalThis.inPage.colours = async (base64) => {
   return new Set(new Uint32Array(data.buffer)).size;
 };
 
-/** From now on takes note of every state in which an actor was shown. */
+/** Starts to record the shown states of each actor. */
 globalThis.inPage.watchActors = () => {
   const seen = {};
   globalThis.inPage.statesSeen = seen;
@@ -49,11 +49,11 @@ globalThis.inPage.watchActors = () => {
   look();
 };
 
-/** A key with another layout than that of this machine. */
+/** Presses a key of another keyboard layout than that of this machine. */
 globalThis.inPage.press = (key) =>
   document.dispatchEvent(new KeyboardEvent('keydown', { ...key, bubbles: true, cancelable: true }));
 
-/** Lets files go over the page. */
+/** Drops files on the page. */
 globalThis.inPage.drop = (files) => {
   const dataTransfer = new DataTransfer();
   for (const { name, base64 } of files) {
@@ -62,24 +62,24 @@ globalThis.inPage.drop = (files) => {
   for (const kind of ['dragenter', 'dragover', 'drop']) {
     const taken = new DragEvent(kind, { dataTransfer, bubbles: true, cancelable: true });
     document.body.dispatchEvent(taken);
-    // The browser would leave the page for the file.
+    // Otherwise the browser would leave the page and open the file.
     if (kind !== 'dragenter' && !taken.defaultPrevented) throw new Error(`${kind} is not taken`);
   }
 };
 
-/** What has the focus, and whether it is on the screen; undefined when nothing has. */
+/** The focused element, and whether it is visible; `undefined` without focus. */
 globalThis.inPage.focused = () => {
   const element = document.activeElement;
   if (element === null || element === document.body) return undefined;
   const { left, top, right, bottom, width, height } = element.getBoundingClientRect();
   const name = `${element.tagName} ${element.className?.baseVal ?? element.className} ${element.getAttribute('aria-label') ?? element.textContent.slice(0, 40)}`;
-  // What a label stands for shows its focus on the label.
+  // Inputs with a label show their focus on the label.
   const shown = element.closest('label') ?? element;
   const visible = width > 0 && height > 0 && bottom > 0 && right > 0 && top < innerHeight && left < innerWidth;
   return { name, visible: visible && getComputedStyle(shown).visibility === 'visible' };
 };
 
-/** What scrolls, and neither has a stop of the tab key nor anything in it that has one. */
+/** Scrolling elements that neither are a tab stop nor contain one. */
 globalThis.inPage.unreachedScrollers = () =>
   [...document.querySelectorAll('body *')].flatMap((element) => {
     const { overflowX, overflowY } = getComputedStyle(element);
@@ -91,13 +91,13 @@ globalThis.inPage.unreachedScrollers = () =>
     return [element.className];
   });
 
-/** What moves by itself now. */
+/** Running animations. */
 globalThis.inPage.moving = () => [
   ...document.getAnimations().map(({ effect }) => effect?.target?.getAttribute('class') ?? '?'),
   ...[...document.querySelectorAll('.token')].map(() => 'token'),
 ];
 
-/** A picture in a format of a tenth of its size, with what it measures. */
+/** Converts a picture to a format of a tenth of its size; returns its dimensions, too. */
 globalThis.inPage.asWebp = async (base64, quality) => {
   const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
   const bitmap = await createImageBitmap(new Blob([bytes]));

@@ -1,4 +1,4 @@
-/** `npm run chromium`, `npm run firefox`: sees to it that there is this browser on this machine. */
+/** `npm run chromium`, `npm run firefox`: installs the browser unless it exists on this machine. */
 import { ChartpilotError, explainError } from '../../src/runtime/errors.ts';
 import { installPackages } from '../harness/install-packages.ts';
 import { chromiumPackages, findChromium, installCommand } from './chromium.ts';
@@ -6,16 +6,16 @@ import { findFirefox, installFirefox } from './firefox.ts';
 
 interface Browser {
   readonly name: string;
-  /** Of Debian and its kin. */
+  /** Packages of Debian and its derivatives. */
   readonly packages: readonly string[];
-  /** The variable that names one that is there. */
+  /** Variable with the path of an installed browser. */
   readonly variable: string;
-  /** What a person runs where this may not. */
+  /** Command for the user if the script lacks permission. */
   readonly command: string;
   find(env: NodeJS.ProcessEnv): string | undefined;
 }
 
-// Without "recommends" it is 300 MB less.
+// Without recommended packages it is 300 MB smaller.
 const browsers: readonly Browser[] = [
   {
     name: 'Chromium',

@@ -1,6 +1,7 @@
-/** Traces as large as a person may have to open. */
+/** Traces of the maximum size that users may open. */
 
 import { discoveryMachine } from '../../machines/discovery/discovery.machine.ts';
+import { discoveryProgramMachines } from '../../machines/discovery/program-machines.ts';
 import { adsConnectionMachine } from '../../machines/discovery/xds/ads-connection.machine.ts';
 import { routineMessages } from '../../machines/discovery/xds/ads-protocol.ts';
 import { machinesOf, statechartOf } from '../../src/runtime/trace/statechart.ts';
@@ -9,7 +10,7 @@ import { sized } from '../harness/size-of-run.ts';
 import type { Happening, Step } from '../simulation/random-schedule.ts';
 import { writeRandomTrace } from '../simulation/random-search.ts';
 
-/** What happens to a sidecar over the weeks, again and again. */
+/** Events of a sidecar over weeks, repeated. */
 const weeks: readonly (readonly [number, Happening])[] = [
   [20_000, { what: 'certificate' }],
   [90_000, { what: 'SIGHUP' }],
@@ -23,20 +24,20 @@ const weeks: readonly (readonly [number, Happening])[] = [
   [90_000, { what: 'oom', whom: 'newest' }],
 ];
 
-/** To simulate it takes as long as all that is done with it: one life is written down so many times. */
+/** Simulating all records takes as long as all measurements, so the records of one run are repeated. */
 const lives = sized({ short: 5, full: 1 });
 
-/** The trace of agents, one after the other, of at least so many records. */
+/** A trace of agents, one after the other, with at least this many records. */
 export const largeTrace = (records: number): string => repeatedTrace(agentTrace(records / lives), lives);
 
-/** The trace of one agent in simulated weeks, of at least so many records. */
+/** A trace of one agent in simulated weeks, with at least this many records. */
 function agentTrace(records: number): string {
-  // Every cycle gives the same but for the epoch numbers.
+  // Every cycle has the same records except for the epoch numbers.
   const aCycle = agentRun(2).records - agentRun(1).records;
   return agentRun(Math.ceil(records / aCycle)).text;
 }
 
-/** The same run again and again as one trace: a million records at a tenth of what it costs to simulate them. */
+/** The same run repeated as one trace: a million records in a tenth of the time to simulate them. */
 export function repeatedTrace(trace: string, times: number): string {
   const begin = trace.indexOf('\n') + 1;
   const [header, run] = [trace.slice(0, begin), trace.slice(begin)];
@@ -65,7 +66,7 @@ function agentRun(cycles: number): { text: string; records: number } {
   return { text: lines.join(''), records: lines.length - 1 };
 }
 
-/** The trace of a control plane to which so many Envoys connect. */
+/** A trace of a control plane to which this many Envoys connect. */
 export function connectionsTrace(connections: number): string {
   const lines = [
     formatTraceLine({
@@ -75,7 +76,7 @@ export function connectionsTrace(connections: number): string {
       pid: 1,
       startedAt: '2026-11-21T03:12:00.000Z',
       level: 'standard',
-      machines: machinesOf(discoveryMachine, adsConnectionMachine).map(statechartOf),
+      machines: machinesOf(...discoveryProgramMachines).map(statechartOf),
       omits: routineMessages,
     }),
   ];
@@ -89,7 +90,7 @@ export function connectionsTrace(connections: number): string {
     const actor = `ads-connection-${number}`;
     write({ kind: 'spawn', actor, machine: adsConnectionMachine.id });
     write({ kind: 'transition', actor, from: '', to: 'awaiting node', on: 'xstate.init', cause: seq });
-    // The last ones have just come.
+    // The last ones have connected just before.
     if (number > connections - 20) continue;
     write({
       kind: 'event',

@@ -1,26 +1,27 @@
-/** Traces in which nearly every name occurs once: what a page lists by name must not grow with them. */
+/** Traces in which nearly every name occurs once. Lists of names on the page must not grow with them. */
 
 import { discoveryMachine } from '../../machines/discovery/discovery.machine.ts';
+import { discoveryProgramMachines } from '../../machines/discovery/program-machines.ts';
 import { adsConnectionMachine } from '../../machines/discovery/xds/ads-connection.machine.ts';
 import { machinesOf, statechartOf } from '../../src/runtime/trace/statechart.ts';
 import { formatTraceLine, type TraceRecord, traceVersion } from '../../src/runtime/trace/trace.ts';
 
-/** What differs from actor to actor beside its name. */
+/** Names that differ between actors, in addition to their own. */
 export interface ManyNames {
   readonly actors: number;
-  /** Each has a machine of its own, which the header does not define. */
+  /** Each actor has a separate machine that the header does not define. */
   readonly machines?: boolean;
-  /** Each is in a state, got an event and performed an effect of a name of its own. */
+  /** Each actor has a separate state, event and effect. */
   readonly words?: boolean;
-  /** Each is started by the one before it. */
+  /** Each actor is spawned by the previous one. */
   readonly chain?: boolean;
-  /** Each is an effect of the first actor. */
+  /** Each actor is an effect of the first one. */
   readonly effects?: boolean;
-  /** There is one actor, and what the others would do it does. */
+  /** One actor takes the steps of all others. */
   readonly one?: boolean;
 }
 
-/** A name of letters only: it belongs to no series (`ads-connection-17`). */
+/** A name of letters only, which belongs to no series (`ads-connection-17`). */
 export function nameOf(number: number): string {
   let name = '';
   for (let rest = number; ; rest = Math.floor(rest / 26) - 1) {
@@ -29,7 +30,7 @@ export function nameOf(number: number): string {
   }
 }
 
-/** Its lines, header first: two records an actor, five with words of its own. */
+/** Lines of the trace, header first: two records per actor, or five with separate words. */
 export function* manyNamesLines(many: ManyNames): Generator<string> {
   yield formatTraceLine({
     kind: 'header',
@@ -38,7 +39,7 @@ export function* manyNamesLines(many: ManyNames): Generator<string> {
     pid: 1,
     startedAt: '2026-11-21T03:12:00.000Z',
     level: 'standard',
-    machines: machinesOf(discoveryMachine, adsConnectionMachine).map(statechartOf),
+    machines: machinesOf(...discoveryProgramMachines).map(statechartOf),
   });
   let seq = 0;
   const line = (record: object): string => {
@@ -65,7 +66,7 @@ export function* manyNamesLines(many: ManyNames): Generator<string> {
   }
 }
 
-/** An actor gets an event, is in a state, performs an effect and starts a timer of a name. */
+/** An event, a state, an effect and a timer of an actor, with a name. */
 function* wordsOf(actor: string, from: string, name: string, line: (record: object) => string): Generator<string> {
   const state = `state of ${name}`;
   yield line({ kind: 'event', from: 'discovery', to: actor, event: { type: `event of ${name}` } });

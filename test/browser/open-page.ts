@@ -1,48 +1,45 @@
-/** The debugger's page in a real Chromium, for tests. */
+/** Opens the debugger's page in a real Chromium. */
 import { join } from 'node:path';
 import { type Browser, type ConsoleMessage, chromium, type Page, type Request, type Response } from 'playwright-core';
 import { type PageServer, startPageServer } from '../../src/debugger/visualize/page-server.ts';
 import type { PageSource } from '../../src/debugger/visualize/page-source.ts';
 import { requireChromium } from './chromium.ts';
 
-/** One for all tests of a file; they close it. @throws ChartpilotError when there is no Chromium: no test is skipped. */
+/** Shared by all tests of a file, which close it. @throws ChartpilotError without Chromium; a test is not skipped */
 export function launchBrowser(): Promise<Browser> {
-  // The sandbox wants rights that root in a container does not have; pages are our own.
+  // The sandbox needs permissions that root in a container lacks, and the pages are trusted.
   return chromium.launch({ executablePath: requireChromium(), args: ['--no-sandbox', '--disable-dev-shm-usage'] });
 }
 
 export interface OpenedPage {
   readonly page: Page;
-  /** Where it is; without the place in the trace. */
+  /** Address of the page without the place in the trace. */
   readonly address: string;
-  /** What went wrong in the browser so far: errors on its console, exceptions, requests that failed. */
+  /** Console errors, exceptions and failed requests of the browser so far. */
   readonly problems: string[];
-  /** Closes page and server. @throws Error when anything went wrong in the browser */
+  /** Closes page and server. @throws Error after any problem in the browser */
   close(): Promise<void>;
 }
 
 export interface OpenOptions {
   readonly colorScheme?: 'light' | 'dark';
-  /** That of this machine unless given. */
+  /** Default: that of this machine. */
   readonly timezoneId?: string;
   readonly reducedMotion?: 'reduce' | 'no-preference';
   readonly viewport?: { readonly width: number; readonly height: number };
-  /** Problems that belong to the test: a program that ends is asked in vain. */
+  /** Problems that the test causes, such as failed requests to a program that has ended. */
   readonly expected?: RegExp;
-  /** Without a network. */
+  /** Whether the browser has no network. */
   readonly offline?: boolean;
-  /** What follows the `#` of the address: a place in the trace. */
+  /** Fragment of the address: a place in the trace. */
   readonly hash?: string;
-  /** Is done with the page before it goes anywhere. */
+  /** Called before the page is loaded. */
   readonly prepare?: (page: Page) => Promise<void>;
-  /** As for somebody who has never seen it: what opening it costs is measured. */
+  /** Uses a new page without cache, to measure the first visit. */
   readonly isNew?: boolean;
 }
 
-/**
- * Pages that were closed and take another address: a new one costs twice as much. Each server's port is another origin, so
- * that nothing of what the page keeps comes along.
- */
+/** Closed pages that can be reused, because a new page costs twice as much. Each server's port is another origin, so stored data is not shared. */
 const unused = new WeakMap<Browser, Page[]>();
 
 /** Serves sources and opens the page. */
@@ -61,10 +58,10 @@ export async function openPage(
   }
 }
 
-/** Opens the page at an address that somebody else serves, or that is a file. */
+/** Opens the page at an address that another server serves, or from a file. */
 export async function openAddress(browser: Browser, address: string, options: OpenOptions = {}): Promise<OpenedPage> {
   const { expected, offline = false, prepare, isNew = prepare !== undefined, timezoneId } = options;
-  // Those of files have one origin for all; a time zone and what was prepared are a page's for good.
+  // Files share one origin; a time zone and preparations apply to a page until it is closed.
   const isReusable = !isNew && !offline && timezoneId === undefined && address.startsWith('http:');
   const page = await takePage(browser, options, isReusable);
   const { problems, forget } = collectProblems(page, expected);
@@ -106,7 +103,7 @@ async function takePage(browser: Browser, options: OpenOptions, isReusable: bool
   return context.newPage();
 }
 
-/** Puts a page aside for the next address. @returns false when it cannot be used again */
+/** Keeps a page for the next address. @returns false if it cannot be reused */
 async function leave(browser: Browser, page: Page, forget: () => void): Promise<boolean> {
   if (page.isClosed()) return false;
   await page.evaluate('localStorage.clear(); sessionStorage.clear()');
@@ -138,7 +135,7 @@ function collectProblems(page: Page, expected: RegExp | undefined): { problems: 
   const noteException = (error: Error): void => note(`exception: ${error.stack ?? error.message}`);
   const noteFailure = (request: Request): void => {
     const why = request.failure()?.errorText ?? 'failed';
-    // The page leaves a live stream when it opens another source.
+    // The page cancels a live stream when it opens another source.
     if (why !== 'net::ERR_ABORTED') note(`request: ${request.url()}: ${why}`);
   };
   const noteRefusal = (response: Response): void => {

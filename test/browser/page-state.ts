@@ -1,4 +1,4 @@
-/** What the page shows, read as a person reads it: from what is drawn. */
+/** Reads the state of the page from its elements. */
 import type { CDPSession, Page } from 'playwright-core';
 import { expect } from 'vitest';
 import type { TraceHeader, TraceRecord } from '../../src/runtime/trace/trace.ts';
@@ -7,7 +7,7 @@ import { referenceWork, slowness } from '../harness/slowness.ts';
 
 export type ActorsShown = Readonly<Record<string, string>>;
 
-/** The living actors and their states, as the list of actors tells them. */
+/** The living actors and their states in the list of actors. */
 export function actorsShown(page: Page): Promise<ActorsShown> {
   return page
     .locator('[data-actor][data-state-name]')
@@ -18,7 +18,7 @@ export function actorsShown(page: Page): Promise<ActorsShown> {
     );
 }
 
-/** Paths of the states that are lit in the chart of the chosen actor, sorted. */
+/** Sorted paths of the highlighted states in the chart of the chosen actor. */
 export function litStates(page: Page): Promise<string[]> {
   return page
     .locator('.chart-viewport .state.active')
@@ -27,7 +27,7 @@ export function litStates(page: Page): Promise<string[]> {
     );
 }
 
-/** The place that is looked at: the number of the record that happened last there. Undefined before the first. */
+/** `seq` of the record at the current place; `undefined` before the first. */
 export function seqShown(page: Page): Promise<number | undefined> {
   return page.evaluate(() => {
     const { chartpilot } = globalThis as unknown as PageHooks;
@@ -35,12 +35,12 @@ export function seqShown(page: Page): Promise<number | undefined> {
   });
 }
 
-/** How many records the page has. */
+/** Number of records on the page. */
 export function recordsShown(page: Page): Promise<number> {
   return page.evaluate(() => (globalThis as unknown as PageHooks).chartpilot.recording()?.length ?? 0);
 }
 
-/** Waits until the whole trace is there and drawn. @returns milliseconds since the page was asked for */
+/** Waits until the complete trace is loaded and drawn. @returns milliseconds since the request for the page */
 export async function opened(page: Page): Promise<number> {
   const done = await page.waitForFunction(() => (globalThis as unknown as InPage).inPage.openedAfterMs(), undefined, {
     timeout: 120_000,
@@ -48,15 +48,12 @@ export async function opened(page: Page): Promise<number> {
   return (await done.jsonValue())!;
 }
 
-/**
- * For each record after the one with this number that was drawn as it came: milliseconds from when it happened to the
- * frame that shows it.
- */
+/** For each record after this `seq` that was drawn while following the trace: milliseconds from the record to the frame that shows it. */
 export function drawnAfterMs(page: Page, after: number): Promise<number[]> {
   return page.evaluate((last) => {
     const { chartpilot } = globalThis as unknown as PageHooks;
     const open = chartpilot.recording()!;
-    // The program runs on this host: its clock is ours.
+    // The program runs on this host, so both have the same clock.
     const startedAt = Date.parse(open.header.startedAt);
     return chartpilot.drawn
       .filter(({ seq }) => seq > last)
@@ -64,54 +61,54 @@ export function drawnAfterMs(page: Page, after: number): Promise<number[]> {
   }, after);
 }
 
-/** From now on the page takes note of every state in which an actor is shown. */
+/** Makes the page record every shown state of an actor. */
 export async function watchActors(page: Page): Promise<void> {
   await page.evaluate(() => (globalThis as unknown as InPage).inPage.watchActors());
 }
 
-/** The states in which each actor was shown since {@link watchActors}, in their order. */
+/** The shown states of each actor since {@link watchActors}, in order. */
 export function statesSeen(page: Page): Promise<Readonly<Record<string, readonly string[]>>> {
   return page.evaluate(() => (globalThis as unknown as InPage).inPage.statesSeen);
 }
 
-/** Until nothing is under way on the page any more. */
+/** Waits until the page is idle. */
 export async function atRest(page: Page): Promise<void> {
   await page.evaluate(() => (globalThis as unknown as PageHooks).chartpilot.idle());
 }
 
-/** Until what was done is drawn. */
+/** Waits until the next frame is drawn. */
 export async function nextFrame(page: Page): Promise<void> {
   await page.evaluate(() => (globalThis as unknown as InPage).inPage.nextFrame());
 }
 
-/** By the slider, as a person goes there. */
+/** Moves to a share of the trace by the slider. */
 export async function goToShare(page: Page, share: number): Promise<void> {
   const index = Math.floor(((await recordsShown(page)) - 1) * share);
   await page.locator('input[type=range]#place').fill(String(index));
   await nextFrame(page);
 }
 
-/** The states that the page shows are those to which the trace leads. */
+/** Expects that the page shows the states that follow from the trace. */
 export async function expectTruth(page: Page, of: string): Promise<void> {
   await expect.poll(async () => actorsShown(page)).toEqual(actorsAt(of, await seqShown(page)));
 }
 
 const clocks = new WeakMap<Page, CDPSession>();
 
-/** From now on the work of a page's main thread is counted. */
+/** Starts to count the work of a page's main thread. */
 export async function countWork(page: Page): Promise<void> {
   const session = await page.context().newCDPSession(page);
   await session.send('Performance.enable', { timeDomain: 'threadTicks' });
   clocks.set(page, session);
 }
 
-/** Milliseconds of processor time since {@link countWork}: what else the machine does is not in it. */
+/** CPU time in milliseconds since {@link countWork}, without other load of the machine. */
 export async function mainThreadMs(page: Page): Promise<number> {
   const { metrics } = await clocks.get(page)!.send('Performance.getMetrics');
   return metrics.find(({ name }) => name === 'TaskDuration')!.value * 1_000;
 }
 
-/** How slow the machine is for a page just now, in processor time of its main thread. Begins with {@link countWork}. */
+/** Current slowness of the machine for a page, in CPU time of its main thread. Starts {@link countWork}. */
 export function slownessOf(page: Page): Promise<number> {
   return slowness(async () => {
     const before = await mainThreadMs(page);
@@ -120,7 +117,7 @@ export function slownessOf(page: Page): Promise<number> {
   });
 }
 
-/** Bytes that its JavaScript holds after a collection of garbage, columns included. */
+/** Bytes of JavaScript memory after a garbage collection, including columns. */
 export async function heldBytes(page: Page): Promise<number> {
   const session = await page.context().newCDPSession(page);
   try {
@@ -132,10 +129,10 @@ export async function heldBytes(page: Page): Promise<number> {
   }
 }
 
-/** How often a key repeats in {@link stepRate}. */
+/** Number of key repeats in {@link stepRate}. */
 export const stepsHeld = 90;
 
-/** Frames a second while a key is held down: one step in each frame. */
+/** Frames per second while a key is held down, with one step in each frame. */
 export function stepRate(page: Page, key: string): Promise<number> {
   return page.evaluate(([held, times]) => (globalThis as unknown as InPage).inPage.holdKey(held, times), [
     key,
@@ -143,7 +140,7 @@ export function stepRate(page: Page, key: string): Promise<number> {
   ] as const);
 }
 
-/** As the browser gives files that were held over the page and let go. */
+/** Dispatches the events of files that are dragged over the page and dropped. */
 export async function drop(
   page: Page,
   files: readonly { readonly name: string; readonly body: string | Buffer }[],
@@ -152,7 +149,7 @@ export async function drop(
   await page.evaluate((list) => (globalThis as unknown as InPage).inPage.drop(list), given);
 }
 
-/** What {@link actorsShown} must be at a record, by the trace itself: living charts and their states. */
+/** Expected {@link actorsShown} at a record, from the trace: living charts and their states. */
 export function actorsAt(trace: string, seq: number | undefined): ActorsShown {
   const [header, ...records] = trace.trimEnd().split('\n');
   const state = TraceState.of(JSON.parse(header!) as TraceHeader);
@@ -165,7 +162,7 @@ export function actorsAt(trace: string, seq: number | undefined): ActorsShown {
   return Object.fromEntries(charts.map((actor) => [actor.actor, actor.state]));
 }
 
-/** What the page offers to tests (`visualize/main.tsx`). */
+/** Interface of the page for tests (`visualize/main.tsx`). */
 export interface PageHooks {
   readonly chartpilot: {
     recording():
@@ -180,12 +177,12 @@ export interface PageHooks {
     place(): number;
     readonly drawn: readonly { readonly seq: number; readonly at: number }[];
     idle(): Promise<void>;
-    /** Milliseconds that it took to open the source. */
+    /** Milliseconds to open the source. */
     readonly opened: number | undefined;
   };
 }
 
-/** What tests put there themselves (`in-page.js`). */
+/** Functions of the tests in the page (`in-page.js`). */
 interface InPage {
   readonly inPage: {
     openedAfterMs(): number | undefined;

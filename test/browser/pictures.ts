@@ -1,22 +1,22 @@
-/** Pictures of the page for the docs: taken by every run, kept when a person asks for it. */
+/** Takes pictures of the page for the docs. Every run takes them; they are written only on request. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Locator, Page } from 'playwright-core';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 
 const folder = join(packageRoot(), 'docs/pictures');
-/** Text alone, with its soft edges, has more. */
+/** Text alone has more colours because of its antialiasing. */
 const fewestColours = 50;
 const restMs = 700;
 
 /**
- * A picture of the page, or of a part of it.
+ * A picture of the page, or of a part.
  *
- * @throws Error when nothing is to be seen on it
+ * @throws Error if the picture is empty
  */
 export async function pictureOf(name: string, of: Page | Locator): Promise<Buffer> {
   const page = 'page' in of ? of.page() : of;
-  // Until what moves (a chart that scrolls to its active state) has come to rest.
+  // Waits until animations end, such as a chart that scrolls to its active state.
   await page.waitForTimeout(restMs);
   const picture = await of.screenshot({ animations: 'disabled' });
   const colours = await coloursOf(page, picture);
@@ -24,7 +24,7 @@ export async function pictureOf(name: string, of: Page | Locator): Promise<Buffe
   return picture;
 }
 
-/** Takes `docs/pictures/NAME.png` as {@link pictureOf}; writes it only with UPDATE_PICTURES=1: no two machines draw the same pixels. */
+/** Takes `docs/pictures/NAME.png` as {@link pictureOf}. Writes it only with UPDATE_PICTURES=1, because pixels differ between machines. */
 export async function takePicture(name: string, of: Page | Locator): Promise<void> {
   const picture = await pictureOf(name, of);
   if (process.env.UPDATE_PICTURES !== '1') return;
@@ -32,14 +32,14 @@ export async function takePicture(name: string, of: Page | Locator): Promise<voi
   writeFileSync(join(folder, `${name}.png`), picture);
 }
 
-/** Of a view's picture; with more, a page with ten of them is long in coming. */
+/** Maximum size of a picture of a view; a page of the docs has ten of them. */
 const mostBytes = 150_000;
 const quality = 0.86;
 
 /**
- * Takes `docs/pictures/NAME.webp`, the whole window; writes it only with UPDATE_PICTURES=1.
+ * Takes `docs/pictures/NAME.webp` of the complete window. Writes it only with UPDATE_PICTURES=1.
  *
- * @throws Error when nothing is to be seen on it, or when the one that is kept is missing, of another size or too large
+ * @throws Error if the picture is empty, or if the stored one is missing, has another size or is too large
  */
 export async function takeView(name: string, page: Page): Promise<void> {
   await page.waitForTimeout(restMs);
@@ -71,7 +71,7 @@ async function asWebp(page: Page, picture: Buffer): Promise<{ base64: string; wi
 }
 
 async function coloursOf(page: Page, picture: Buffer): Promise<number> {
-  // Not in the page itself: it may load nothing from anywhere.
+  // A separate page, because the debugger's page may not load other resources.
   const blank = await page.context().newPage();
   try {
     return await blank.evaluate(

@@ -1,11 +1,11 @@
-/** Traces that a test writes for the page. */
+/** Traces that tests write for the page. */
 import { memorySource } from '../../src/debugger/visualize/memory-source.ts';
 import type { PageSource } from '../../src/debugger/visualize/page-source.ts';
 import { formatTraceLine, type TraceBody, type TraceHeader, type TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { headerWith } from '../fixtures/trace-header.ts';
 import type { RecordedLife } from '../simulation/recorded-life.ts';
 
-/** Records are numbered from 1, a second between them unless they say otherwise. */
+/** Records are numbered from 1, with a second between them unless they contain a time. */
 export function writtenTrace(
   bodies: readonly (TraceBody & { readonly t?: number; readonly seq?: number })[],
   header: Partial<TraceHeader> = {},
@@ -14,7 +14,7 @@ export function writtenTrace(
   return traceOf({ header: headerWith(header), records });
 }
 
-/** A trace that is there already. */
+/** A recorded trace. */
 export function traceOf({ header, records }: RecordedLife): PageSource {
   return memorySource('written.trace', [header, ...records].map(formatTraceLine).join(''));
 }

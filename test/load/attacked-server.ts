@@ -1,4 +1,4 @@
-/** A control plane in its own process, for untrusted clients to attack. */
+/** A control plane in a separate process that untrusted clients attack. */
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ export interface AttackedServerPorts {
   readonly http: number;
 }
 
-/** A folder with the configuration of one service; the caller removes it. */
+/** Creates a folder with the configuration of one service; the caller removes it. */
 export function makeRoot(): string {
   const root = mkdtempSync(join(tmpdir(), 'chartpilot-hostile-'));
   mkdirSync(join(root, 'config'));
@@ -21,7 +21,7 @@ export function makeRoot(): string {
   return root;
 }
 
-/** Starts it; resolves when it is ready. */
+/** Starts the process; resolves when it is ready. */
 export async function startAttackedServer(
   root: string,
   { port, http }: AttackedServerPorts,

@@ -1,4 +1,4 @@
-/** Attacks of untrusted clients on a control plane: each is as heavy as one process can make it, and lasts until it is stopped. */
+/** Attacks of untrusted clients on a control plane. Each is as heavy as one process can make it, and runs until it is stopped. */
 import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { Client, type ClientDuplexStream, credentials } from '@grpc/grpc-js';
 import {
@@ -12,7 +12,7 @@ import { UnreadStream } from '../harness/unread-stream.ts';
 
 export type Call = ClientDuplexStream<Buffer, Buffer>;
 
-/** A known node, whose ID others may claim. */
+/** ID of a known node, which other clients may claim. */
 export const attackedNode = 'sidecar~10.66.0.2~known.away~away.svc.cluster.local';
 
 /** One connection of an untrusted client. */
@@ -49,18 +49,18 @@ export function delta(request: MessageInitShape<typeof DeltaDiscoveryRequestSche
   return Buffer.from(toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, request)));
 }
 
-/** Continues until it is aborted. @returns how much was done, as evidence that it was */
+/** Runs until it is aborted. @returns number of actions, as evidence of the attack */
 export type Attack = (stranger: Stranger, signal: AbortSignal) => Promise<number>;
 
-/** How long an untrusted client waits for a server that does not read. */
+/** Maximum wait of an untrusted client for a server that does not read. */
 const longestWaitMs = 250;
 
 const pause = (ms = 0): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Target of a flood. */
+/** Stream of a flood. */
 interface Flooded {
   readonly isOver: boolean;
-  /** @returns false if bytes are still buffered */
+  /** @returns false while bytes are buffered */
   send(bytes: Buffer): boolean;
   onDrain(listener: () => void): void;
 }
@@ -80,7 +80,7 @@ function flooded(call: Call): Flooded {
   };
 }
 
-/** Sends as fast as the server reads; ends with the stream or the attack. */
+/** Sends as fast as the server reads, until the stream or the attack ends. */
 async function flood(to: Flooded, signal: AbortSignal, next: (number: number) => Buffer): Promise<number> {
   let sent = 0;
   let wake = (): void => {};
@@ -98,7 +98,7 @@ async function flood(to: Flooded, signal: AbortSignal, next: (number: number) =>
   return sent;
 }
 
-/** Repeats it, because a server may end the stream. */
+/** Repeats an attack, because a server may end the stream. */
 async function again(signal: AbortSignal, once: () => Promise<number>, restMs = 20): Promise<number> {
   let done = 0;
   while (!signal.aborted) {
@@ -141,7 +141,7 @@ const unknownTypes: Attack = (stranger, signal) =>
     return sent;
   });
 
-/** Just below the largest request, in the id and in the metadata. */
+/** Just below the maximum request size, in the ID and in the metadata. */
 const giantNodes: Attack = (stranger, signal) => {
   const text = 'x'.repeat(3_900_000);
   const calls: Call[] = [];
@@ -153,7 +153,7 @@ const giantNodes: Attack = (stranger, signal) => {
       const call = stranger.open();
       call.write(sotw({ node: { id, ...(!isId && { metadata: { text } }) }, typeUrl: typeUrls.CDS }));
       calls.push(call);
-      // Accepted calls stay, up to a number.
+      // Keeps a limited number of accepted calls open.
       if (calls.length > 12) calls.shift()!.cancel();
       return 1;
     },
@@ -203,7 +203,7 @@ const silentStreams: Attack = async (stranger, signal) => {
   return calls.length;
 };
 
-/** Requests all resources over and over, and an endless number of names, and reads nothing. */
+/** Requests all resources and ever new names without reading the responses. */
 const withoutReading: Attack = async (stranger, signal) => {
   const { node } = stranger;
   const types = [typeUrls.CDS, typeUrls.LDS, typeUrls.SDS];
@@ -227,7 +227,7 @@ const withoutReading: Attack = async (stranger, signal) => {
   return sums[0] + sums[1];
 };
 
-/** Opens streams and resets them at once, this many by each connection (CVE-2023-44487). */
+/** Number of streams per connection that are opened and reset at once (CVE-2023-44487). */
 const resetsPerConnection = 2_000;
 const batch = 50;
 const cancel = uint32(8);
@@ -255,7 +255,7 @@ const rapidReset: Attack = (stranger, signal) =>
     0,
   );
 
-/** Does something this many times a second. @returns how often */
+/** Runs a task this many times per second. @returns number of runs */
 async function paced(perSecond: number, signal: AbortSignal, once: (number: number) => void): Promise<number> {
   const begun = performance.now();
   let done = 0;
@@ -265,7 +265,7 @@ async function paced(perSecond: number, signal: AbortSignal, once: (number: numb
   return done;
 }
 
-/** The first frames of an xDS client on its own connection; with a node's ID it identifies itself. */
+/** The first frames of an xDS client on a separate connection. With an ID, the client identifies itself as this node. */
 function comer(port: number, id?: string): RawHttp2 {
   const connection = new RawHttp2(port);
   const message = id === undefined ? Buffer.alloc(0) : sotw({ node: { id }, typeUrl: typeUrls.CDS });
@@ -278,7 +278,7 @@ function comer(port: number, id?: string): RawHttp2 {
 let ids = 0;
 const newId = (): string => `sidecar~10.66.0.1~evil-${ids++}.away~away.svc.cluster.local`;
 
-/** Many node IDs, each on its own connection, which is closed as soon as the node has acknowledged its clusters. */
+/** Many node IDs, each on a separate connection that is closed as soon as the node has acknowledged its clusters. */
 const idStorm: Attack = async ({ port }, signal) => {
   const acknowledging = paced(40, signal, () => {
     const one = new Stranger(port);
@@ -301,7 +301,7 @@ const idStorm: Attack = async ({ port }, signal) => {
   return acknowledged + introduced;
 };
 
-/** This many streams a second, each on its own connection, that are held open. */
+/** Opens this many streams per second on separate connections and holds them open. */
 const held =
   (perSecond: number, id?: () => string): Attack =>
   async ({ port }, signal) => {
@@ -311,10 +311,10 @@ const held =
     return done;
   };
 
-/** The ID of a known node: the one that `attackedNode` names. */
+/** Claims the ID of `attackedNode`. */
 const spoofing = held(45, () => attackedNode);
 
-/** Uses as much of the machine as an attack may, and sends nothing: the baseline on a shared machine. */
+/** Uses as much of the machine as an attack may, but sends nothing: the baseline on a shared machine. */
 const elsewhere: Attack = async (_, signal) => {
   let rounds = 0;
   while (!signal.aborted) {

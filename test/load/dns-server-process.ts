@@ -1,4 +1,4 @@
-/** The agent's DNS server alone, at a free port, for a test that queries it from outside: sends the port to its parent. */
+/** The agent's DNS server on a free port in a separate process, for queries from outside. Sends the port to its parent. */
 import { createSocket } from 'node:dgram';
 import { create, toBinary } from '@bufbuild/protobuf';
 import { DnsCounts } from '../../src/agent/dns/dns-counts.ts';
@@ -10,10 +10,10 @@ import { readingNameTable } from '../../src/runtime/dns/name-table.ts';
 import { atOnce } from '../../src/runtime/turns.ts';
 import { freePorts } from '../harness/free-ports.ts';
 
-/** Beside it, a responder that does not parse the query: other load of the machine delays that as well. */
+/** Echoes queries without parsing them, to measure the delay by other load of the machine. */
 function echo(): void {
   const socket = createSocket('udp4', (message, { port, address }) => {
-    // A response, authoritative, with one record by its header.
+    // Authoritative response whose header has one record.
     message.set([0x84, 0x00, 0, 1, 0, 1], 2);
     socket.send(message, port, address);
   });
@@ -36,7 +36,7 @@ const names = atOnce(
   }),
 );
 const counts = new DnsCounts();
-// A port that the kernel chooses for UDP may be in use by TCP.
+// A port that the kernel chooses for UDP may be in use for TCP.
 const [port] = (await freePorts(1)) as [number];
 const server = new DnsServer({
   addresses: ['127.0.0.1'],

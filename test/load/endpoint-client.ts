@@ -1,4 +1,4 @@
-/** A sidecar that acknowledges what it receives, and measures how long changes of the endpoints of one service take to reach it. */
+/** A sidecar that acknowledges responses and measures how long endpoint changes of one service take to arrive. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -13,7 +13,7 @@ export class EndpointClient {
   #arrived: () => void = () => {};
   #awaited = '';
 
-  /** @param root whose `config/cart.yaml` describes the service */
+  /** @param root its `config/cart.yaml` defines the service */
   constructor(root: string, port: number) {
     this.#root = root;
     this.#client = new AdsTestClient(port);
@@ -32,7 +32,7 @@ export class EndpointClient {
     await this.#stream.next();
   }
 
-  /** @returns milliseconds from the change to its arrival; at least the longest if it did not arrive in time */
+  /** @returns milliseconds from the change to its arrival; at least `longestMs` if it did not arrive in time */
   async push(longestMs: number): Promise<number> {
     this.#awaited = `10.${1 + (++this.#address % 200)}.${1 + Math.floor(this.#address / 200)}.7`;
     const arrived = new Promise<'arrived'>((resolve) => {

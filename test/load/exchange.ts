@@ -1,11 +1,11 @@
 import type { RequestPhase } from './report.ts';
 import type { Outcome } from './tally.ts';
 
-/** Requirements for a response beyond its status: how long it may take and how its body ends. */
+/** Requirements for a response in addition to its status: maximum duration and end of the body. */
 export interface Expectation {
   readonly timeoutMs: number;
   readonly bodyEndsWith: string | undefined;
-  /** Aborts requests in flight when a run's drain time is over. */
+  /** Aborts requests in flight at the end of the drain time. */
   readonly drainDeadline: AbortSignal;
 }
 
@@ -19,10 +19,10 @@ class ExchangeError extends Error {
   }
 }
 
-/** The part of a body that is kept: enough for its expected end, and for a proxy's description of a failure. */
+/** Prefix of a body that is stored: enough for its expected end, and for a proxy's description of a failure. */
 const keptBytes = 200;
 
-/** Follows one request and its response to their one outcome, in any order of the events of Node's streams. */
+/** Determines the one outcome of a request, for any order of the events of Node's streams. */
 export class Exchange {
   readonly outcome: Promise<Outcome>;
   phase: RequestPhase = 'connect';
@@ -36,7 +36,7 @@ export class Exchange {
   #bytes = 0;
   #tail = '';
 
-  /** @param cancel ends the request on the wire when it times out */
+  /** @param cancel resets the request when it times out */
   constructor(expectation: Expectation, cancel: (reason: Error) => void) {
     const { promise, resolve } = Promise.withResolvers<Outcome>();
     this.outcome = promise;
@@ -67,7 +67,7 @@ export class Exchange {
     this.#tail = (this.#tail + chunk.toString('latin1')).slice(-keptBytes);
   }
 
-  /** The response ended; `complete` is the result of the protocol's framing. */
+  /** `complete` is whether the protocol's framing was complete. */
   end(complete: boolean): void {
     const wanted = this.#expectation.bodyEndsWith;
     if (!complete) {
@@ -82,10 +82,10 @@ export class Exchange {
     }
   }
 
-  /** Only the first end of an exchange counts. */
+  /** Only the first outcome of an exchange counts. */
   fail(error: Error): void {
     const { phase, reusedConnection } = this;
-    // A stream of a failed session reports that it was cancelled; the reason is in the cause.
+    // A stream of a failed session reports a cancellation; the reason is in the cause.
     const reason = error.cause instanceof Error ? error.cause : error;
     const code = 'code' in reason && typeof reason.code === 'string' ? reason.code : reason.name;
     const message = reason.message || code;

@@ -13,7 +13,7 @@ type Break = (response: Response) => void;
 type HttpKind = Exclude<ClientKind, 'tcp'>;
 const httpKinds = clientKinds.filter((kind): kind is HttpKind => kind !== 'tcp');
 
-/** Quick plans of each kind: the same behaviour, no waiting. */
+/** Plans of each kind with the same behaviour but without pauses. */
 const quickPlans: Record<HttpKind, ClientPlan> = {
   ka: { kind: 'ka', count: 2 },
   slow: { kind: 'slow', count: 2, pauseMs: 10 },
@@ -22,7 +22,7 @@ const quickPlans: Record<HttpKind, ClientPlan> = {
   stream: { kind: 'stream', count: 2, path: '/stream' },
 };
 
-/** Serves well, except that `breakOne` handles the fifth request. */
+/** Responds successfully except for the fifth request, which `breakOne` handles. */
 async function startServer(kind: HttpKind, breakOne: Break = answerWell): Promise<number> {
   let requests = 0;
   const handler = (_: Request, response: Response): void => {
@@ -75,7 +75,7 @@ function run(kind: HttpKind, port: number, maxRequests = 12) {
 }
 
 describe.each(httpKinds)('%s clients', (kind) => {
-  test('report no failure when the server is healthy', async () => {
+  test('report no failure for a healthy server', async () => {
     const report = await run(kind, await startServer(kind));
     expect(report).toMatchObject({ total: 12, failed: 0, versions: { v1: 12 } });
     expect(report.kinds[kind]!.latencyMs.p50).toBeGreaterThan(1);
@@ -102,7 +102,7 @@ describe.each(httpKinds)('%s clients', (kind) => {
     expect(report).toMatchObject({ total: 12, failed: 1 });
   });
 
-  test('report exactly one failure for one request that no server accepts', async () => {
+  test('report exactly one failure for a refused connection', async () => {
     const server = createServer();
     const port = await listen(server);
     server.close();
@@ -123,7 +123,7 @@ test('new clients open a connection for each request, keep-alive clients one eac
 test('requests in flight on a session that gets a GOAWAY complete, and later ones open a new session', async () => {
   const everyStream = 2 ** 31 - 1;
   const server = http2.createServer((_, response) => {
-    // Envoy's notice of a drain: streams up to the highest number are still served.
+    // Drain notice as Envoy sends it: streams up to the highest number are still served.
     response.stream.session?.goaway(http2.constants.NGHTTP2_NO_ERROR, everyStream);
     setTimeout(() => answerWell(response), 20);
   });
@@ -132,13 +132,13 @@ test('requests in flight on a session that gets a GOAWAY complete, and later one
   expect(report.kinds.h2!.connections).toBeGreaterThanOrEqual(5);
 });
 
-test('a body without its expected end counts as cut, although its framing is complete', async () => {
+test('a body without its expected end counts as truncated, although its framing is complete', async () => {
   const server = http.createServer((_, response) => response.end('first chunk\n'));
   const report = await run('stream', await listen(server), 1);
   expect(report.kinds.stream!.failures).toMatchObject([{ code: 'TRUNCATED', phase: 'body', bytes: 12 }]);
 });
 
-test('an idle connection that the server closes costs no request when the client could know', async () => {
+test('an idle connection that the server has closed causes no failed request', async () => {
   const server = createServer((socket) => {
     socket.on('data', () => {
       socket.write('HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nend\n');
@@ -147,7 +147,7 @@ test('an idle connection that the server closes costs no request when the client
   });
   const load = generateLoad({
     target: { host: '127.0.0.1', port: await listen(server), authority: 'sample.localhost' },
-    // Both sides are in this process: after a turn of 50 ms the client continued before it had received the end.
+    // Both ends are in this process: after a turn of 50 ms the client would continue before it received the end.
     clients: [{ kind: 'slow', count: 1, pauseMs: 500 }],
     maxDurationMs: 30_000,
     maxRequests: 3,
@@ -157,7 +157,7 @@ test('an idle connection that the server closes costs no request when the client
   expect(report.kinds.slow!.connections).toBe(3);
 });
 
-test('a stopped client lets requests in flight complete and starts no others', async () => {
+test('a stopped client completes requests in flight and starts no others', async () => {
   let begun = 0;
   const server = http.createServer((_, response) => {
     begun++;

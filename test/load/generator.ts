@@ -12,16 +12,16 @@ import { tcpClient } from './tcp-client.ts';
 export interface GeneratedLoad {
   /** The results so far. */
   report(): LoadReport;
-  /** Begins no more requests, waits for those in flight, and reports. */
+  /** Stops new requests, waits for those in flight, and reports. */
   stop(): Promise<LoadReport>;
-  /** Resolves when the run has ended, by its bounds or because it was stopped. */
+  /** Resolves when the run has ended by its limits or was stopped. */
   readonly finished: Promise<LoadReport>;
 }
 
-/** After a failure, so that an unavailable target is not called thousands of times a second. */
+/** Delay after a failure, so that an unavailable target does not get thousands of requests per second. */
 const pauseAfterFailureMs = 20;
 
-/** Starts the clients of a plan. Throws when the authority's file cannot be read. */
+/** Starts the clients of a plan. Throws if the CA file cannot be read. */
 export function generateLoad(plan: LoadPlan): GeneratedLoad {
   const tally = new Tally();
   const stopping = new AbortController();
@@ -88,7 +88,7 @@ function clientOf(kind: ClientKind, endpoint: Endpoint): LoadClient {
   return http1Client(endpoint, { keepAlive: kind !== 'new' });
 }
 
-/** Sleeps, or wakes early when the run stops. */
+/** Sleeps until the duration or the run ends. */
 async function pause(durationMs: number, signal: AbortSignal): Promise<void> {
   await sleep(durationMs, undefined, { signal }).catch(() => {});
 }

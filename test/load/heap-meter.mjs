@@ -1,6 +1,6 @@
 /**
- * Loaded into a server before it starts: on SIGUSR2 (or HEAP_METER_SIGNAL) it collects all garbage and prints the remaining MiB. The rest
- * of the resident memory of a process is kept by its allocator for reuse.
+ * Preloaded into a server: on SIGUSR2 (or HEAP_METER_SIGNAL) it collects all garbage and prints the remaining MiB. The allocator keeps further
+ * resident memory for reuse.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString, writeHeapSnapshot } from 'node:v8';
@@ -11,7 +11,7 @@ const gc = runInNewContext('gc');
 const mib = (bytes) => (bytes / 1024 / 1024).toFixed(1);
 
 process.on(process.env.HEAP_METER_SIGNAL ?? 'SIGUSR2', async () => {
-  // Weakly referenced objects, and those that only they referred to, need another collection.
+  // Weakly referenced objects, and objects that only they reference, need another collection.
   for (let i = 0; i < 3; i++) {
     gc();
     await sleep(50);

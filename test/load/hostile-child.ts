@@ -1,4 +1,4 @@
-/** The process of the untrusted clients; see hostile-process.ts. */
+/** Process of the untrusted clients; see hostile-process.ts. */
 import { type AttackName, attacks, Stranger } from './attacks.ts';
 import type { HostileAnswer, HostileOrder } from './hostile-process.ts';
 

@@ -1,9 +1,8 @@
 /**
- * Untrusted clients do not affect the rest of the mesh: beside each attack, from the same address, runs one well-behaved
- * client. Its pushes must arrive within three times what they take when the attackers are busy with something else, its
- * new connections within a second, without the time in which the server or the client was runnable and other processes of the
- * machine had its processors. How long the server works at a stretch is counted in time of its own thread, which a busy
- * machine does not lengthen.
+ * Untrusted clients do not affect other clients: during each attack, one well-behaved client runs at the same address. Its pushes must arrive within
+ * three times the time of the baseline (attackers that use the machine but send nothing), and its new connections within a second, without the time
+ * in which the server or client was runnable while other processes used the CPUs. Turns of the server's event loop are measured in CPU time of its
+ * thread, which a busy machine does not lengthen.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,28 +20,28 @@ import type { AttackName } from './attacks.ts';
 import { EndpointClient } from './endpoint-client.ts';
 import { HostileProcess } from './hostile-process.ts';
 
-/** Below this a busy machine gives no information. */
+/** Shorter times are not significant on a busy machine. */
 const floorMs = 80;
 const pushes = 30;
 const spacingMs = 15;
 const longestPushMs = 8_000;
-/** Characters of the server's log: those of some thousand streams, and of no request. */
+/** Maximum size of the server's log: lines for some thousand streams, but not for requests. */
 const mostLogged = 1_000_000;
 const tries = 3;
 const meter = pathToFileURL(join(import.meta.dirname, 'turn-meter.mjs')).href;
-/** A known node is admitted within this time, whatever an attacker does behind the same address. */
+/** Maximum time until a known node is admitted, whatever an attacker does from the same address. */
 const longestConnectMs = 1_000;
-/** The longest turn of the server's event loop, on a quiet machine: the worst attack here causes 55, other work of the machine 16. */
+/** Maximum turn of the server's event loop. On a quiet machine the heaviest attack causes 55 ms, other work 16 ms. */
 const longestTurnMs = 100;
-/** This far above its limit no result is by chance. */
+/** A result beyond its limit by this factor is not caused by chance. */
 const hopelessFactor = 5;
 
 interface Measured {
   readonly p99Ms: number;
   readonly longestConnectMs: number;
-  /** Of the server's event loop, in time of its own thread. */
+  /** Longest turn of the server's event loop in CPU time of its thread. */
   longestTurnMs: number;
-  /** Requests, or streams. */
+  /** Number of requests or streams. */
   readonly done: number;
   /** Characters of the server's log. */
   readonly logged: number;
@@ -55,7 +54,7 @@ let http: number;
 let strangers: HostileProcess;
 let neighbour: WellBehaved;
 
-/** The rest of the mesh: a connected sidecar, and others like it that connect. */
+/** The rest of the mesh: a connected sidecar, and similar ones that connect. */
 class WellBehaved extends EndpointClient {
   /** @returns milliseconds until a new connection has its clusters */
   async connect(): Promise<number> {
@@ -74,7 +73,7 @@ class WellBehaved extends EndpointClient {
     return isThere ? ms : Infinity;
   }
 
-  /** The slowest push of a hundred, or of as many as completed, and the slowest connect. */
+  /** The slowest of a hundred pushes, or of as many as completed, and the slowest connection. */
   async measure(): Promise<Pick<Measured, 'p99Ms' | 'longestConnectMs'>> {
     const times: number[] = [];
     const connects: number[] = [];
@@ -112,7 +111,7 @@ beforeAll(async () => {
 });
 
 beforeEach(async () => {
-  // An attack that crashes the server fails its own test, and no other.
+  // An attack that crashes the server must fail only its own test.
   if (server.exit !== undefined) await startServer();
   neighbour = new WellBehaved(root, port);
   await neighbour.subscribe();
@@ -134,7 +133,7 @@ async function longestTurn(): Promise<number> {
   return Number(/longest (\S+)/.exec(await server.line(/^turns: /, { fromLine }))?.[1] ?? Infinity);
 }
 
-/** Runs the attack for as long as pushes are measured. */
+/** Runs the attack while pushes are measured. */
 async function beside(attack: AttackName): Promise<Measured> {
   const before = server.output().length;
   await longestTurn();
@@ -145,16 +144,16 @@ async function beside(attack: AttackName): Promise<Measured> {
   return { ...measured, longestTurnMs: await longestTurn(), done, logged: server.output().length - before };
 }
 
-/** Without an attack. */
+/** Result without an attack. */
 let quiet: Measured | undefined;
 
-/** The largest share of a limit that was used: 1 and more exceeds it. */
+/** The highest share of a limit; 1 and more exceeds it. */
 const worstShare = ({ p99Ms, limitMs, ...measured }: Measured & { limitMs: number }): number =>
   Math.max(p99Ms / limitMs, measured.longestConnectMs / longestConnectMs, measured.longestTurnMs / longestTurnMs);
 
 /**
- * A busy machine is slow at times, never fast: a result near its limit is measured again, with the other load of the machine, and the
- * best counts. An attack that really delays pushes delays them each time.
+ * A busy machine is sometimes slow, but never fast: a result near its limit is measured again, including the load of the machine, and the best result
+ * counts. An attack that delays pushes does so in every run.
  */
 async function bestBeside(attack: AttackName): Promise<Measured & { limitMs: number }> {
   let best: (Measured & { limitMs: number }) | undefined;
@@ -169,15 +168,15 @@ async function bestBeside(attack: AttackName): Promise<Measured & { limitMs: num
   return best!;
 }
 
-describe('a push does not wait for', () => {
+describe('pushes to other clients are not delayed by', () => {
   test.each<[string, AttackName, number]>([
-    ['types that are named as properties of all objects', 'typeNames', 24],
-    ['types that the server does not know', 'unknownTypes', 3_000],
-    ['nodes of megabytes', 'giantNodes', 5],
-    ['names that mean nothing', 'meaninglessNames', 10],
+    ['requests for types named like properties of Object.prototype', 'typeNames', 24],
+    ['requests for unknown types', 'unknownTypes', 3_000],
+    ['node metadata of megabytes', 'giantNodes', 5],
+    ['requests for names that do not exist', 'meaninglessNames', 10],
     ['rejections', 'rejections', 1_000],
-    ['silent streams', 'silentStreams', 1_000],
-    ['a client that sends requests and does not read', 'withoutReading', 100],
+    ['streams without requests', 'silentStreams', 1_000],
+    ['a client that sends requests without reading', 'withoutReading', 100],
     ['streams that are reset at once', 'rapidReset', 1_000],
   ])('%s', async (_, attack, atLeast) => {
     const { p99Ms, limitMs, done, logged, ...measured } = await bestBeside(attack);

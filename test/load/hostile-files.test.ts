@@ -1,6 +1,6 @@
 /**
- * Invalid or far too large files may exist beside the configuration: an edit of a valid file still reaches a connected client, and the
- * program is ready, reports what it rejects, and continues.
+ * Beside invalid or far too large files, an edit of a valid file still reaches a connected client, and the program is ready, reports rejected files,
+ * and continues.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
@@ -13,12 +13,12 @@ import { sized } from '../harness/size-of-run.ts';
 import { makeRoot, startAttackedServer } from './attacked-server.ts';
 import { EndpointClient } from './endpoint-client.ts';
 
-/** Names that directories may contain in all, for the tree that has more; in the other cases the default. */
+/** Maximum number of names in all directories for the tree that exceeds it; the other cases use the default. */
 const maxEntries = 2_000;
 const manyFiles = sized({ short: 2_500, full: 5_000 });
-/** A quiet machine takes a tenth of it. Walking a link to /proc took all of it. */
+/** A quiet machine needs a tenth of it. Walking a link to /proc took all of it. */
 const longestPushMs = 5_000;
-/** Beside the many files, which are read and pushed first: seconds, by how busy the machine is. */
+/** Limit for the case of many files, which are read and pushed first; takes seconds on a busy machine. */
 const longestReadMs = 40_000;
 const edits = 4;
 
@@ -60,7 +60,7 @@ spec: {hosts: [s${i}.example.com], resolution: STATIC, ports: [{number: 80, name
   endpoints: [{address: 10.9.0.1}]}
 `;
 
-/** @param refused the file that is reported as rejected; absent: none */
+/** @param refused the file that is reported as rejected; absent if none is */
 async function expectEditsBeside(appear: () => void, refused?: string, longestMs = longestPushMs): Promise<void> {
   const fromLine = server.lines.length;
   appear();
@@ -77,13 +77,13 @@ async function expectEditsBeside(appear: () => void, refused?: string, longestMs
     );
 }
 
-describe('an edit of an endpoint arrives, and what is refused is named, beside', () => {
+describe('an endpoint change arrives and the rejected file is reported, if the folder contains', () => {
   beforeAll(() => serve({}), 60_000);
   afterAll(end, 30_000);
 
-  // They appear one after the other, and stay.
+  // The files are created one after the other and stay.
   test.each<[what: string, refused: string, appear: () => void]>([
-    ['a link to the files of the kernel', 'proc', () => symlinkSync('/proc', path('proc'))],
+    ['a link to /proc', 'proc', () => symlinkSync('/proc', path('proc'))],
     ['a named pipe', 'pipe.yaml', () => void execFileSync('mkfifo', [path('pipe.yaml')])],
     [
       'a file of 200 MB',
@@ -93,10 +93,10 @@ describe('an edit of an endpoint arrives, and what is refused is named, beside',
         truncateSync(path('giant.yaml'), 200_000_000);
       },
     ],
-    ['a document that is 200,000 deep', 'deep.yaml', () => writeFileSync(path('deep.yaml'), '['.repeat(200_000))],
+    ['a document with 200,000 levels', 'deep.yaml', () => writeFileSync(path('deep.yaml'), '['.repeat(200_000))],
   ])('%s', (_, refused, appear) => expectEditsBeside(appear, refused), 60_000);
 
-  test('thousands of files at once', () => {
+  test('thousands of new files', () => {
     const appear = (): void => {
       for (let i = 0; i < manyFiles; i++) writeFileSync(path(`s${i}.yaml`), service(i));
     };
@@ -104,9 +104,9 @@ describe('an edit of an endpoint arrives, and what is refused is named, beside',
   });
 });
 
-describe('likewise beside', () => {
+describe('an endpoint change arrives with a limit of entries, if the folder contains', () => {
   beforeAll(() => serve({ PILOT_CONFIG_MAX_ENTRIES: String(maxEntries) }), 60_000);
   afterAll(end, 30_000);
 
-  test('a link to a tree that is too large', () => expectEditsBeside(makeTree, 'tree'), 60_000);
+  test('a link to a tree that exceeds the limit', () => expectEditsBeside(makeTree, 'tree'), 60_000);
 });

@@ -1,4 +1,4 @@
-/** Untrusted clients in their own process, so that they load the server and not the test. They end with the test. */
+/** Untrusted clients in a separate process, so that they load the server and not the test. They end with the test. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -31,7 +31,7 @@ export class HostileProcess {
     await this.#ask({ type: 'begin', attack, port });
   }
 
-  /** @returns what the attack did: requests, or streams. */
+  /** @returns number of requests or streams of the attack */
   async end(): Promise<number> {
     const answer = await this.#ask({ type: 'end' });
     return answer.type === 'ended' ? answer.done : 0;

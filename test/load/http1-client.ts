@@ -6,15 +6,15 @@ import type { Endpoint, LoadClient } from './client.ts';
 import { Exchange, type Expectation } from './exchange.ts';
 
 /**
- * HTTP/1.1 over one connection (`keepAlive`) or over a connection for each request.
+ * HTTP/1.1 over one connection (`keepAlive`), or over a new connection for each request.
  *
- * Node's agent drops a connection that the server announced to close or has closed. The race of every client without retries
- * remains: a request sent on an idle connection while the server closes it counts as failed.
+ * Node's agent drops a connection that the server closed or announced to close. A race of every client without retries remains: a request that is
+ * sent on an idle connection while the server closes it counts as failed.
  */
 export function http1Client(endpoint: Endpoint, options: { readonly keepAlive: boolean }): LoadClient {
   const { host, port, authority, ca } = endpoint;
   const connection = { keepAlive: options.keepAlive, maxSockets: 1 };
-  // Without session resumption every connection receives a certificate, so its serial number is accurate.
+  // Without session resumption, every connection receives a certificate, so that serial numbers are correct.
   const agent =
     ca === undefined
       ? new http.Agent(connection)
@@ -55,7 +55,7 @@ function followResponse(response: http.IncomingMessage, exchange: Exchange): voi
   response.on('close', () => exchange.end(response.complete));
 }
 
-/** The serial number of the certificate that this connection was served. */
+/** Serial number of the certificate of this connection. */
 export function serialNumberOf(socket: TLSSocket): string | undefined {
   return socket.getPeerCertificate().serialNumber;
 }

@@ -8,12 +8,12 @@ import { hostOf, serialNumberOf } from './http1-client.ts';
 const headersFrame = 1;
 
 /**
- * HTTP/2 over one session at a time. After a GOAWAY the requests in flight must still complete on the old session
- * (Node closes it with the last one); the next request opens a new session.
+ * HTTP/2 over one session at a time. After a GOAWAY, requests in flight complete on the old session (Node closes it with the last one); the next
+ * request opens a new session.
  *
- * A GOAWAY may arrive between the call that sends a request and the writing of its HEADERS: after it no stream may be opened
- * (RFC 9113 §6.8), and nghttp2 drops the unsent frame. Such a request is sent on a new session, and is counted as
- * overtaken. That is no retry: none of its bytes had been sent. A server's own REFUSED_STREAM stays a failure.
+ * A GOAWAY may arrive between the call that sends a request and the writing of its HEADERS. No stream may be opened after it (RFC 9113 §6.8), so
+ * nghttp2 drops the unsent frame. Such a request is sent on a new session and counted as overtaken. This is not a retry, because none of its bytes
+ * were sent. REFUSED_STREAM from a server is a failure.
  */
 export function http2Client(endpoint: Endpoint): LoadClient {
   const sessions = new Set<ClientHttp2Session>();
@@ -31,7 +31,7 @@ export function http2Client(endpoint: Endpoint): LoadClient {
       retire();
       sessions.delete(session);
     });
-    // Its streams fail with the session's error and are counted; an error without streams costs no request.
+    // Its streams fail with the session's error and are counted; an error without streams affects no request.
     session.on('error', retire);
     session.on('connect', (_, socket) => {
       endpoint.onConnected(endpoint.ca === undefined ? undefined : serialNumberOf(socket as TLSSocket));
@@ -81,7 +81,7 @@ function waitForResponse(exchange: Exchange): void {
   if (exchange.phase === 'connect') exchange.phase = 'response';
 }
 
-/** @param onUnsent called instead of an end when the session closed before the request's HEADERS were written */
+/** @param onUnsent called instead of an end if the session closed before the HEADERS of the request were written */
 function followStream(stream: ClientHttp2Stream, exchange: Exchange, onUnsent: () => void): void {
   let ended = false;
   let unsent = false;
@@ -96,7 +96,7 @@ function followStream(stream: ClientHttp2Stream, exchange: Exchange, onUnsent: (
   stream.on('end', () => {
     ended = true;
   });
-  // A stream that is reset without an error code also ends; only `close` knows both.
+  // A stream that is reset without an error code also ends; only `close` distinguishes both.
   stream.on('close', () => {
     const whole = ended && !stream.aborted && stream.rstCode === constants.NGHTTP2_NO_ERROR && exchange.status !== 0;
     if (unsent) onUnsent();

@@ -1,6 +1,6 @@
 /**
- * Duration of a review of a pod at 50 a second over HTTPS, beside a process that keeps a core busy. It is measured in processor time,
- * without other load of the machine. The time until the response is printed: on a machine with a free core both are nearly equal.
+ * Measures reviews of a pod at 50 per second over HTTPS while another process keeps a core busy, in CPU time without other load of the machine. The
+ * response time is printed; on a machine with a free core both are nearly equal.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -21,7 +21,7 @@ import { sized } from '../harness/size-of-run.ts';
 const perSecond = 50;
 const seconds = sized({ short: 10, full: 60 });
 const limitMs = 20;
-/** Until the compiler has optimized the code. */
+/** Number of requests until the code is optimized by the compiler. */
 const warmUps = 200;
 
 const authority = createAuthority();
@@ -67,7 +67,7 @@ async function servedPort(took: (ms: number) => void): Promise<number> {
   return Number((await server.open()).split(':').at(-1));
 }
 
-/** As a ReplicaSet creates it, with ten containers' worth of fields. */
+/** A pod as a ReplicaSet creates it, with ten containers. */
 const pod = {
   metadata: {
     generateName: 'web-7d9-',

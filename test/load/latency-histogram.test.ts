@@ -12,6 +12,6 @@ test('percentiles are the values at their ranks, at most 2 % too high', () => {
   expect(max).toBe(1_000);
 });
 
-test('an empty histogram is all zero', () => {
+test('the percentiles of an empty histogram are zero', () => {
   expect(new LatencyHistogram().percentiles()).toEqual({ p50: 0, p90: 0, p99: 0, max: 0 });
 });

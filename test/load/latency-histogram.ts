@@ -1,10 +1,10 @@
 import type { Percentiles } from './report.ts';
 
-/** Neighbouring buckets differ by this factor, so a percentile is at most 2 % too high. */
+/** Ratio of neighbouring buckets: a percentile is at most 2 % too high. */
 const growth = 1.02;
 const smallestMs = 0.05;
 
-/** Latencies of any number of requests in a bounded amount of memory. */
+/** Counts latencies of any number of requests in bounded memory. */
 export class LatencyHistogram {
   readonly #counts = new Map<number, number>();
   #total = 0;
@@ -17,7 +17,7 @@ export class LatencyHistogram {
     this.#max = Math.max(this.#max, latencyMs);
   }
 
-  /** All zero when nothing was added. */
+  /** All zero without values. */
   percentiles(): Percentiles {
     return { p50: this.#at(0.5), p90: this.#at(0.9), p99: this.#at(0.99), max: this.#max };
   }

@@ -1,4 +1,4 @@
-/** The process of a load run; see load-process.ts. */
+/** Process of a load run; see load-process.ts. */
 import { messageOf } from '../../src/runtime/errors.ts';
 import { type GeneratedLoad, generateLoad } from './generator.ts';
 import type { LoadAnswer, LoadOrder } from './load-process.ts';
@@ -9,7 +9,7 @@ function answer(message: LoadAnswer): void {
   process.send?.(message);
 }
 
-/** A long report is still being written when `send` returns: the channel is closed after that. */
+/** A long report is still being written when `send` returns, so the channel is closed afterwards. */
 function answerLast(message: LoadAnswer): void {
   process.send?.(message, () => process.disconnect());
 }
@@ -38,7 +38,7 @@ process.on('message', (order: LoadOrder) => {
       break;
   }
 });
-// The parent has exited, or has received everything.
+// The parent has exited or received everything.
 process.on('disconnect', () => process.exit(0));
-// A terminal's Ctrl-C reaches the whole process group; the parent decides when the load ends.
+// Ctrl-C in a terminal reaches the complete process group; the parent decides when the load ends.
 process.on('SIGINT', () => {});

@@ -34,7 +34,7 @@ test('a plan that cannot run is rejected with the reason', async () => {
 const runMain = async (...args: string[]) =>
   promisify(execFile)(process.execPath, [join(import.meta.dirname, 'main.ts'), ...args]);
 
-test('the command line exits 0 when all requests succeed and 1 when one failed', async () => {
+test('the command line exits with 0 if all requests succeed, and with 1 if one failed', async () => {
   const port = await sample();
   const good = await runMain('--url', `http://127.0.0.1:${port}`, '--ka', '1', '--requests', '5');
   expect(good.stdout).toContain('0 failed of 5');

@@ -1,8 +1,8 @@
 /**
- * A load run in its own process, so that concurrent work of the test is not measured.
+ * A load run in a separate process, so that concurrent work of the test is not measured.
  *
- * The parent sends {@link LoadOrder}s over Node's IPC channel, the child ({@link file://./load-child.ts}) responds with
- * {@link LoadAnswer}s. The child ends with its parent.
+ * The parent sends {@link LoadOrder}s over Node's IPC channel, and the child ({@link file://./load-child.ts}) responds with {@link LoadAnswer}s. The
+ * child exits with its parent.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { join } from 'node:path';
@@ -24,18 +24,18 @@ export interface LoadRun {
   readonly pid: number;
   /** The results so far. */
   report(): Promise<LoadReport>;
-  /** Begins no more requests, waits for those in flight, and reports. Then the process exits. May be called again. */
+  /** Stops new requests, waits for those in flight, and reports. Then the process exits. May be called again. */
   stop(): Promise<LoadReport>;
-  /** Resolves with the report when the run ends, by its bounds or because it was stopped; rejects when the process fails. */
+  /** Resolves with the report when the run has ended by its limits or was stopped; rejects if the process fails. */
   readonly finished: Promise<LoadReport>;
-  /** Ends the process at once, with no report: for the clean-up after a test that failed. */
+  /** Kills the process without a report, for the cleanup after a failed test. */
   kill(): void;
 }
 
 /**
  * Starts a load run; resolves when its clients are running.
  *
- * @param within the command that runs another one, and where: `nsenter --net=FILE`; here unless given
+ * @param within command that runs another one, such as `nsenter --net=FILE`; default: none
  */
 export async function startLoad(
   plan: LoadPlan,
@@ -49,7 +49,7 @@ export async function startLoad(
     await answers.exited;
     return report;
   });
-  // The waiting caller gets the rejection; there may be none.
+  // A waiting caller gets the rejection, but there may be no caller.
   finished.catch(() => {});
   child.send({ type: 'load.start', plan } satisfies LoadOrder);
   await answers.next('load.started');
@@ -88,7 +88,7 @@ class AnswerQueue {
       const index = this.#waiters.findIndex(({ type }) => type === answer.type);
       if (index >= 0) this.#waiters.splice(index, 1)[0]!.resolve(answer);
     });
-    // Not `exit`: messages may still be in transit then.
+    // Not `exit`, because messages may still be in transit then.
     child.on('close', (code, signal) => {
       this.#fail(new Error(`the load generator's process ended early (${signal ?? `exit code ${code}`})`));
       resolve();

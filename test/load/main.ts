@@ -1,4 +1,4 @@
-/** The load generator's command line. Exits 1 when a single request failed. */
+/** Command line of the load generator. Exit code 1 if any request failed. */
 import { parseArgs } from 'node:util';
 import { generateLoad } from './generator.ts';
 import { type ClientKind, clientKinds, type LoadPlan } from './plan.ts';
@@ -47,7 +47,7 @@ const { values } = parseArgs({
   },
 });
 
-/** Reads a flag as a number that is not negative. */
+/** Parses a flag as a non-negative number. */
 function number(flag: keyof typeof values, fallback: number): number {
   const text = values[flag];
   const value = text === undefined ? fallback : Number(text);

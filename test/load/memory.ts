@@ -1,7 +1,7 @@
 /**
- * `node test/load/memory.ts [--rounds N] [--seconds N]`: all attacks in a row, again and again, on one control plane, and
- * its memory after each round when all garbage is collected. Exit code 1 if the last round left more behind than the
- * second one and all bounded memories may take. HEAP_SNAPSHOTS=FOLDER writes a heap snapshot each time.
+ * `node test/load/memory.ts [--rounds N] [--seconds N]`: runs all attacks repeatedly on one control plane, and measures its memory after a garbage
+ * collection in each round. Exit code 1 if memory after the last round exceeds that after the second round by more than all bounded caches may take.
+ * HEAP_SNAPSHOTS=FOLDER writes a heap snapshot each time.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,11 +17,11 @@ import { HostileProcess } from './hostile-process.ts';
 const { values } = parseArgs({
   options: { rounds: { type: 'string', default: '6' }, seconds: { type: 'string', default: '2' } },
 });
-/** Until all started work is over: streams, holds, lines of the log. */
+/** Time until all started work has ended: streams, holds, log lines. */
 const restMs = 5_000;
 /**
- * Growth that rounds after the second may add, in MiB. Bounded memories fill up: records of the trace, joined bodies, lists of names,
- * known nodes. More rounds find a smaller leak.
+ * Maximum growth after the second round, in MiB. Bounded memories fill up: trace records, joined bodies, lists of names, known nodes. More rounds
+ * detect a smaller leak.
  */
 const mostGrown = 16;
 

@@ -1,6 +1,5 @@
 import type { ClientKind } from './plan.ts';
 
-/** Phase of a request in which it failed. */
 export type RequestPhase = 'connect' | 'response' | 'body';
 
 export interface Failure {
@@ -9,13 +8,13 @@ export interface Failure {
   readonly code: string;
   readonly message: string;
   readonly phase: RequestPhase;
-  /** When it failed, in milliseconds since the run's start. */
+  /** Milliseconds since the run's start. */
   readonly atMs: number;
-  /** Since the request was begun. */
+  /** Milliseconds since the start of the request. */
   readonly elapsedMs: number;
-  /** Bytes of the body that had arrived. */
+  /** Received bytes of the body. */
   readonly bytes: number;
-  /** Whether the connection had carried an earlier request. */
+  /** Whether the connection was used for an earlier request. */
   readonly reusedConnection: boolean;
 }
 
@@ -27,18 +26,18 @@ export interface Percentiles {
 }
 
 export interface KindReport {
-  /** Requests that were begun and have ended, well or not. */
+  /** Completed and failed requests. */
   readonly total: number;
   readonly failed: number;
-  /** The first few failures, complete. */
+  /** The first failures. */
   readonly failures: readonly Failure[];
-  /** Of the requests that succeeded, to within 2 %. */
+  /** Latency of successful requests, accurate to 2 %. */
   readonly latencyMs: Percentiles;
-  /** Successful responses by the version that the service reports (header `x-version`). */
+  /** Successful responses by version of the service (header `x-version`). */
   readonly versions: Readonly<Record<string, number>>;
-  /** Connections opened. */
+  /** Number of opened connections. */
   readonly connections: number;
-  /** `h2` only: requests that a GOAWAY overtook before they were sent, and that were then sent on a new session. */
+  /** `h2` only: requests that were not sent before a GOAWAY arrived, and then were sent on a new session. */
   readonly overtaken: number;
 }
 
@@ -46,13 +45,13 @@ export interface KindReport {
 export interface NameReport {
   readonly total: number;
   readonly failed: number;
-  /** How many requests failed, by code and message. */
+  /** Number of failed requests by code and message. */
   readonly reasons: Readonly<Record<string, number>>;
 }
 
-/** A certificate that was served to new connections. */
+/** A certificate that was presented to new connections. */
 export interface ServedCertificate {
-  /** Upper-case hexadecimal, without leading zeros beyond a whole byte. */
+  /** Upper-case hexadecimal with complete bytes. */
   readonly serialNumber: string;
   readonly connections: number;
   readonly firstSeenMs: number;
@@ -69,7 +68,7 @@ export interface TimelineSlice {
 }
 
 export interface LoadReport {
-  /** Wall clock of the run's start, in milliseconds since the Unix epoch: to relate the run to what else happened. */
+  /** Wall clock of the run's start in milliseconds since the Unix epoch, to relate the run to other events. */
   readonly startedAt: number;
   readonly durationMs: number;
   readonly total: number;
@@ -78,13 +77,13 @@ export interface LoadReport {
   /** Results of each plan's clients, by the plan's name. */
   readonly byName: Readonly<Record<string, NameReport>>;
   readonly versions: Readonly<Record<string, number>>;
-  /** In the order in which they were first seen. */
+  /** In the order of first use. */
   readonly certificates: readonly ServedCertificate[];
-  /** Slices with nothing in them are left out. */
+  /** Slices without requests are omitted. */
   readonly timeline: readonly TimelineSlice[];
 }
 
-/** The report in readable form: one line a kind, then each recorded failure. */
+/** Readable report: one line for each kind, then the recorded failures. */
 export function formatReport(report: LoadReport): string {
   const lines = [row('clients', 'total', 'failed', 'p50 ms', 'p99 ms', 'max ms', 'conns', 'versions')];
   for (const [kind, counts] of Object.entries(report.kinds)) {
@@ -102,7 +101,6 @@ export function formatReport(report: LoadReport): string {
   return lines.join('\n');
 }
 
-/** One failure in one line. */
 export function describeFailure(failure: Failure): string {
   const connection = failure.reusedConnection ? 'used connection' : 'new connection';
   return (

@@ -1,8 +1,7 @@
 /**
- * A known node reconnects again and again, each time on a new connection, while untrusted clients from its very address
- * take all the new streams that a second has capacity for. It has its first response within three times what it takes when
- * the attackers are busy with something else, without the time in which the server or the client was runnable and other processes
- * of the machine had its processors.
+ * A known node reconnects repeatedly on new connections, while untrusted clients from its address use the complete rate of new streams. Its first
+ * response must arrive within three times the time of the baseline (attackers that use the machine but send nothing), without the time in which the
+ * server or client was runnable while other processes used the CPUs.
  */
 import { rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -16,13 +15,13 @@ import { makeRoot, startAttackedServer } from './attacked-server.ts';
 import { type AttackName, attackedNode } from './attacks.ts';
 import { HostileProcess } from './hostile-process.ts';
 
-/** Below this a busy machine gives no information: it is two turns of the rate. */
+/** Shorter times are not significant on a busy machine; two intervals of the rate limit. */
 const floorMs = 80;
 const streamsPerSecond = 25;
-/** With this number the slowest is the p99. */
+/** With this number, the slowest one is the p99. */
 const visits = 10;
 const betweenMs = 300;
-/** Until the attackers have used up the capacity: the storm has its address held off after three seconds. */
+/** Time until the attackers have used up the rate: after three seconds the server throttles the address of the storm. */
 const leadMs = { elsewhere: 0, idStorm: 3_500 } as Partial<Record<AttackName, number>>;
 const usualLeadMs = 1_500;
 const tries = 3;
@@ -47,7 +46,7 @@ afterAll(async () => {
   rmSync(root, { recursive: true, force: true });
 });
 
-/** Connects, gets its response, acknowledges and disconnects. @returns milliseconds from its connection to its first response */
+/** Connects, receives a response, acknowledges it and disconnects. @returns milliseconds from the connection to the first response */
 async function visit(node: { readonly id: string }): Promise<number> {
   const client = new AdsTestClient(port);
   const stream = client.sotw();
@@ -88,12 +87,12 @@ test.each<[string, AttackName]>([
   ['open streams, send nothing, and stay', 'heldStreams'],
   ['identify as new nodes, and stay', 'heldNodes'],
   ['claim to be a known node', 'spoofing'],
-])('a known node is admitted beside unknown clients of its address that %s', async (_, attack) => {
+])('a known node is admitted while unknown clients at its address %s', async (_, attack) => {
   for (const id of [sidecar.id, attackedNode]) for (let i = 0; i < 2; i++) await visit({ ...sidecar, id });
   let slowestMs = Infinity;
   let limitMs = 3 * Math.max(floorMs, quietMs);
   for (let i = 0; i < tries && slowestMs >= limitMs; i++) {
-    // The machine may have become busy since then.
+    // The machine may have become busy since the last measurement.
     if (i > 0) limitMs = 3 * Math.max(floorMs, await slowestBeside('elsewhere'));
     slowestMs = await slowestBeside(attack);
   }

@@ -1,6 +1,6 @@
 /**
- * Attacks on the agent's status port, and misbehaving responses of the application there, do not affect Envoy's supervision: no turn
- * of the agent's event loop works longer than 50 ms, in time of its own thread, which a busy machine does not lengthen.
+ * Attacks on the agent's status port, and misbehaving responses of the application, do not affect the supervision of Envoy: no turn of the agent's
+ * event loop takes more than 50 ms in CPU time of its thread, which a busy machine does not lengthen.
  */
 
 import { once, setMaxListeners } from 'node:events';
@@ -20,13 +20,13 @@ import { Control, standInBinary } from '../stand-in/control.ts';
 const meter = pathToFileURL(join(import.meta.dirname, 'turn-meter.mjs')).href;
 const longestTurnMs = 50;
 const attackMs = 4_000;
-/** Minimum number of responses of each path; low, because a busy machine delays them. */
+/** Minimum number of responses for each path; low, because a busy machine delays them. */
 const fewest = 6;
 const longestAttackMs = 40_000;
 const connections = 1_000;
-/** A bound applies to each of them. */
+/** The limit applies to each address. */
 const addresses = ['127.0.0.2', '127.0.0.3', '127.0.0.4', '127.0.0.5', '127.0.0.6', '127.0.0.7'];
-/** All paths but that of the probe that hangs. */
+/** All paths except that of the probe that hangs. */
 const answeredPaths = ['/healthz/ready', '/metrics', '/app-health/web/livez', '/nothing'];
 const line = `application_a{l="${'x'.repeat(80)}"} 1\n`;
 
@@ -37,7 +37,7 @@ let application: Server;
 
 beforeAll(async () => {
   application = createServer((request, response) => {
-    // A hundred megabytes, as fast as they are read; nothing at all; invalid lines.
+    // A hundred megabytes, as fast as they are read; no bytes; invalid lines.
     const block = request.url === '/metrics' ? line.repeat(600) : '}{ "'.repeat(16_000);
     if (request.url === '/hangs') return;
     let bytes = 0;
@@ -90,7 +90,7 @@ async function longestTurn(): Promise<number> {
   return Number(/longest (\S+)/.exec(await agent.program.line(/turns: /, { fromLine }))?.[1] ?? Infinity);
 }
 
-/** Connections that send nothing, or a byte of a request now and then. @returns a function that closes them */
+/** Connections that send nothing, or a byte of a request occasionally. @returns a function that closes them */
 function slowClients(): () => void {
   const sockets = Array.from({ length: connections }, (_, i) => {
     const socket: Socket = connect({

@@ -10,7 +10,6 @@ import type {
   TimelineSlice,
 } from './report.ts';
 
-/** Outcome of a request. */
 export type Outcome =
   | { readonly ok: true; readonly elapsedMs: number; readonly version: string | undefined }
   | {
@@ -25,7 +24,7 @@ export type Outcome =
 
 const failuresKept = 5;
 const sliceMs = 50;
-/** Ten minutes; requests that end later are counted, but not in the timeline. */
+/** Ten minutes. Requests that end later are counted, but omitted from the timeline. */
 const slicesKept = 12_000;
 
 interface KindCounts {
@@ -38,7 +37,6 @@ interface KindCounts {
   readonly latency: LatencyHistogram;
 }
 
-/** Counts the results of the clients of one run. */
 export class Tally {
   readonly #startedAt = performance.timeOrigin + performance.now();
   readonly #start = performance.now();
@@ -52,7 +50,7 @@ export class Tally {
     return performance.now() - this.#start;
   }
 
-  /** A connection was opened; `serialNumber` is its certificate's, for TLS. */
+  /** Counts an opened connection. `serialNumber` is that of its certificate, for TLS. */
   connected(kind: ClientKind, serialNumber?: string): void {
     this.#kind(kind).connections++;
     if (serialNumber === undefined) return;
@@ -66,12 +64,12 @@ export class Tally {
     }
   }
 
-  /** A request was not sent on its intended session. */
+  /** Counts a request that was not sent on its intended session. */
   overtaken(kind: ClientKind): void {
     this.#kind(kind).overtaken++;
   }
 
-  /** @param name of the client's plan */
+  /** @param name of the client plan */
   ended(kind: ClientKind, outcome: Outcome, name: string = kind): void {
     const counts = this.#kind(kind);
     const named = this.#name(name);

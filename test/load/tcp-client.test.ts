@@ -35,7 +35,7 @@ test('TCP clients open a connection for each line, and named plans are counted s
   expect(other!.total).toBeGreaterThan(0);
 });
 
-test('a connection that is closed before the server sent anything is reported as a failure', async () => {
+test('a connection that the server closes without sending bytes is a failure', async () => {
   const port = await serve((socket, index) =>
     index === 5 ? socket.end() : socket.on('data', () => socket.write('v1\n')),
   );

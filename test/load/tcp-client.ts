@@ -3,8 +3,8 @@ import type { Endpoint, LoadClient } from './client.ts';
 import { Exchange, type Expectation } from './exchange.ts';
 
 /**
- * A TCP connection for each exchange: sends one line and succeeds with the first received bytes. A connection that the
- * server closes before it sent any has failed. The name of the server, a first line such as `v1`, is the version.
+ * A TCP connection for each exchange: sends one line and succeeds with the first received bytes. A connection that the server closes without sending
+ * bytes has failed. The name of the server, a first line such as `v1`, is the version.
  */
 export function tcpClient({ host, port, onConnected }: Endpoint): LoadClient {
   return {

@@ -19,7 +19,7 @@ function caFile(certificate: string): string {
   return file;
 }
 
-/** Serves HTTP/1.1 and HTTP/2 over TLS; `rotate` changes the certificate of later connections. */
+/** Serves HTTP/1.1 and HTTP/2 over TLS; `rotate` changes the certificate for later connections. */
 async function startServer() {
   const issue = () => authority.issue(['sample.localhost']);
   const first = issue();
@@ -49,7 +49,7 @@ function planFor(port: number, trusted: string, clients: LoadPlan['clients']): L
   return { target, clients, maxDurationMs: 5_000 };
 }
 
-test('every kind of client works over TLS and sees the certificate that is served', async () => {
+test('every kind of client works over TLS and reports the presented certificate', async () => {
   const server = await startServer();
   const clients = (['ka', 'slow', 'new', 'h2', 'stream'] as const).map((kind) => ({ kind, count: 1, pauseMs: 5 }));
   const report = await generateLoad({ ...planFor(server.port, authority.certificate, clients), maxRequests: 30 })
@@ -59,7 +59,7 @@ test('every kind of client works over TLS and sees the certificate that is serve
   expect(report.certificates.map(({ serialNumber }) => serialNumber)).toEqual([server.first]);
 });
 
-test('a new certificate is recorded for the connections that were served it', async () => {
+test('a new certificate is recorded for later connections', async () => {
   const server = await startServer();
   const load = generateLoad(planFor(server.port, authority.certificate, [{ kind: 'new', count: 1, pauseMs: 1 }]));
   await expect.poll(() => load.report().certificates.length).toBe(1);
@@ -71,7 +71,7 @@ test('a new certificate is recorded for the connections that were served it', as
   expect(report.certificates[1]!.firstSeenMs).toBeGreaterThan(report.certificates[0]!.firstSeenMs);
 });
 
-test('a certificate of another authority is a failure to connect', async () => {
+test('a certificate of another authority fails the connection', async () => {
   const server = await startServer();
   const other = createAuthority('another authority').certificate;
   const plan = { ...planFor(server.port, other, [{ kind: 'new', count: 1 }]), maxRequests: 1 } as const;

@@ -1,6 +1,6 @@
 /**
- * Loaded into a server before it starts: measures how long each turn of its event loop works, in time of its own thread on
- * a processor, which other programs of the machine do not lengthen. On SIGUSR2 it prints the durations since the last one.
+ * Preloaded into a server: measures the turns of its event loop in CPU time of its thread, which other programs of the machine do not lengthen. On
+ * SIGUSR2 it prints the durations since the last signal.
  */
 const leastMs = 1;
 

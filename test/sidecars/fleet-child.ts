@@ -1,4 +1,4 @@
-/** The process in which a fleet lives; see fleet-process.ts. */
+/** Process of a fleet; see fleet-process.ts. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf } from '../../src/runtime/errors.ts';
@@ -55,7 +55,7 @@ async function obey(order: FleetOrder): Promise<void> {
   }
 }
 
-/** @throws Error that says how many have not */
+/** @throws Error with the number of missing sidecars */
 async function within<Value>(timeoutMs: number, promise: Promise<Value>, what: string): Promise<Value> {
   let timer: NodeJS.Timeout | undefined;
   const over = new Promise<never>((_, reject) => {
@@ -67,7 +67,7 @@ async function within<Value>(timeoutMs: number, promise: Promise<Value>, what: s
 process.on('message', (order: FleetOrder) => {
   obey(order).catch((error: unknown) => fail(messageOf(error)));
 });
-// The parent is gone, or it has all it wanted.
+// The parent has exited, or has received everything.
 process.on('disconnect', () => process.exit(0));
-// A terminal's Ctrl-C reaches the whole process group; the parent decides when the fleet ends.
+// Ctrl-C in a terminal reaches the complete process group; the parent decides when the fleet ends.
 process.on('SIGINT', () => {});

@@ -1,7 +1,6 @@
 /**
- * A {@link Fleet} in a process of its own, so that what the bench does is not measured. The parent sends
- * {@link FleetOrder}s over Node's IPC channel, the child ({@link file://./fleet-child.ts}) answers each with a
- * {@link FleetAnswer}, in the same order. The child ends with its parent.
+ * A {@link Fleet} in a separate process, so that work of the benchmark is not measured. The parent sends {@link FleetOrder}s over Node's IPC channel;
+ * the child ({@link file://./fleet-child.ts}) responds to each with a {@link FleetAnswer} in the same order. The child exits with its parent.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { join } from 'node:path';
@@ -14,10 +13,10 @@ export type FleetOrder =
   | ({ readonly type: 'mark'; readonly timeoutMs: number } & FleetMark)
   | { readonly type: 'marked' }
   | { readonly type: 'counts' }
-  /** Before the server goes away. */
+  /** Sent before the server stops. */
   | { readonly type: 'await-return'; readonly timeoutMs: number }
   | { readonly type: 'return' }
-  /** Writes the first sidecar's latest responses to files of a folder, `CDS.bin` and so on. */
+  /** Writes the latest responses of the first sidecar to files `CDS.bin` and so on in a folder. */
   | { readonly type: 'save'; readonly folder: string };
 
 export type FleetAnswer =
@@ -58,20 +57,20 @@ export class FleetProcess {
     return this.#child.pid!;
   }
 
-  /** Resolves when the process is up. */
+  /** Resolves when the process has started. */
   async ready(): Promise<void> {
     await this.#ask<'ready'>({ type: 'ready' });
   }
 
-  /** Opens all streams; resolves when each has everything. May be called before the server listens. */
+  /** Opens all streams; resolves when each has received all resources. May be called before the server listens. */
   open(plan: FleetPlan, timeoutMs = 180_000): Promise<Answer<'opened'>> {
     return this.#ask({ type: 'open', plan, timeoutMs });
   }
 
   /**
-   * Makes a change and waits until every sidecar has acknowledged a response of the kind that holds the mark.
+   * Makes a change and waits until every sidecar has acknowledged a response of the kind that contains the mark.
    *
-   * @returns when the last one did, by `nowMs`
+   * @returns time of the last acknowledgement, by `nowMs`
    */
   async acknowledge(mark: FleetMark, change: () => void | Promise<void>, timeoutMs = 60_000): Promise<number> {
     await this.#ask<'awaiting'>({ type: 'mark', timeoutMs, ...mark });
@@ -83,7 +82,7 @@ export class FleetProcess {
     return (await this.#ask<'counted'>({ type: 'counts' })).counts;
   }
 
-  /** Has the server go away and come back. @returns how they returned to it */
+  /** Interrupts the server and waits until the sidecars have reconnected. @returns the reconnections */
   async returnAfter(interruption: () => Promise<void>, timeoutMs: number): Promise<FleetReturn> {
     await this.#ask<'awaiting'>({ type: 'await-return', timeoutMs });
     await interruption();

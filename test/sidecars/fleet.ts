@@ -1,4 +1,4 @@
-/** Many sidecars, and the time that passes until all of them have something. Times are of {@link nowMs}. */
+/** Many sidecars, and the time until all of them have received something. Times are those of {@link nowMs}. */
 import type { ClientTls } from './http2-stream.ts';
 import { encodeNode, loopbackOf, type SidecarIdentity } from './node.ts';
 import { ResourceBatches } from './resource-batches.ts';
@@ -6,68 +6,68 @@ import { resourceBytes } from './resource-maps.ts';
 import { type ReceivedResponse, Sidecar, type SidecarOptions } from './sidecar.ts';
 import { type Kind, kinds, type Protocol } from './xds-types.ts';
 
-/** Milliseconds of the host's monotonic clock: the same in all of its processes. */
+/** Milliseconds of the host's monotonic clock, which all of its processes share. */
 export const nowMs = (): number => Number(process.hrtime.bigint()) / 1e6;
 
 export interface FleetPlan extends Pick<SidecarOptions, 'resumes' | 'dialMs'> {
   readonly port: number;
   readonly protocol: Protocol;
   readonly sidecars: number;
-  /** They are spread over so many, `ns-0` and so on; absent, or 1: all are in `default`. */
+  /** Number of namespaces `ns-0`, `ns-1`, …; with 1 or by default, all sidecars are in `default`. */
   readonly namespaces?: number;
-  /** What they say that they are of Istio, in turns from namespace to namespace; absent: all the same. */
+  /** Istio versions that they report, assigned in turn by namespace; by default all report the same. */
   readonly versions?: readonly string[];
-  /** They are gateways, of this namespace. */
+  /** Namespace of gateways; the sidecars are gateways then. */
   readonly gatewaysOf?: string;
-  /** Where their numbers begin: fleets beside each other have different ones. Default 0. */
+  /** First number; concurrent fleets have different numbers. Default 0. */
   readonly firstNumber?: number;
-  /** Each comes from an address of its own, on loopback. */
+  /** Whether each connects from a separate loopback address. */
   readonly hasOwnAddresses?: boolean;
-  /** Absent: plaintext. */
+  /** Default: plaintext. */
   readonly tls?: ClientTls;
-  /** One that had everything and lost its stream comes back, as Envoy does; else that is a failure. */
+  /** Whether a sidecar that loses its stream reconnects as Envoy does; otherwise that is a failure. */
   readonly comesBack?: boolean;
-  /** Back-off of one that comes back; default: Envoy's. */
+  /** Back-off between reconnections; default: that of Envoy. */
   readonly backOffMs?: { readonly first: number; readonly longest: number };
-  /** All are of this one. */
+  /** Namespace of all sidecars. */
   readonly namespace?: string;
 }
 
-/** Since the fleet was opened. */
+/** Counts since the fleet was opened. */
 export interface FleetCounts {
-  /** Responses. */
+  /** Number of responses. */
   readonly responses: Readonly<Record<Kind, number>>;
   readonly resources: Readonly<Record<Kind, number>>;
-  /** Of the messages, with gRPC's five bytes before each. */
+  /** Bytes of the messages including gRPC's five-byte prefix. */
   readonly messageBytes: number;
-  /** Of the resources themselves, of one sidecar: the first. */
+  /** Bytes of the resources of the first sidecar. */
   readonly resourceBytesOfOne: number;
-  /** CPU time of the client's own process, since the fleet was made. */
+  /** CPU time of this process since the fleet was created. */
   readonly cpuMs: number;
 }
 
 export interface FleetMark {
   readonly kind: Kind;
-  /** Bytes that the change brings to the wire. */
+  /** Bytes in a response that identify the change. */
   readonly mark: string;
-  /** Only sidecars of the namespace of number 0 are told; absent: all. */
+  /** Whether only sidecars in the namespace of number 0 receive the change; default: all. */
   readonly isOfFirstNamespace?: boolean;
 }
 
-/** Of sidecars that lost their streams, when each had everything again. */
+/** Reconnections of sidecars that lost their streams. */
 export interface FleetReturn {
-  /** In order. */
+  /** Times at which each sidecar had all resources again, sorted. */
   readonly fullAtMs: readonly number[];
-  /** Streams that were opened for it. */
+  /** Number of opened streams. */
   readonly attempts: number;
-  /** How often each reason ended a stream meanwhile. */
+  /** Number of ended streams by reason. */
   readonly reasons: Readonly<Record<string, number>>;
 }
 
-/** From one try to the next: at random below a limit that doubles (Envoy's defaults for a gRPC stream of xDS). */
+/** Delay between attempts: random, below a limit that doubles (Envoy's defaults for a gRPC stream of xDS). */
 const envoyBackOffMs = { first: 500, longest: 30_000 };
 
-/** A stream that ends before it has everything is opened again after at most so long. */
+/** Delay until a stream that ended before it had all resources is opened again. */
 const retryDelayMs = { least: 5, most: 500 };
 
 export class Fleet {
@@ -79,7 +79,7 @@ export class Fleet {
   #resourceBytesOfOne = 0;
   readonly #comesBack: boolean;
   readonly #backOffMs: { readonly first: number; readonly longest: number };
-  /** Tries since a sidecar had everything. */
+  /** Failed attempts since a sidecar had all resources. */
   readonly #tries = new Map<Sidecar, number>();
   #isClosed = false;
   #full = new Set<Sidecar>();
@@ -93,7 +93,7 @@ export class Fleet {
     | { readonly kind: Kind; readonly mark: Buffer; readonly left: Set<Sidecar>; done(atMs: number): void }
     | undefined;
 
-  /** @param onLost a sidecar that had everything lost its stream */
+  /** @param onLost called when a sidecar that had all resources loses its stream */
   constructor(plan: FleetPlan, onLost: (reason: string) => void) {
     const { port, protocol, sidecars, namespaces = 1, firstNumber = 0, hasOwnAddresses = false, tls } = plan;
     this.#namespaces = namespaces;
@@ -121,7 +121,7 @@ export class Fleet {
     );
   }
 
-  /** Opens all. @returns when the last one had everything */
+  /** Opens all streams. @returns time at which the last sidecar had all resources */
   open(): Promise<number> {
     return new Promise((resolve) => {
       this.#onFull = resolve;
@@ -129,14 +129,14 @@ export class Fleet {
     });
   }
 
-  /** @returns when the first response came */
+  /** @returns time of the first response */
   first(): Promise<number> {
     return new Promise((resolve) => {
       this.#onFirst = resolve;
     });
   }
 
-  /** @returns when the last sidecar had acknowledged a response with the mark; never, when one was not sent it */
+  /** @returns time at which the last sidecar had acknowledged a response with the mark; never resolves if one does not receive it */
   awaitMark({ kind, mark, isOfFirstNamespace = false }: FleetMark): Promise<number> {
     const told = isOfFirstNamespace
       ? this.#sidecars.filter((_, number) => number % this.#namespaces === 0)
@@ -146,7 +146,7 @@ export class Fleet {
     });
   }
 
-  /** To be called before they lose their streams. @returns when all have come back and have everything */
+  /** Must be called before the streams are lost. @returns reconnections after all sidecars have all resources again */
   awaitReturn(): Promise<FleetReturn> {
     const { promise, resolve } = Promise.withResolvers<FleetReturn>();
     const returning = {
@@ -163,7 +163,7 @@ export class Fleet {
     return promise;
   }
 
-  /** How many have not acknowledged what is waited for, or are not back. */
+  /** Number of sidecars that have not acknowledged the awaited response, or have not reconnected. */
   get missing(): number {
     return this.#return?.left.size ?? this.#awaited?.left.size ?? this.#sidecars.length - this.#full.size;
   }
@@ -179,12 +179,12 @@ export class Fleet {
     };
   }
 
-  /** The latest response of each kind that the first sidecar got. */
+  /** The latest response of each kind that the first sidecar received. */
   get lastMessages(): ReadonlyMap<Kind, Buffer> {
     return this.#lastMessages;
   }
 
-  /** What the first sidecar has: how many of each kind. */
+  /** Number of resources of each kind that the first sidecar has. */
   sizes(): Record<Kind, number> {
     return Object.fromEntries(kinds.map((kind) => [kind, this.#sidecars[0]!.resources(kind).size])) as Record<
       Kind,
@@ -253,7 +253,7 @@ export class Fleet {
     reasons?.set(reason, (reasons.get(reason) ?? 0) + 1);
   }
 
-  /** Nobody listens yet: at once; the server has too much to do: later, not all at the same time. */
+  /** Retries at once if no server listens, or later at random times if the server is overloaded. */
   #retryAfterMs(reason: string): number {
     return reason.includes('ECONNREFUSED')
       ? retryDelayMs.least

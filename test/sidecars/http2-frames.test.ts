@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { type FrameHead, FrameReader, flags, frame, frameTypes, settingsOf } from './http2-frames.ts';
 
-/** Everything that comes out when the bytes come in pieces of this length. */
+/** Output of the parser for bytes in pieces of this length. */
 function read(bytes: Buffer, pieceLength: number): { data: string; frames: FrameHead[]; payloads: string[] } {
   const seen = { data: '', frames: [] as FrameHead[], payloads: [] as string[] };
   const reader = new FrameReader({
@@ -23,13 +23,13 @@ function read(bytes: Buffer, pieceLength: number): { data: string; frames: Frame
 const bytes = Buffer.concat([
   frame(frameTypes.data, 0, 1, Buffer.from('hello ')),
   frame(frameTypes.ping, 0, 0, Buffer.from('12345678')),
-  // Padded: the first byte says how much of the end is padding.
+  // Padded: the first byte is the length of the padding at the end.
   frame(frameTypes.data, flags.padded, 1, Buffer.concat([Buffer.from([3]), Buffer.from('world'), Buffer.alloc(3)])),
   frame(frameTypes.settings, flags.ack, 0, Buffer.alloc(0)),
   frame(frameTypes.data, flags.endStream, 1, Buffer.alloc(0)),
 ]);
 
-test.each([1, 2, 7, 1_000])('frames are read from pieces of %i bytes', (pieceLength) => {
+test.each([1, 2, 7, 1_000])('HTTP/2 frames are parsed from pieces of %i bytes', (pieceLength) => {
   const { data, frames, payloads } = read(bytes, pieceLength);
   expect(data).toBe('hello world');
   expect(frames.map(({ type, length, stream }) => [type, length, stream])).toEqual([
@@ -42,7 +42,7 @@ test.each([1, 2, 7, 1_000])('frames are read from pieces of %i bytes', (pieceLen
   expect(payloads).toEqual(['', '12345678', '', '', '']);
 });
 
-test('settings that concern a sender are read', () => {
+test('settings for a sender are parsed', () => {
   const payload = Buffer.from([0, 3, 0, 0, 0, 100, 0, 4, 0, 1, 0, 0, 0, 5, 0, 0, 0x40, 0]);
   expect(settingsOf(payload)).toEqual({ initialWindow: 65_536, maxFrame: 16_384 });
 });

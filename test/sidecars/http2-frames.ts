@@ -1,4 +1,4 @@
-/** HTTP/2's frames (RFC 9113 §4 and §6), as far as a client of one stream needs them. */
+/** Parses and writes HTTP/2 frames (RFC 9113 §4 and §6) as far as a client with one stream needs them. */
 
 export const frameTypes = { data: 0, headers: 1, resetStream: 3, settings: 4, ping: 6, goAway: 7, windowUpdate: 8 };
 export const flags = { ack: 1, endStream: 1, endHeaders: 4, padded: 8 };
@@ -6,7 +6,7 @@ export const flags = { ack: 1, endStream: 1, endHeaders: 4, padded: 8 };
 const headLength = 9;
 
 export interface FrameHead {
-  /** Of the payload. */
+  /** Length of the payload. */
   readonly length: number;
   readonly type: number;
   readonly flags: number;
@@ -14,9 +14,9 @@ export interface FrameHead {
 }
 
 export interface FrameListener {
-  /** A piece of what a DATA frame carries; it is overwritten afterwards. */
+  /** Called with a piece of the data of a DATA frame, which is overwritten afterwards. */
   onData(bytes: Buffer): void;
-  /** A frame is complete. Of DATA frames the payload is not given again. */
+  /** Called for a complete frame, without the payload of DATA frames. */
   onFrame(head: FrameHead, payload: Buffer): void;
 }
 
@@ -26,7 +26,7 @@ export class FrameReader {
   #headRead = 0;
   #head: FrameHead | undefined;
   #left = 0;
-  /** Of a padded DATA frame, behind its data. */
+  /** Length of the padding of a DATA frame; negative before it is read. */
   #padding = 0;
   #payload: Buffer[] = [];
 
@@ -34,7 +34,7 @@ export class FrameReader {
     this.#listener = listener;
   }
 
-  /** Takes the first `length` bytes. @throws Error when they are no HTTP/2 that this client speaks */
+  /** Parses the first `length` bytes. @throws Error for unsupported HTTP/2 */
   take(bytes: Buffer, length: number): void {
     let at = 0;
     while (at < length) {
@@ -69,7 +69,7 @@ export class FrameReader {
       this.#payload.push(Buffer.from(bytes));
       return;
     }
-    // The first byte of a padded frame says how much of its end is padding.
+    // The first byte of a padded frame is the length of the padding at the end.
     const begin = this.#padding < 0 ? 1 : 0;
     if (this.#padding < 0) this.#padding = bytes[0]!;
     const data = bytes.length - begin - Math.max(0, this.#padding - this.#left);
@@ -95,7 +95,7 @@ export function frame(type: number, flagBits: number, stream: number, payload: B
   return bytes;
 }
 
-/** What a SETTINGS frame says of the things that concern a sender. */
+/** Settings of a SETTINGS frame that apply to a sender. */
 export function settingsOf(payload: Buffer): { initialWindow?: number; maxFrame?: number } {
   const settings: { initialWindow?: number; maxFrame?: number } = {};
   for (let at = 0; at + 6 <= payload.length; at += 6) {
@@ -106,7 +106,7 @@ export function settingsOf(payload: Buffer): { initialWindow?: number; maxFrame?
   return settings;
 }
 
-/** A block of headers without compression (RFC 7541 §6.2.2); names and values shorter than 127 bytes. */
+/** A header block without compression (RFC 7541 §6.2.2); names and values must be shorter than 127 bytes. */
 export function literalHeaders(headers: Readonly<Record<string, string>>): Buffer {
   const text = (value: string): Buffer => Buffer.concat([Buffer.from([value.length]), Buffer.from(value)]);
   return Buffer.concat(Object.entries(headers).flatMap(([name, value]) => [Buffer.from([0]), text(name), text(value)]));

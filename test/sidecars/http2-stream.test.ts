@@ -1,4 +1,4 @@
-/** Against Node's own HTTP/2: a server that echoes what it gets, as gRPC messages. */
+/** A server with Node's HTTP/2 that echoes messages as gRPC messages. */
 import { once } from 'node:events';
 import { createSecureServer, createServer, type ServerHttp2Stream } from 'node:http2';
 import type { AddressInfo } from 'node:net';
@@ -39,7 +39,7 @@ const echo = (stream: ServerHttp2Stream): void => {
   stream.pipe(stream);
 };
 
-test('messages larger than every window and frame go both ways', async () => {
+test('messages larger than windows and frames are transferred in both directions', async () => {
   const { stream, messages } = open(await serve(echo));
   const sent = [Buffer.from('small'), Buffer.alloc(300_000, 'large'), Buffer.alloc(0), Buffer.from('last')];
   for (const message of sent) stream.send(message);
@@ -48,7 +48,7 @@ test('messages larger than every window and frame go both ways', async () => {
   expect(stream.messageBytes).toBe(sent.reduce((sum, { length }) => sum + length + 5, 0));
 });
 
-test('more than the windows comes as long as it is read', async () => {
+test('a client that reads receives more than its window', async () => {
   const message = Buffer.concat([Buffer.from([0, 0, 0x10, 0, 0]), Buffer.alloc(1024 * 1024, 'x')]);
   const port = await serve((stream) => {
     stream.respond({ ':status': 200 });
@@ -58,7 +58,7 @@ test('more than the windows comes as long as it is read', async () => {
   await eventually('64 MiB came', () => messages.length === 64);
 });
 
-test('messages go both ways with TLS, and the server sees the certificate of the client', async () => {
+test('messages are transferred in both directions with TLS, and the server receives the client certificate', async () => {
   const authority = createAuthority();
   const [server, client] = [authority.issue(['server.local']), authority.issue(['client.local'])];
   const http2 = createSecureServer({
@@ -81,7 +81,7 @@ test('messages go both ways with TLS, and the server sees the certificate of the
   expect(serials).toEqual([client.serialNumber]);
 });
 
-test('a stalled stream receives nothing until it goes on', async () => {
+test('a paused stream receives nothing until it resumes', async () => {
   const { stream, messages } = open(await serve(echo));
   stream.send(Buffer.from('one'));
   await eventually('the first came', () => messages.length === 1);
@@ -93,13 +93,13 @@ test('a stalled stream receives nothing until it goes on', async () => {
   await eventually('the second came', () => messages.length === 2);
 });
 
-test('an end by the server is told once, with its reason', async () => {
+test('an end by the server is reported once with its reason', async () => {
   const { ends } = open(await serve((stream) => stream.close(8)));
   await eventually('it ended', () => ends.length > 0);
   expect(ends).toEqual(['the server reset the stream: HTTP/2 error 8']);
 });
 
-test('a port where nobody listens is told', async () => {
+test('a refused connection is reported', async () => {
   const { ends } = open(1);
   await eventually('it ended', () => ends.length > 0);
   expect(ends[0]).toContain('ECONNREFUSED');

@@ -1,55 +1,55 @@
 /**
- * One gRPC stream on a connection of its own, as a proxy has it: HTTP/2, with TLS or without, straight from the socket. It copies
- * what it receives once, into the message; what it does not need (header compression, priorities) it leaves out.
+ * One gRPC stream on a separate connection, as in a proxy: HTTP/2 with or without TLS, directly on the socket. Received bytes are copied once, into
+ * the message. Unneeded features (header compression, priorities) are omitted.
  */
 import { connect, type Socket } from 'node:net';
 import { createSecureContext, type SecureContext, connect as tlsConnect } from 'node:tls';
 import { type FrameHead, FrameReader, flags, frame, frameTypes, literalHeaders, settingsOf } from './http2-frames.ts';
 
-/** As large as Envoy's: the server is never held up by a client that reads. */
+/** As large as Envoy's, so that a client that reads never blocks the server. */
 const streamWindow = 16 * 1024 * 1024;
 const connectionWindow = 24 * 1024 * 1024;
 const defaultWindow = 65_535;
-/** What was read is told to the server in steps of this size. */
+/** WINDOW_UPDATE is sent in steps of this size. */
 const windowStep = 4 * 1024 * 1024;
 const streamId = 1;
 const grpcHeadLength = 5;
 
-/** All sockets read into the same bytes: what is in them is looked at before the next one reads. */
+/** All sockets read into the same buffer, whose content is parsed before the next read. */
 const received = Buffer.allocUnsafeSlow(256 * 1024);
 
-/** PEM files of a client with TLS. */
+/** PEM files of a TLS client. */
 export interface ClientTls {
-  /** Roots of the server's certificate. */
+  /** Roots of the server certificate. */
   readonly ca: string;
-  /** DNS name in the server's certificate. */
+  /** DNS name in the server certificate. */
   readonly serverName: string;
-  /** What the client presents; absent: no certificate. */
+  /** Client certificate; default: none. */
   readonly certificate?: { readonly chain: string; readonly key: string };
 }
 
 export interface GrpcStreamOptions {
-  /** Resumes a TLS session: what the server sent on a connection before. */
+  /** TLS session of an earlier connection, to resume. */
   readonly session?: Buffer;
-  /** Called with what a later connection can resume the session with. */
+  /** Called with a TLS session for a later connection. */
   onSession?(session: Buffer): void;
-  /** Limit for the connection, the handshake and the first byte of the server; absent: none. */
+  /** Limit for the connection, the handshake and the first byte from the server; default: none. */
   readonly dialMs?: number;
-  /** On loopback. */
+  /** Port on loopback. */
   readonly port: number;
-  /** Where the connection comes from; absent: as the system chooses. */
+  /** Source address; default: chosen by the system. */
   readonly localAddress?: string;
-  /** Absent: plaintext. */
+  /** Default: plaintext. */
   readonly tls?: ClientTls;
   readonly path: string;
-  /** A whole message; it may be kept. */
+  /** Called with a complete message, which may be kept. */
   onMessage(message: Buffer): void;
-  /** Once, whoever ended it: the server, the network, {@link GrpcStream.close}. */
+  /** Called once, whether the server, the network or {@link GrpcStream.close} ended the stream. */
   onEnd(reason: string): void;
 }
 
 export class GrpcStream {
-  /** Bytes of messages, with gRPC's five bytes before each. */
+  /** Bytes of messages including gRPC's five-byte prefix. */
   messageBytes = 0;
   readonly #options: GrpcStreamOptions;
   readonly #socket: Socket;
@@ -81,7 +81,7 @@ export class GrpcStream {
     this.#socket.write(opening(options));
   }
 
-  /** Sends a message, as soon as the server takes it. */
+  /** Sends a message as soon as the server's windows allow it. */
   send(message: Buffer): void {
     if (this.#ended) return;
     const head = Buffer.alloc(grpcHeadLength);
@@ -90,7 +90,7 @@ export class GrpcStream {
     this.#flush();
   }
 
-  /** Reads no more, until {@link resume}: the server's side fills up. */
+  /** Stops reading until {@link resume}, so that the server's buffers fill up. */
   pause(): void {
     this.#socket.pause();
   }
@@ -99,7 +99,7 @@ export class GrpcStream {
     this.#socket.resume();
   }
 
-  /** Ends the connection without a word, as a process that dies. */
+  /** Resets the connection, as for a process that crashes. */
   close(): void {
     this.#end('closed by the client');
   }
@@ -171,7 +171,7 @@ export class GrpcStream {
     this.#flush();
   }
 
-  /** Sends what the server's windows allow. */
+  /** Sends as much as the server's windows allow. */
   #flush(): void {
     const out: Buffer[] = [];
     while (this.#waiting.length > 0) {
@@ -198,7 +198,7 @@ export class GrpcStream {
 
 const contexts = new WeakMap<ClientTls, SecureContext>();
 
-/** One for all streams with the same files. */
+/** Shared by all streams with the same files. */
 function secureContextOf(tls: ClientTls): SecureContext {
   const { ca, certificate } = tls;
   const known = contexts.get(tls);
@@ -211,7 +211,7 @@ function secureContextOf(tls: ClientTls): SecureContext {
   return context;
 }
 
-/** Puts gRPC messages together from pieces of any length. */
+/** Joins pieces of any length to gRPC messages. */
 class MessageReader {
   readonly #onMessage: (message: Buffer) => void;
   readonly #head = Buffer.alloc(grpcHeadLength);

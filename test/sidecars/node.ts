@@ -1,24 +1,24 @@
-/** Who a sidecar says that it is. */
+/** Identity that a sidecar reports. */
 import { create, type JsonObject, toBinary } from '@bufbuild/protobuf';
 import { NodeSchema } from '../../src/gen/envoy/config/core/v3/base_pb.ts';
 
 export interface SidecarIdentity {
-  /** Makes its name and its address its own; from 0 to a million. */
+  /** Determines its name and its address; from 0 to a million. */
   readonly number: number;
   readonly namespace?: string;
   readonly labels?: Readonly<Record<string, string>>;
-  /** Of its Istio; `1.28.0` when absent. */
+  /** Istio version; default `1.28.0`. */
   readonly version?: string;
   readonly type?: 'sidecar' | 'router';
-  /** How long its Envoy drains connections; it does not say so when absent. */
+  /** Drain time that the node reports; default: not reported. */
   readonly drainMs?: number;
 }
 
-/** The address that a sidecar has because of its number. */
+/** Address of a sidecar by its number. */
 export const addressOf = (number: number): string =>
   `10.${128 + Math.floor(number / 62_500)}.${Math.floor(number / 250) % 250}.${(number % 250) + 1}`;
 
-/** As many addresses of loopback: where a server is to see that sidecars are not all of one host. */
+/** Loopback address of a sidecar by its number, for servers that distinguish hosts. */
 export const loopbackOf = (number: number): string => addressOf(number).replace(/^10\./, '127.');
 
 /** An encoded Node as an istio-proxy of 1.28 sends it. */

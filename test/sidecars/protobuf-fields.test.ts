@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { bytesField, Fields, numberField, textField, textOf } from './protobuf-fields.ts';
 
 describe('the fields of a message', () => {
-  test('are given in order, with their place', () => {
+  test('are returned in order with their offsets', () => {
     const message = Buffer.concat([textField(1, 'a name'), numberField(2, 300), bytesField(3, textField(2, 'inside'))]);
     const fields = new Fields(message);
     expect(fields.next()).toBe(true);
@@ -14,7 +14,7 @@ describe('the fields of a message', () => {
     expect(fields.next()).toBe(false);
   });
 
-  test('of fixed width are stepped over', () => {
+  test('are skipped if they have a fixed width', () => {
     const message = Buffer.concat([
       Buffer.from([0x09]),
       Buffer.alloc(8),
@@ -25,12 +25,12 @@ describe('the fields of a message', () => {
     expect(textOf(new Fields(message), 4)).toBe('x');
   });
 
-  test('a long text has a length of several bytes', () => {
+  test('a long string field has a length of several bytes', () => {
     const text = 'x'.repeat(70_000);
     expect(textOf(new Fields(textField(5, text)), 5)).toBe(text);
   });
 
-  test('a field that ends behind its message is refused', () => {
+  test('a field that exceeds its message is rejected', () => {
     const cut = textField(1, 'a name').subarray(0, 4);
     expect(() => new Fields(cut).next()).toThrow('field 1 ends behind its message');
   });

@@ -1,19 +1,19 @@
-/** Protobuf's wire format by hand: the fields of a message without a schema, and without an object for each. */
+/** Protobuf's wire format without schema and without an object for each field. */
 
 const lengthDelimited = 2;
 
-/** A cursor over the fields of one message. */
+/** A cursor over the fields of a message. */
 export class Fields {
   readonly bytes: Buffer;
-  /** Number of the field that the cursor is at. */
+  /** Number of the current field. */
   field = 0;
-  /** Where the record of this field begins, with its tag. */
+  /** Offset of the current field including its tag. */
   recordStart = 0;
-  /** Where its content lies, for a string, bytes or a message. */
+  /** Offset of its content, for a string, bytes or a message. */
   start = 0;
-  /** Behind the field. */
+  /** Offset after the field. */
   end = 0;
-  /** The value of a field that is a number. Exact up to 2^53. */
+  /** Value of a numeric field, exact up to 2^53. */
   number = 0;
   readonly #limit: number;
 
@@ -24,10 +24,10 @@ export class Fields {
   }
 
   /**
-   * Goes on to the next field.
+   * Moves to the next field.
    *
-   * @returns false when there is none
-   * @throws RangeError when the bytes are no protobuf message
+   * @returns false at the end
+   * @throws RangeError for bytes that are not a protobuf message
    */
   next(): boolean {
     if (this.end >= this.#limit) return false;
@@ -47,12 +47,12 @@ export class Fields {
     return true;
   }
 
-  /** The content of the field that the cursor is at, as a text. */
+  /** Content of the current field as text. */
   text(): string {
     return this.bytes.toString('utf8', this.start, this.end);
   }
 
-  /** The fields of the message in the field that the cursor is at. */
+  /** Fields of the message in the current field. */
   inner(): Fields {
     return new Fields(this.bytes, this.start, this.end);
   }
@@ -70,23 +70,23 @@ export class Fields {
   }
 }
 
-/** The content of the first field with this number. */
+/** Text of the first field with this number. */
 export function textOf(fields: Fields, field: number): string {
   while (fields.next()) if (fields.field === field) return fields.text();
   return '';
 }
 
-/** A field of text, with its tag; nothing for an empty text, as proto3 has it. */
+/** A string field with its tag; empty for an empty text, as in proto3. */
 export function textField(field: number, text: string): Buffer {
   return text === '' ? Buffer.alloc(0) : bytesField(field, Buffer.from(text));
 }
 
-/** A field of bytes or of a message, with its tag. Field numbers up to 15. */
+/** A bytes or message field with its tag. Field numbers up to 15. */
 export function bytesField(field: number, content: Buffer): Buffer {
   return Buffer.concat([Buffer.from([(field << 3) | lengthDelimited, ...varint(content.length)]), content]);
 }
 
-/** A field of a whole number, with its tag. */
+/** An integer field with its tag. */
 export const numberField = (field: number, value: number): Buffer => Buffer.from([field << 3, ...varint(value)]);
 
 function varint(value: number): number[] {

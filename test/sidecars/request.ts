@@ -1,4 +1,4 @@
-/** Requests of both protocols, written by hand: an acknowledgement that names 1,000 endpoints is a copy of bytes. */
+/** Requests of both protocols, encoded without a library: an acknowledgement with 1,000 endpoint names is a copy of bytes. */
 import { bytesField, numberField, textField } from './protobuf-fields.ts';
 import type { NameList } from './resource-maps.ts';
 
@@ -7,9 +7,9 @@ export interface SotwRequest {
   readonly version: string;
   readonly nonce: string;
   readonly names?: NameList;
-  /** Why the response is rejected. */
+  /** Reason for a NACK. */
   readonly error?: string;
-  /** An encoded Node; the first request of a stream has it. */
+  /** An encoded Node, in the first request of a stream. */
   readonly node?: Buffer;
 }
 
@@ -18,14 +18,14 @@ export interface DeltaRequest {
   readonly nonce?: string;
   readonly subscribe?: readonly string[];
   readonly unsubscribe?: readonly string[];
-  /** What the client has from an earlier stream: name and version. */
+  /** Names and versions of resources from an earlier stream. */
   readonly initialVersions?: Iterable<readonly [string, string]>;
   readonly error?: string;
   readonly node?: Buffer;
 }
 
 const none = Buffer.alloc(0);
-/** Of both messages. */
+/** Field number in both messages. */
 const namesField = 3;
 const encodedLists = new WeakMap<readonly string[], Buffer>();
 
@@ -55,7 +55,7 @@ export function encodeDelta(request: DeltaRequest): Buffer {
   ]);
 }
 
-/** The names of what is asked for, once for each list. */
+/** Requested names, encoded once for each list. */
 function encodeNames(names: readonly string[]): Buffer {
   if (names.length === 0) return none;
   const encoded = encodedLists.get(names) ?? Buffer.concat(names.map((name) => textField(namesField, name)));
@@ -63,5 +63,5 @@ function encodeNames(names: readonly string[]): Buffer {
   return encoded;
 }
 
-/** A google.rpc.Status: INVALID_ARGUMENT, as Envoy says it. */
+/** A google.rpc.Status with INVALID_ARGUMENT, as Envoy sends it. */
 const encodeStatus = (message: string): Buffer => Buffer.concat([numberField(1, 3), textField(2, message)]);

@@ -1,39 +1,36 @@
-/** What a client needs to know of resources: looked up once for each distinct sequence of bytes, whoever receives it. */
+/** Facts about resources, parsed once for each distinct sequence of bytes, whichever client receives it. */
 import { hash } from 'node:crypto';
 import { Fields, textOf } from './protobuf-fields.ts';
 import { isWildcard, type Kind } from './xds-types.ts';
 
-/** A cluster without the time limits for what Envoy fetches before it uses it. */
+/** A cluster without the time limits for resources that Envoy fetches before it uses the cluster. */
 export interface ClusterContent {
   readonly digest: string;
-  /** It has such a limit. */
+  /** Whether the cluster has such a limit. */
   readonly isLimited: boolean;
 }
 
 export interface ResourceFacts {
   readonly name: string;
-  /** Delta only. */
+  /** Delta protocol only. */
   readonly version: string;
-  /** Of the resource's own bytes. */
+  /** Digest of the bytes of the resource. */
   readonly digest: string;
   readonly bytes: number;
-  /** Endpoints that a cluster takes from EDS, routes that a listener takes from RDS. */
+  /** EDS names of a cluster, or RDS names of a listener. */
   readonly refersTo: readonly string[];
-  /** Of a cluster, if it is read. */
+  /** Content of a cluster, if clusters are parsed. */
   readonly content?: ClusterContent;
 }
 
 /** The resources of one response. */
 export type ResourceBatch = ReadonlyMap<string, ResourceFacts>;
 
-/**
- * Of distinct batches so many are remembered, and so many bytes of them: proxies of some hundred namespaces are each sent
- * routes of their own, and a batch that comes when it is forgotten is read again.
- */
+/** Maximum number and bytes of cached batches. Proxies in some hundred namespaces receive different routes each; an evicted batch is parsed again. */
 const limits = { batches: 2_048, bytes: 256 * 1024 * 1024 };
-/** Batches of the same length are told apart by how they begin, most of them: in delta a version is there. */
+/** Key length: batches of the same length usually differ within these bytes, which contain a version in the delta protocol. */
 const beginningBytes = 128;
-/** Distinct resources that are remembered, of all kinds; larger ones are few in a batch, and read with it. */
+/** Maximum number of cached resources of all kinds. Larger resources are few in a batch, and are parsed with it. */
 const factsKept = 100_000;
 const largestKept = 64 * 1024;
 
@@ -50,13 +47,13 @@ export class ResourceBatches {
   readonly #delta: boolean;
   readonly #limits: typeof limits;
   readonly #contentOf: ReadContent | undefined;
-  /** The one that was asked for longest ago first. */
+  /** Least recently used first. */
   readonly #known = new Set<KnownBatch>();
   readonly #byBeginning = new Map<string, Set<KnownBatch>>();
   #bytes = 0;
   readonly #facts = new Map<string, ResourceFacts>();
 
-  /** @param contentOf reads clusters; absent: they are not read */
+  /** @param contentOf parses clusters; by default they are not parsed */
   constructor(delta: boolean, most: Partial<typeof limits> = {}, contentOf?: ReadContent) {
     this.#delta = delta;
     this.#limits = { ...limits, ...most };
@@ -64,7 +61,7 @@ export class ResourceBatches {
   }
 
   /**
-   * The same object for the same resources, in any order, if they were seen a short while ago.
+   * Returns the same object for the same resources in any order, if they were received recently.
    *
    * @param resources may be kept
    */
@@ -121,7 +118,7 @@ export class ResourceBatches {
   }
 
   #factsOf(kind: Kind, resources: Buffer, fields: Fields): ResourceFacts {
-    // The bytes as a text are a key that costs one look at them. A resource has its type in them.
+    // As a string, the bytes are a key that is read only once. They contain the type of the resource.
     const key = resources.toString('latin1', fields.start, fields.end);
     const facts = this.#facts.get(key) ?? readResource(kind, fields.inner(), this.#delta, this.#contentOf);
     this.#facts.set(key, facts);
@@ -135,7 +132,7 @@ function isSame(a: ResourceBatch, b: ResourceBatch): boolean {
   return true;
 }
 
-/** @param fields of a resource as a response has it: an Any, in delta with a name and a version around it */
+/** @param fields of a resource in a response: an Any, in the delta protocol within a Resource with name and version */
 function readResource(kind: Kind, fields: Fields, delta: boolean, contentOf?: ReadContent): ResourceFacts {
   return delta ? readWrapped(kind, fields, contentOf) : readAny(kind, fields, '', contentOf);
 }
@@ -160,7 +157,7 @@ function readAny(kind: Kind, fields: Fields, version: string, contentOf?: ReadCo
     if (fields.field !== 2) continue;
     const value = fields.bytes.subarray(fields.start, fields.end);
     return {
-      // Field 1 of all four.
+      // Field 1 in all four messages.
       name: textOf(new Fields(value), 1),
       version,
       digest: hash('sha1', value, 'hex'),

@@ -20,10 +20,10 @@ const facts = (name: string, digest: string, refersTo: readonly string[] = []): 
 });
 const mapOf = (...all: ResourceFacts[]): ResourceMap => new Map(all.map((each) => [each.name, each]));
 
-describe('what a proxy has', () => {
+describe('the resource map of a proxy', () => {
   const had = mapOf(facts('a', '1'), facts('b', '1'));
 
-  test('gets what is new, once for all who had the same', () => {
+  test('gets new resources, once for all proxies with the same map', () => {
     const batch = mapOf(facts('b', '2'), facts('c', '1'));
     const has = withBatch(had, batch);
     expect([...has.values()].map(({ name, digest }) => name + digest)).toEqual(['a1', 'b2', 'c1']);
@@ -31,21 +31,21 @@ describe('what a proxy has', () => {
     expect(had.get('b')?.digest).toBe('1');
   });
 
-  test('stays the same when it had all of it', () => {
+  test('stays the same object if it contains all resources of a response', () => {
     expect(withBatch(had, mapOf(facts('a', '1')))).toBe(had);
     expect(areEqual(had, mapOf(facts('b', '1'), facts('a', '1')))).toBe(true);
     expect(areEqual(had, mapOf(facts('b', '2'), facts('a', '1')))).toBe(false);
     expect(areEqual(had, mapOf(facts('a', '1')))).toBe(false);
   });
 
-  test('loses what was removed', () => {
+  test('loses removed resources', () => {
     expect([...without(had, sameList(['a', 'unknown'])).keys()]).toEqual(['b']);
     expect(without(had, sameList(['unknown']))).toBe(had);
     expect(without(had, sameList(['a']))).toBe(without(had, sameList(['a'])));
   });
 });
 
-test('what clusters refer to is asked for, and no more what they do not', () => {
+test('a proxy subscribes to the names that its clusters refer to, and unsubscribes from others', () => {
   const before = namesIn(mapOf(facts('a', '1', ['ea']), facts('b', '1', ['eb']), facts('c', '1')));
   const after = namesIn(mapOf(facts('a', '1', ['ea']), facts('d', '1', ['ed', 'ea'])));
   expect(before.sorted).toEqual(['ea', 'eb']);

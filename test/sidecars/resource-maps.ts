@@ -1,10 +1,9 @@
 /**
- * What a proxy has, as maps that never change: proxies that were sent the same have the same map, and what follows from a
- * map is found out once. A response to 500 proxies costs one copy, and 499 look-ups.
+ * Resources of proxies as immutable maps. Proxies that received the same resources share a map, and results computed from a map are cached. A
+ * response to 500 proxies costs one copy and 499 look-ups.
  */
 import type { ResourceBatch, ResourceFacts } from './resource-batches.ts';
 
-/** Resources by name. */
 export type ResourceMap = ReadonlyMap<string, ResourceFacts>;
 
 export interface NameList {
@@ -20,7 +19,7 @@ export interface NameChange {
 export const noResources: ResourceMap = new Map();
 export const noNames: NameList = { names: new Set(), sorted: [] };
 
-/** Remembers the result for a pair of objects, as long as both live. */
+/** Caches the result for a pair of objects while both exist. */
 function remember<A extends object, B extends object, Result>(compute: (a: A, b: B) => Result): (a: A, b: B) => Result {
   const results = new WeakMap<A, WeakMap<B, { readonly result: Result }>>();
   return (a, b) => {
@@ -34,25 +33,25 @@ function remember<A extends object, B extends object, Result>(compute: (a: A, b:
   };
 }
 
-/** The map with a response's resources added or replaced; the same map when it had all of them already. */
+/** The map with the resources of a response; the same map if it contains all of them already. */
 export const withBatch = remember((map: ResourceMap, batch: ResourceBatch): ResourceMap => {
   const news = [...batch.values()].filter((facts) => !isSame(map.get(facts.name), facts));
   return news.length === 0 ? map : new Map([...map, ...news.map((facts) => [facts.name, facts] as const)]);
 });
 
-/** Whether two maps have the same resources with the same content. */
+/** Whether two maps contain the same resources with the same content. */
 export const areEqual = remember(
   (a: ResourceMap, b: ResourceMap): boolean =>
     a.size === b.size && [...a.values()].every((facts) => isSame(b.get(facts.name), facts)),
 );
 
-/** Names of resources that one of two maps has and the other has not, or not so. */
+/** Names of resources that only one of the maps has, or that differ. */
 export const differing = remember((before: ResourceMap, after: ResourceMap): readonly string[] => [
   ...[...after.values()].filter((facts) => !isSame(before.get(facts.name), facts)).map(({ name }) => name),
   ...[...before.keys()].filter((name) => !after.has(name)),
 ]);
 
-/** The map without resources of these names; the same map when it has none of them. Give it {@link sameList | same lists}. */
+/** The map without resources of these names; the same map if it has none of them. Results are cached for {@link sameList | same lists}. */
 export const without = remember((map: ResourceMap, names: readonly string[]): ResourceMap => {
   if (!names.some((name) => map.has(name))) return map;
   const gone = new Set(names);
@@ -62,7 +61,7 @@ export const without = remember((map: ResourceMap, names: readonly string[]): Re
 const listsKept = 64;
 const lists = new Map<string, readonly string[]>();
 
-/** One object for lists of the same names, so that what follows from them is found out once. */
+/** Returns one object for all lists of the same names, so that results computed from it are cached. */
 export function sameList(names: readonly string[]): readonly string[] {
   const key = names.join('\n');
   const list = lists.get(key) ?? names;
@@ -72,7 +71,7 @@ export function sameList(names: readonly string[]): readonly string[] {
   return list;
 }
 
-/** What these clusters or listeners refer to. */
+/** Names that these clusters or listeners refer to. */
 export const namesIn = (() => {
   const known = new WeakMap<ResourceMap, NameList>();
   return (map: ResourceMap): NameList => {

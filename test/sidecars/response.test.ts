@@ -41,7 +41,7 @@ const sotw = (...clusters: ReturnType<typeof edsCluster>[]): Buffer =>
   );
 
 describe('a response', () => {
-  test('of the whole state is read', () => {
+  test('of the state of the world is parsed', () => {
     const { version, nonce, typeUrl, removed, resources } = readResponse(sotw(edsCluster('a'), staticCluster), false);
     expect({ version, nonce, typeUrl, removed }).toEqual({
       version: 'v1',
@@ -56,7 +56,7 @@ describe('a response', () => {
     ]);
   });
 
-  test('of changes is read, with what was removed', () => {
+  test('of the delta protocol is parsed with removed names', () => {
     const message = create(DeltaDiscoveryResponseSchema, {
       systemVersionInfo: 's',
       nonce: 'n2',
@@ -70,12 +70,12 @@ describe('a response', () => {
     expect(facts).toMatchObject({ name: 'a', version: 'va', refersTo: ['endpoints of a'] });
   });
 
-  test('without resources is no error', () => {
+  test('without resources is valid', () => {
     expect(new ResourceBatches(false).of('CDS', readResponse(sotw(), false).resources).size).toBe(0);
   });
 });
 
-test('a listener refers to the routes of its filter chains, also of the default one', () => {
+test('a listener refers to the routes of its filter chains and of the default one', () => {
   const chain = (routeConfigName: string) => ({
     filters: [
       {
@@ -100,7 +100,7 @@ test('a listener refers to the routes of its filter chains, also of the default 
   expect(new ResourceBatches(false).of('LDS', resources).get('l')?.refersTo).toEqual(['8080', '80']);
 });
 
-describe('batches', () => {
+describe('batches of resources', () => {
   const resourcesOf = (message: Buffer): Buffer => readResponse(message, false).resources;
 
   test('are one object for the same resources, in any order', () => {
@@ -110,7 +110,7 @@ describe('batches', () => {
     expect(batches.of('CDS', resourcesOf(sotw(edsCluster('b'), edsCluster('a'))))).toBe(batch);
   });
 
-  test('are known again when each of some hundred namespaces has its own, until they are too many or too long', () => {
+  test('are cached for some hundred namespaces, up to a limit of number and bytes', () => {
     const ofNamespaces = Array.from({ length: 300 }, (_, index) => resourcesOf(sotw(edsCluster('a', `ns-${index}`))));
     const refound = (most: object): number => {
       const batches = new ResourceBatches(false, most);
@@ -122,7 +122,7 @@ describe('batches', () => {
     expect([refound({ batches: 299 }), refound({ bytes: 20_000 })]).toEqual([0, 0]);
   });
 
-  test('are others when the content is another', () => {
+  test('are different objects for different content', () => {
     const batches = new ResourceBatches(false);
     const [a, b] = [edsCluster('a', 'one'), edsCluster('a', 'two')].map((cluster) =>
       batches.of('CDS', resourcesOf(sotw(cluster))).get('a'),
@@ -131,8 +131,8 @@ describe('batches', () => {
   });
 });
 
-describe('requests written by hand are what the generated code reads', () => {
-  test('of the whole state', () => {
+describe('requests that are encoded without a library are parsed by the generated code', () => {
+  test('in state of the world', () => {
     const names = { names: new Set(['a', 'b']), sorted: ['a', 'b'] };
     const bytes = encodeSotw({ typeUrl: typeUrlOf.EDS, version: 'v', nonce: 'n', names, error: 'no' });
     expect(fromBinary(DiscoveryRequestSchema, bytes)).toMatchObject({
@@ -144,7 +144,7 @@ describe('requests written by hand are what the generated code reads', () => {
     });
   });
 
-  test('of changes', () => {
+  test('in the delta protocol', () => {
     const bytes = encodeDelta({
       typeUrl: typeUrlOf.EDS,
       nonce: 'n',

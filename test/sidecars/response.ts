@@ -1,23 +1,23 @@
-/** The fields of a DiscoveryResponse or DeltaDiscoveryResponse that a client needs; the resources stay bytes. */
+/** The fields of a DiscoveryResponse or DeltaDiscoveryResponse that a client needs. Resources are not parsed. */
 import { Fields } from './protobuf-fields.ts';
 
 export interface XdsResponse {
   readonly typeUrl: string;
-  /** Of the whole response. */
+  /** Version of the response. */
   readonly version: string;
   readonly nonce: string;
-  /** The resources' records, with their tags, as they lie in the message: all in a row. */
+  /** Adjacent records of the resources with their tags, as in the message. */
   readonly resources: Buffer;
-  /** Names; delta only. */
+  /** Names of removed resources; delta protocol only. */
   readonly removed: readonly string[];
 }
 
-/** Both messages have these under the same numbers. */
+/** Both messages have these field numbers. */
 const fieldOf = { version: 1, resource: 2, typeUrl: 4, nonce: 5 } as const;
-/** In state of the world, this number is the control plane's identity. */
+/** In state of the world, this field is the control plane's identity. */
 const removedField = 6;
 
-/** @throws RangeError when the bytes are no protobuf message */
+/** @throws RangeError for bytes that are not a protobuf message */
 export function readResponse(message: Buffer, delta: boolean): XdsResponse {
   const fields = new Fields(message);
   let typeUrl = '';
@@ -31,7 +31,7 @@ export function readResponse(message: Buffer, delta: boolean): XdsResponse {
     if (fields.field === fieldOf.resource) {
       if (from < 0) from = fields.recordStart;
       else if (fields.recordStart !== to) {
-        // No server does so, but it may: other fields between the resources.
+        // No known server writes other fields between the resources, but a server may.
         apart = [...(apart ?? []), message.subarray(from, to)];
         from = fields.recordStart;
       }

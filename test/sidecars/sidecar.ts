@@ -1,4 +1,4 @@
-/** One proxy: what it asks for, what it has, and how it answers. */
+/** One proxy: its subscriptions, resources and responses. */
 import { type ClientTls, GrpcStream } from './http2-stream.ts';
 import { encodeDelta, encodeSotw } from './request.ts';
 import type { ResourceBatch, ResourceBatches } from './resource-batches.ts';
@@ -22,57 +22,57 @@ import { followedBy, isWildcard, type Kind, kindOf, kinds, methodPath, type Prot
 export interface ReceivedResponse {
   readonly kind: Kind;
   readonly message: Buffer;
-  /** The records of the resources. */
+  /** Encoded records of the resources. */
   readonly resources: Buffer;
   readonly batch: ResourceBatch;
   readonly removed: readonly string[];
   readonly rejected: boolean;
-  /** False: the proxy had all of it already. */
+  /** False if the proxy had the same resources already. */
   readonly isNews: boolean;
-  /** What the proxy has because of it, or has not any more; by name. */
+  /** Names of resources that the response added, changed or removed. */
   readonly news: readonly string[];
-  /** What the proxy had before. */
+  /** Resources before the response. */
   readonly had: ResourceMap;
 }
 
 export interface SidecarOptions {
   readonly port: number;
-  /** See GrpcStreamOptions. */
+  /** See {@link GrpcStreamOptions}. */
   readonly localAddress?: string;
-  /** See GrpcStreamOptions. */
+  /** See {@link GrpcStreamOptions}. */
   readonly tls?: ClientTls;
-  /** Resumes the TLS session of the stream before. */
+  /** Whether it resumes the TLS session of the previous stream. */
   readonly resumes?: boolean;
-  /** See GrpcStreamOptions. */
+  /** See {@link GrpcStreamOptions}. */
   readonly dialMs?: number;
   readonly protocol: Protocol;
   /** An encoded envoy.config.core.v3.Node. */
   readonly node: Buffer;
   /** Shared by sidecars of the same protocol. */
   readonly batches: ResourceBatches;
-  /** After the answer was sent. */
+  /** Called after the acknowledgement was sent. */
   onResponse?(sidecar: Sidecar, response: ReceivedResponse): void;
-  /** Once a stream: everything that was asked for is there. */
+  /** Called once per stream, when all requested resources were received. */
   onFull?(sidecar: Sidecar): void;
   onEnd?(sidecar: Sidecar, reason: string): void;
 }
 
-/** What is known of one kind. */
+/** State of one resource type. */
 interface Watch {
-  /** What the proxy has, also from earlier streams. */
+  /** Resources including those from earlier streams. */
   resources: ResourceMap;
-  /** What it asks for by name; none for kinds of which it takes all. */
+  /** Subscribed names; empty for types with wildcard subscription. */
   names: NameList;
   version: string;
-  /** Of this stream. */
+  /** Nonce of the last response on this stream. */
   nonce: string;
-  /** On this stream. */
+  /** Whether a request was sent on this stream. */
   asked: boolean;
   answered: boolean;
 }
 
 export class Sidecar {
-  /** On the current stream. */
+  /** Whether all requested resources were received on this stream. */
   isFull = false;
   responses = 0;
   readonly #options: SidecarOptions;
@@ -92,7 +92,7 @@ export class Sidecar {
     return this.#stream !== undefined;
   }
 
-  /** Bytes of messages of all streams so far. */
+  /** Bytes of messages of all streams. */
   get messageBytes(): number {
     return this.#bytesBefore + (this.#stream?.messageBytes ?? 0);
   }
@@ -105,7 +105,7 @@ export class Sidecar {
     return this.#watches[kind].names;
   }
 
-  /** Opens a stream. What the proxy has from an earlier one, it keeps, and says so. */
+  /** Opens a stream; reports the resources of earlier streams. */
   open(): void {
     const { port, protocol, localAddress, tls, resumes, dialMs } = this.#options;
     this.isFull = false;
@@ -133,19 +133,19 @@ export class Sidecar {
     });
     this.#stream = stream;
     this.#ask('CDS');
-    // Envoy asks again at once for what it had asked for.
+    // Envoy repeats its earlier subscriptions at once.
     for (const kind of ['EDS', 'LDS', 'RDS'] as const) {
       const { resources, names } = this.#watches[kind];
       if (resources.size + names.sorted.length > 0) this.#ask(kind);
     }
   }
 
-  /** Leaves without a word. */
+  /** Closes the connection without a message. */
   close(): void {
     this.#stream?.close();
   }
 
-  /** Reads no more, until {@link resume}. */
+  /** Stops reading until {@link resume}. */
   stall(): void {
     this.#stream?.pause();
   }
@@ -154,7 +154,7 @@ export class Sidecar {
     this.#stream?.resume();
   }
 
-  /** The next response is answered with an error. What it held counts as received all the same. */
+  /** Rejects the next response. Its resources count as received. */
   rejectNext(reason: string): void {
     this.#rejection = reason;
   }
@@ -193,7 +193,7 @@ export class Sidecar {
     return removed.length === 0 ? added : without(added, sameList(removed));
   }
 
-  /** @returns whether it was a rejection */
+  /** @returns whether the response was rejected */
   #answer(kind: Kind, { typeUrl, nonce, version }: XdsResponse): boolean {
     const reason = this.#rejection;
     this.#rejection = undefined;
@@ -206,7 +206,7 @@ export class Sidecar {
     return reason !== undefined;
   }
 
-  /** Asks for what clusters or listeners refer to now, and no more for what they do not. */
+  /** Subscribes to the names that clusters or listeners refer to now, and unsubscribes from others. */
   #follow(kind: 'EDS' | 'RDS', names: NameList): void {
     const watch = this.#watches[kind];
     const { added, removed } = changeOf(watch.names, names);
@@ -221,7 +221,7 @@ export class Sidecar {
     else this.#stream?.send(encodeDelta({ typeUrl: typeUrlOf[kind], subscribe: added, unsubscribe: removed }));
   }
 
-  /** The first request of a stream for this kind, or, in state of the world, one with other names. */
+  /** Sends the first request of a stream for this type, or, in state of the world, one with changed names. */
   #ask(kind: Kind): void {
     const watch = this.#watches[kind];
     const typeUrl = typeUrlOf[kind];
@@ -238,7 +238,7 @@ export class Sidecar {
     this.#stream?.send(encodeDelta({ typeUrl, subscribe, initialVersions: has, ...node }));
   }
 
-  /** Listeners are asked for when the clusters are warm; with the routes everything is there. */
+  /** Requests listeners when the clusters are warm; with the routes, all resources are complete. */
   #goOn(): void {
     const { CDS, EDS, LDS, RDS } = this.#watches;
     const isWarm = CDS.answered && covers(EDS.resources, EDS.names);

@@ -1,4 +1,4 @@
-/** What a sidecar subscribes to, and what follows from what. */
+/** Resource types that a sidecar subscribes to, and their dependencies. */
 export const kinds = ['CDS', 'EDS', 'LDS', 'RDS'] as const;
 export type Kind = (typeof kinds)[number];
 
@@ -15,13 +15,13 @@ export const typeUrlOf: Readonly<Record<Kind, string>> = {
 
 const byTypeUrl = new Map(kinds.map((kind) => [typeUrlOf[kind], kind]));
 
-/** @returns undefined for a type that no sidecar of ours asks for */
+/** @returns `undefined` for a type that sidecars do not request */
 export const kindOf = (typeUrl: string): Kind | undefined => byTypeUrl.get(typeUrl);
 
-/** A response of these in state of the world holds all there is; one of the others what changed, or all that was asked for. */
+/** In state of the world, a response of these types contains all resources; a response of the others contains changed or requested ones. */
 export const isWildcard = (kind: Kind): kind is 'CDS' | 'LDS' => kind === 'CDS' || kind === 'LDS';
 
-/** Clusters name the endpoints that are asked for, listeners the routes. */
+/** Clusters refer to requested endpoints, listeners to requested routes. */
 export const followedBy: Readonly<Record<'CDS' | 'LDS', 'EDS' | 'RDS'>> = { CDS: 'EDS', LDS: 'RDS' };
 
 export const methodPath: Readonly<Record<Protocol, string>> = {

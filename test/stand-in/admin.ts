@@ -1,4 +1,4 @@
-/** Envoy's admin interface, as far as a supervisor asks it. */
+/** Envoy's admin interface as far as the supervisor uses it. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { hotRestartVersion, type StandInFlags } from './flags.ts';
 
@@ -6,20 +6,20 @@ export type ServerState = 'INITIALIZING' | 'LIVE' | 'DRAINING';
 
 export class AdminInterface {
   state: ServerState = 'INITIALIZING';
-  /** Bytes are the answer to everything. */
+  /** With bytes, they are the response to every request. */
   behaviour: 'holds' | 'fails' | 'answers' | Buffer = 'answers';
   requestsInFlight = 0;
   readonly #flags: StandInFlags;
   readonly #onOrder: (path: string) => void;
   #server: Server | undefined;
 
-  /** @param onOrder told of every POST that was taken, before it is answered */
+  /** @param onOrder called for every accepted POST before the response */
   constructor(flags: StandInFlags, onOrder: (path: string) => void) {
     this.#flags = flags;
     this.#onOrder = onOrder;
   }
 
-  /** @throws Error EADDRINUSE, as the system says it */
+  /** @throws Error EADDRINUSE of the system */
   open({ host, port }: { host: string; port: number }): Promise<void> {
     const server = createServer((request, response) => this.#serve(request, response));
     this.#server = server;
@@ -29,7 +29,7 @@ export class AdminInterface {
     });
   }
 
-  /** A child takes the port over. */
+  /** Called when a child takes over the port. */
   async close(): Promise<void> {
     const server = this.#server;
     this.#server = undefined;

@@ -1,4 +1,4 @@
-/** The test's side: takes the hellos of stand-ins, tells them how to begin, and orders them about. */
+/** The test's end of the connection: accepts stand-ins, sends them their initial behaviour, and sends commands. */
 import { rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -6,10 +6,10 @@ import { eventually } from '../harness/eventually.ts';
 import { readLines } from './lines.ts';
 import { type Beginning, controlSocketName, type Hello, type Order, type Told } from './orders.ts';
 
-/** To be given as `--binaryPath`. */
+/** Value for `--binaryPath`. */
 export const standInBinary = join(import.meta.dirname, 'envoy');
 
-/** One stand-in that has said hello. */
+/** A connected stand-in. */
 export class StandInProcess {
   readonly hello: Hello;
   readonly told: Told[] = [];
@@ -24,7 +24,7 @@ export class StandInProcess {
     });
   }
 
-  /** Orders something, and waits until it is done, or the process has ended over it. */
+  /** Sends a command; waits until it was executed or the process has ended. */
   async order(order: Order): Promise<void> {
     const before = this.#obeyed();
     this.#socket.write(`${JSON.stringify(order)}\n`);
@@ -41,9 +41,9 @@ export class StandInProcess {
 }
 
 export class Control {
-  /** Every stand-in that said hello, in order. */
+  /** All connected stand-ins in order. */
   readonly seen: StandInProcess[] = [];
-  /** How those begin that come; may be changed at any time. */
+  /** Returns the initial behaviour of a new stand-in; may be replaced at any time. */
   begin: (hello: Hello) => Beginning | Promise<Beginning> = () => ({});
   readonly #server: Server;
   readonly #path: string;
@@ -53,7 +53,7 @@ export class Control {
     this.#path = path;
   }
 
-  /** @param configFolder where the agent writes Envoy's configuration; the path must fit into 100 characters */
+  /** @param configFolder folder in which the agent writes Envoy's configuration; its path must have at most 100 characters */
   static async listen(configFolder: string): Promise<Control> {
     const path = join(configFolder, controlSocketName);
     const server = createServer((socket) => control.#meet(socket));
@@ -65,12 +65,12 @@ export class Control {
     return control;
   }
 
-  /** Those that serve, or mean to, and live. */
+  /** Running stand-ins that serve or start to serve. */
   get serving(): StandInProcess[] {
     return this.seen.filter(({ hello, gone }) => hello.mode === 'serve' && !gone);
   }
 
-  /** Waits for a stand-in that serves, of this epoch and, unless it does not matter, of this base id. */
+  /** Waits for a stand-in that serves with this epoch and, if given, this base ID. */
   async epoch(epoch: number, baseId?: number): Promise<StandInProcess> {
     return eventually(`epoch ${epoch} says hello`, () =>
       this.serving.findLast(({ hello }) => hello.epoch === epoch && (baseId ?? hello.baseId) === hello.baseId),

@@ -1,19 +1,19 @@
-/** What the epochs of one base id do to each other (spec/envoy-hot-restart.md §0 and §2): shared memory, and sockets. */
+/** Interaction of the epochs of one base ID (spec/envoy-hot-restart.md §0 and §2): shared memory and sockets. */
 import { closeSync, openSync, readSync, writeFileSync, writeSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { readLines } from './lines.ts';
 
-/** What a child asks of its parent. */
+/** Requests of a child to its parent. */
 type Request = 'give up admin' | 'drain' | 'terminate';
 
 const memoryBytes = 104;
 const flagsOffset = 96;
 
 const memoryFile = (baseId: number): string => `/dev/shm/envoy_shared_memory_${baseId * 10}`;
-/** An abstract socket: it vanishes with its owner. Numbers are taken modulo 3, as Envoy's are. */
+/** Abstract socket, which disappears with its owner. Epoch numbers are taken modulo 3, as in Envoy. */
 const socketName = (baseId: number, epoch: number): string => `\0envoy_stand_in_${baseId}_${epoch % 3}`;
 
-/** The mark that an epoch is initializing, in the file where Envoy keeps it. */
+/** The flag of an initializing epoch, in the shared memory file of Envoy. */
 export class SharedMemory {
   readonly #file: string;
 
@@ -21,12 +21,12 @@ export class SharedMemory {
     this.#file = memoryFile(baseId);
   }
 
-  /** Epoch 0 makes it anew. */
+  /** Created by epoch 0. */
   create(): void {
     writeFileSync(this.#file, Buffer.alloc(memoryBytes), { mode: 0o600 });
   }
 
-  /** @throws Error when there is none */
+  /** @throws Error if it does not exist */
   get initializing(): boolean {
     const fd = openSync(this.#file, 'r');
     try {
@@ -48,7 +48,7 @@ export class SharedMemory {
   }
 }
 
-/** The parent, as its child talks to it. */
+/** A child's connection to its parent. */
 export class Parent {
   readonly #socket: Socket;
   readonly #answers: (() => void)[] = [];
@@ -63,7 +63,7 @@ export class Parent {
     });
   }
 
-  /** Rejects when no such epoch lives. */
+  /** Rejects if no such epoch is running. */
   static attach(child: { epoch: number; baseId: number }, onEarlyDeath: () => void): Promise<Parent> {
     return new Promise((resolve, reject) => {
       const socket = connect(socketName(child.baseId, child.epoch - 1));
@@ -75,7 +75,7 @@ export class Parent {
     });
   }
 
-  /** Resolves when it is done, or nobody is left to do it. */
+  /** Resolves when the request was executed, or the parent has exited. */
   ask(request: Request): Promise<void> {
     if (request === 'terminate') this.#toldToLeave = true;
     if (this.#socket.destroyed) return Promise.resolve();
@@ -86,7 +86,7 @@ export class Parent {
   }
 }
 
-/** Takes what a child asks. Rejects when another epoch has this place: Envoy exits then. */
+/** Accepts requests of a child. Rejects if another epoch uses the socket, at which Envoy exits. */
 export function listenForChild(
   { epoch, baseId }: { epoch: number; baseId: number },
   on: { readonly attached: () => void; readonly asked: (request: Request) => Promise<void> },

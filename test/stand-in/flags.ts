@@ -1,10 +1,10 @@
-/** Envoy's command line, as far as a supervisor uses it. A flag that Envoy does not know is an error here too. */
+/** Envoy's command line as far as a supervisor uses it. Flags that Envoy does not have are errors here as well. */
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 
 export interface StandInFlags {
   readonly mode: 'serve' | 'validate';
-  /** Empty when the configuration is on the command line. */
+  /** Empty if the configuration is on the command line. */
   readonly configFile: string;
   readonly configYaml: string;
   readonly epoch: number;
@@ -36,10 +36,10 @@ const known = {
   'hot-restart-version': { type: 'boolean' },
 } as const;
 
-/** Of the Envoy that it stands in for. */
+/** Version of the Envoy that it replaces. */
 export const hotRestartVersion = '11.104';
 
-/** @throws Error as Envoy's parser says it */
+/** @throws Error with the message of Envoy's parser */
 export function parseFlags(args: readonly string[]): StandInFlags | 'version' | 'hot restart version' {
   const { values } = parseArgs({ args: [...args], options: known, strict: true });
   if (values.version) return 'version';
@@ -55,7 +55,7 @@ export function parseFlags(args: readonly string[]): StandInFlags | 'version' | 
   };
 }
 
-/** Where a bootstrap puts the admin interface. Throws Envoy's last words when the file is of no use. */
+/** Address of the admin interface in a bootstrap. Throws Envoy's error message for an invalid file. */
 export function adminAddressOf(configFile: string): { host: string; port: number } {
   let content: string;
   try {

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 
-/** Reads lines as long as the other side lives; that it dies in the middle of one is nothing to be told here. */
+/** Reads lines until the peer disconnects; an incomplete last line is ignored. */
 export function readLines(socket: Socket, onLine: (line: string) => void): void {
   socket.on('error', () => {});
   createInterface({ input: socket })

@@ -1,4 +1,4 @@
-/** The stand-in itself: from its command line to its end. */
+/** The stand-in process from its command line to its exit. */
 import { createConnection, type Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 import { AdminInterface } from './admin.ts';
@@ -7,16 +7,16 @@ import { adminAddressOf, hotRestartVersion, parseFlags, type StandInFlags } from
 import { readLines } from './lines.ts';
 import { type Beginning, controlSocketName, type Hello, type Order, type Told } from './orders.ts';
 
-/** A doomed child aborts this long after its parent's early death: 5 s to its next call, and ten tries of 1 s (fact 4). */
+/** Time after which an orphaned child aborts when its parent exits early: 5 s to its next call, and ten attempts of 1 s (fact 4). */
 const doomedMs = 15_000;
-/** A child that finds no parent tries ten times, a second apart (§2). Nobody learns anything from waiting that long here. */
+/** A child without parent makes ten attempts, a second apart (§2). The stand-in waits less, because no test depends on it. */
 const noParentMs = 300;
 
 function say(level: 'info' | 'warning' | 'error' | 'critical', text: string): void {
   process.stderr.write(`${new Date().toISOString()}\t${level}\tenvoy main\t${text}\n`);
 }
 
-/** Bare last words, as Envoy ends. */
+/** Prints an error message and exits as Envoy does. */
 function leave(code: number, lastWords?: string): void {
   if (lastWords === undefined) process.exit(code);
   process.stderr.write(`${lastWords}\n`, () => process.exit(code));
@@ -44,7 +44,7 @@ class StandIn {
     this.#handleSignals(beginning.ignores ?? []);
     if (beginning.exit !== undefined) return leave(beginning.exit.code, beginning.exit.lastWords);
     const { mode, configFile, configYaml } = this.#flags;
-    // What is judged there has no admin interface.
+    // Such a validation has no admin interface.
     if (mode === 'validate' && configFile === '' && configYaml !== '') return leave(0, `configuration '' OK`);
     const address = adminAddressOf(configFile);
     if (mode === 'validate') return leave(0, `configuration '${configFile}' OK`);
@@ -54,7 +54,7 @@ class StandIn {
     if (beginning.live !== 'on order') await this.#goLive();
   }
 
-  /** Says hello, and asks how to begin. Where nobody listens, everything is as usual. */
+  /** Connects to the test and requests the initial behaviour. Without a listening test, the default applies. */
   #report(): Promise<Beginning> {
     const { mode, epoch, baseId, configFile } = this.#flags;
     const socket = createConnection(join(dirname(configFile), controlSocketName));
@@ -74,12 +74,12 @@ class StandIn {
     });
   }
 
-  /** Takes its place among the epochs of its base id. False when it has ended over it. */
+  /** Joins the epochs of its base ID. Returns false if it exited. */
   async #join(): Promise<boolean> {
     const { epoch } = this.#flags;
     try {
       await listenForChild(this.#flags, {
-        // Its own parent leaves at once when a child comes (fact 5).
+        // Its own parent exits at once when a child attaches (fact 5).
         attached: () => void this.#parent?.ask('terminate'),
         asked: (request) => this.#serveChild(request),
       });
@@ -142,7 +142,7 @@ class StandIn {
         this.#tell({ told: 'signal', signal });
         if (ignored.includes(signal)) return;
         say('warning', `caught ENVOY_${signal}`);
-        // Also a child that is not live takes its parent along (fact 3).
+        // A child that is not live stops the parent, too (fact 3).
         await this.#parent?.ask('terminate');
         leave(0);
       });
@@ -190,7 +190,7 @@ class StandIn {
   }
 }
 
-/** Waits whenever nobody reads, as Envoy's threads would. */
+/** Waits while the output is not read, as Envoy's threads do. */
 async function flood(lines: number): Promise<void> {
   for (let line = 1; line <= lines; line++) {
     const more = process.stderr.write(`${new Date().toISOString()}\tinfo\tenvoy main\tflood ${line} of ${lines}\n`);
@@ -201,7 +201,7 @@ async function flood(lines: number): Promise<void> {
 try {
   const flags = parseFlags(process.argv.slice(2));
   if (flags === 'version') process.stdout.write('envoy  version: stand-in\n');
-  // Where Envoy says it.
+  // Envoy prints it on standard error.
   else if (flags === 'hot restart version') process.stderr.write(`${hotRestartVersion}\n`);
   else await new StandIn(flags).run();
 } catch (error) {

@@ -1,9 +1,9 @@
-/** What a test and its stand-ins say to each other: one JSON object a line, over a Unix socket. */
+/** Messages between a test and its stand-ins: one JSON object per line over a Unix socket. */
 
 /** In the folder of the configuration file. */
 export const controlSocketName = 'stand-in.sock';
 
-/** The first line of a stand-in. */
+/** First message of a stand-in. */
 export interface Hello {
   readonly pid: number;
   readonly mode: 'serve' | 'validate';
@@ -12,41 +12,41 @@ export interface Hello {
   readonly args: readonly string[];
 }
 
-/** The answer: how it begins. */
+/** The response: initial behaviour. */
 export interface Beginning {
-  /** Default: at once. `on order` is also never. */
+  /** Default: at once. `on order` may never happen. */
   readonly live?: 'at once' | 'on order';
-  /** Exits before it does anything, as over a bad configuration. */
+  /** Exits immediately, as with an invalid configuration. */
   readonly exit?: { readonly code: number; readonly lastWords: string };
-  /** Signals that it does not end by. */
+  /** Ignored signals. */
   readonly ignores?: readonly ('SIGTERM' | 'SIGINT')[];
   /** Never opens its admin interface. */
   readonly noAdmin?: boolean;
 }
 
-/** What it does from then on. */
+/** Commands to a running stand-in. */
 export type Order =
   | { readonly order: 'live' }
   | { readonly order: 'exit'; readonly code: number; readonly lastWords?: string }
-  /** By its own hand: SIGSEGV, SIGKILL as the kernel would, … */
+  /** Sends itself a signal: SIGSEGV, SIGKILL like the OOM killer, … */
   | { readonly order: 'crash'; readonly signal: NodeJS.Signals }
-  /** To stderr, as it is: without `\n` the line stays half said. */
+  /** Text for stderr, unchanged: without `\n`, the line is incomplete. */
   | { readonly order: 'print'; readonly text: string }
-  /** As many lines on stderr, as fast as they are read. */
+  /** Number of lines on stderr, written as fast as they are read. */
   | { readonly order: 'flood'; readonly lines: number }
-  /** The admin interface takes connections and does not answer, answers everything with 500, or behaves. */
+  /** The admin interface accepts connections without responding, responds with 500, or works. */
   | { readonly order: 'admin'; readonly behaviour: 'holds' | 'fails' | 'answers' }
-  /** The admin interface answers everything with these bytes, in base64, HTTP or not. */
+  /** The admin interface responds to every request with these bytes (base64), HTTP or not. */
   | { readonly order: 'garble admin'; readonly bytes: string }
-  /** Requests in flight, in its statistics. */
+  /** Requests in flight in its statistics. */
   | { readonly order: 'requests'; readonly active: number }
-  /** Sets the mark in shared memory that makes it refuse every child (fact 1). */
+  /** Sets the flag in shared memory that makes it reject every child (fact 1). */
   | { readonly order: 'refuse children' };
 
-/** Told after the hello. */
+/** Messages after the hello. */
 export type Told =
   | { readonly told: 'live' | 'obeyed' }
-  /** A signal came, whether it is ignored or not. */
+  /** A signal was received, ignored or not. */
   | { readonly told: 'signal'; readonly signal: NodeJS.Signals }
-  /** The admin interface took an order. */
+  /** The admin interface accepted a command. */
   | { readonly told: 'admin'; readonly path: string };

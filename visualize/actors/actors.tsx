@@ -19,20 +19,15 @@ import { Icon } from '../parts/icon.tsx';
 import { LargeButton } from '../parts/large-button.tsx';
 import { moreInWords } from '../parts/more.ts';
 
-/** An actor younger than this is marked. */
 const newForMs = 1_500;
-/** Listed members of a group; the filter finds the others. */
+/** The filter finds further members. */
 const listed = 60;
-/** Listed effects and timers per actor. */
 const maxMarks = 24;
-/** Counted states per group. */
 const maxStates = 8;
-/** A longer state is cut instead of split into its parts. */
+/** Longer states are cut off and not split into path segments. */
 const maxStateChars = 400;
-/** Maximum indentation level of a row. */
 const maxIndent = 6;
 
-/** Text of the filter, shown when the list leaves actors out. */
 const searched = signal('');
 const openGroups = signal<ReadonlySet<string>>(new Set());
 const filters = signal<Readonly<Record<string, string>>>({});
@@ -43,7 +38,7 @@ export function Actors(): JSX.Element {
   const living = state.value?.actors ?? new Map<string, ActorSnapshot>();
   const whole = actorTree(living);
   const isCut = whole.leftOut > 0 || whole.rows.some((row) => !isGroup(row) && row.effects.length > maxMarks);
-  // A list that is complete again is shown without the filter.
+  // The filter applies only while actors are left out.
   const text = isCut ? searched.value : '';
   const { rows, leftOut } = text.trim() === '' ? whole : findActors(living.values(), text);
   const chosen = isCut ? unlisted(rows, living.get(chosenActor.value ?? '')) : undefined;
@@ -84,14 +79,12 @@ export function Actors(): JSX.Element {
   );
 }
 
-/** The chosen actor, if the list leaves it out. */
 function unlisted(rows: ActorTree['rows'], chosen: ActorSnapshot | undefined): ActorSnapshot | undefined {
   const isListed =
     chosen === undefined || rows.some((row) => (isGroup(row) ? row.actors.includes(chosen) : row.actor === chosen));
   return isListed ? undefined : chosen;
 }
 
-/** Finds the actors that the list leaves out. */
 function Filter(): JSX.Element {
   return (
     <div class="actors-filter">
@@ -160,7 +153,7 @@ function ActorButton({ actor }: { readonly actor: ActorSnapshot }): JSX.Element 
   );
 }
 
-/** Number of records in the shown causal chain that are about these actors. */
+/** Number of records about these actors in the shown causal chain. */
 function StoryCount({ actors }: { readonly actors: readonly ActorSnapshot[] }): JSX.Element | null {
   if (storyAnchor.value === undefined) return null;
   const count = actors.reduce((sum, { actor }) => sum + (storyActors.value.get(actor) ?? 0), 0);

@@ -10,7 +10,7 @@ import {
   zoomed,
 } from './chart-camera.ts';
 
-test('a whole chart fits its viewport on both axes', () => {
+test('the scale to fit shows the complete chart on both axes', () => {
   expect(scaleToFit({ width: 1000, height: 4000 }, { width: 500, height: 1000 })).toBe(0.25);
 });
 
@@ -19,29 +19,29 @@ test('a chart of any size is first shown at a readable scale', () => {
   expect(firstScale({ width: 100, height: 100 }, { width: 500, height: 500 })).toBe(1);
 });
 
-test('zooming stops at both limits', () => {
+test('zooming a chart stops at the minimum and maximum scale', () => {
   expect([zoomed(2.9, 2), zoomed(0.11, 0.1)]).toEqual([maxScale, minScale]);
 });
 
-test('zooming keeps the point below the pointer in place', () => {
+test('zooming a chart keeps the point below the pointer in place', () => {
   const scroll = scrollToKeep(300, 50, 1, 2);
   expect((scroll + 50) / 2).toBe(300 + 50);
 });
 
-test('a visible part is not scrolled to', () => {
+test('a visible part of a chart causes no scrolling', () => {
   expect(scrollToShow({ from: 100, length: 50 }, 1, 0, 400)).toBeUndefined();
 });
 
-test('a hidden part is scrolled to the middle', () => {
+test('a hidden part of a chart is scrolled to the middle', () => {
   expect(scrollToShow({ from: 1000, length: 100 }, 0.5, 0, 400)).toBe(500 + 25 - 200);
   expect(scrollToShow({ from: 10, length: 20 }, 1, 500, 400)).toBe(0);
 });
 
-test('a part larger than the viewport is shown from its beginning', () => {
+test('a part of a chart that is larger than the viewport is shown from its beginning', () => {
   expect(scrollToShow({ from: 500, length: 900 }, 1, 0, 400)).toBe(476);
 });
 
-test('no boxes have no surrounding box', () => {
+test('an empty list of boxes has no bounding box', () => {
   expect(around([])).toBeUndefined();
   expect(
     around([

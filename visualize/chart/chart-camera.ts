@@ -1,4 +1,4 @@
-/** Computes the visible part of a chart: scales and scroll positions, in pixels of the page unless noted otherwise. */
+/** Scales and scroll positions of the visible part of a chart, in CSS pixels unless noted otherwise. */
 import type { Box } from './chart-picture.ts';
 
 export interface Size {
@@ -10,20 +10,19 @@ export const minScale = 0.1;
 export const maxScale = 3;
 /** Smallest scale at which texts of 12 pixels are readable. */
 const leastScale = 0.8;
-/** Scale at which these texts have 9 pixels, the readable minimum. */
+/** Scale at which these texts have 9 pixels, the minimum for reading. */
 const nineScale = 0.75;
 
-/** The scale at which the whole chart is visible. */
 export function scaleToFit(chart: Size, viewport: Size): number {
   return clamp(Math.min(viewport.width / chart.width, viewport.height / chart.height), minScale, 1.25);
 }
 
-/** The initial scale of a chart: as large as its width allows, and never too small to read. */
+/** The initial scale of a chart: as large as its width allows, but readable. */
 export function firstScale(chart: Size, viewport: Size): number {
   return clamp(viewport.width / chart.width, leastScale, 1);
 }
 
-/** The whole chart if it is readable at that scale, else the smallest readable scale. */
+/** The scale that shows the complete chart if it is readable, else the smallest readable scale. */
 export function readableScale(chart: Size, viewport: Size): number {
   return Math.max(scaleToFit(chart, viewport), nineScale);
 }
@@ -32,17 +31,14 @@ export function zoomed(scale: number, factor: number): number {
   return clamp(scale * factor, minScale, maxScale);
 }
 
-/**
- * Scroll position on one axis that keeps the point at `at` (from the viewport's edge) in place while the scale
- * changes.
- */
+/** Scroll position on one axis that keeps the point at `at` (distance from the viewport's edge) in place while the scale changes. */
 export function scrollToKeep(scroll: number, at: number, before: number, after: number): number {
   return ((scroll + at) * after) / before - at;
 }
 
 /**
- * Scroll position on one axis that shows a part of the chart (in chart pixels) with a margin around it; `undefined` if
- * it is visible already. A part larger than the viewport is shown from its beginning.
+ * Scroll position on one axis that shows a part of the chart (in chart pixels) with a margin; `undefined` if the part is visible already. A part
+ * larger than the viewport is shown from its beginning.
  */
 export function scrollToShow(
   part: { readonly from: number; readonly length: number },

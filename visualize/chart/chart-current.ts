@@ -1,14 +1,10 @@
-/** The chart view's state at the current place: the shown actor, its chart and the highlighted parts. */
 import { computed } from '@preact/signals';
 import type { Statechart } from '../../src/runtime/trace/statechart.ts';
 import type { ActorSnapshot } from '../../src/runtime/trace/trace.ts';
 import { chosenActor, place, recording, size, state } from '../model/place.ts';
 import { type StepRecord, stepsBefore, type Taken, takenAt } from './chart-steps.ts';
 
-/**
- * The actor whose chart is shown: the chosen one, or the first with a chart; if all have ended, the one that ended
- * last.
- */
+/** The actor whose chart is shown: the chosen one, or the first with a chart. If all actors have ended, the last one that ended. */
 export const shownActor = computed<string | undefined>(() => {
   if (chosenActor.value !== undefined) return chosenActor.value;
   const withChart = [...(state.value?.actors.values() ?? [])].filter(({ machine }) => machine !== undefined);
@@ -29,7 +25,6 @@ export const shownSnapshot = computed<ActorSnapshot | undefined>(() =>
   shownActor.value === undefined ? undefined : state.value?.actors.get(shownActor.value),
 );
 
-/** The id of its machine; `undefined` for effects. */
 export const shownMachine = computed<string | undefined>(() => {
   const actor = shownActor.value;
   if (actor === undefined || size.value < 0) return undefined;
@@ -40,23 +35,20 @@ const definitions = computed<ReadonlyMap<string, Statechart>>(
   () => new Map((recording.value?.header.machines ?? []).map((chart) => [chart.id, chart])),
 );
 
-/** A machine's definition, from the header of the trace. */
 export function definitionOf(machine: string | undefined): Statechart | undefined {
   return machine === undefined ? undefined : definitions.value.get(machine);
 }
 
-/** The last steps of an actor at the current place, newest first. */
 export function stepsOf(actor: string): Iterable<{ readonly index: number; readonly record: StepRecord }> {
   return recording.value === undefined ? [] : stepsBefore(recording.value, actor, place.value);
 }
 
-/** The transitions that an actor has just taken at the current place. */
 export function takenNow({ actor, spawned }: ActorSnapshot): Taken {
   if (recording.value === undefined) return { now: [], last: [] };
   return takenAt(recording.value, actor, spawned, place.value);
 }
 
-/** Place of the record with which an actor entered its state; -1 if that was before the trace. */
+/** Index of the record with which an actor entered its state; -1 if the actor entered it before the trace began. */
 export function sinceIndex({ actor, spawned }: ActorSnapshot): number {
   const open = recording.value;
   const index = open?.lastAbout(actor, ['transition'], place.value + 1) ?? -1;

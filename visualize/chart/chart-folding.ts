@@ -1,4 +1,4 @@
-/** Which picture of a machine is shown: the whole one, or a brief one in which inactive states are folded. */
+/** Selects the complete or brief picture of a machine; in the brief one, inactive states are folded. */
 
 import { computed, signal } from '@preact/signals';
 import { briefFor, wholeRows } from '../../src/debugger/statechart/brief-choice.ts';
@@ -12,10 +12,10 @@ import { adoptStyleOf } from './chart-picture.ts';
 
 const wanted = signal(remembered('charts'));
 
-/** Whether charts are shown with their complete definitions, which is the default without a run. */
+/** Whether charts show their complete definitions, which is the default for a trace without records. */
 export const showsWhole = computed(() => (wanted.value ?? (size.value === 0 ? 'whole' : 'brief')) === 'whole');
 
-/** States that the user has opened, by machine: numbers of states, and `wholeRows`. */
+/** States that the user has opened, by machine: their numbers, and `wholeRows`. */
 const opened = signal<Readonly<Record<string, readonly number[]>>>(readOpened());
 
 export function toggleWhole(): void {
@@ -24,7 +24,7 @@ export function toggleWhole(): void {
   remember('charts', next);
 }
 
-/** The picture of a machine whose actor is in a state; `undefined` if the machine has none. */
+/** Brief or complete picture of a machine with an actor in this state; `undefined` if the machine has no picture. */
 export function shownPicture(machine: string, state: string): string | undefined {
   const chart = definitionOf(machine);
   const brief = ownValue(session.value?.briefCharts, machine) ?? [];
@@ -37,12 +37,11 @@ export function shownPicture(machine: string, state: string): string | undefined
   return found?.text ?? whole;
 }
 
-/** The reason why a machine has no picture. */
 export function whyNoPicture(machine: string): string {
   return ownValue(session.value?.notDrawn, machine) ?? 'the trace does not contain its definition';
 }
 
-/** Opens a folded state, or folds one that the user has opened. Without a number: shortened rows. */
+/** Opens or folds a state. Without a number: the shortened rows. */
 export function toggleState(machine: string, number: number | undefined): void {
   const chart = definitionOf(machine);
   if (chart === undefined) return;
@@ -55,7 +54,6 @@ export function toggleState(machine: string, number: number | undefined): void {
   remember('opened-states', JSON.stringify(opened.value));
 }
 
-/** Whether the user has opened a state. */
 export function isOpened(machine: string, number: number | undefined): boolean {
   return ownValue(opened.value, machine)?.includes(number ?? wholeRows) === true;
 }

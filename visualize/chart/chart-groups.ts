@@ -1,33 +1,31 @@
-/** Which charts the overview draws: one per actor, or one for many actors of the same kind. */
+/** Chooses the charts of the overview: one per actor, or one for many actors of a machine. */
 import type { ActorSnapshot } from '../../src/runtime/trace/trace.ts';
 import { familyOf } from '../sequence/sequence-lifelines.ts';
 
 /** Living actors that share a chart and a name. */
 export interface ChartGroup {
-  /** The actor's name, or its family's: `ads-connection-N`. */
+  /** The name of the actor, or of its family: `ads-connection-N`. */
   readonly name: string;
   readonly machine: string;
   readonly actors: readonly ActorSnapshot[];
-  /** Drawn as one chart with a count on every state. */
+  /** Whether the group is one chart with the number of actors in each state. */
   readonly together: boolean;
 }
 
-/** A larger family is drawn as one chart. */
+/** Larger families have one chart. */
 const maxApart = 4;
 
-/** With more families, actors are grouped by machine, whatever their names are. */
+/** With more families, actors are grouped by machine only. */
 export const maxFamilies = 150;
-/** Maximum number of drawn groups. The actors of the others are counted. */
+/** Actors of further groups are only counted. */
 export const maxChartGroups = 150;
 
 export interface ChartGroups {
-  /** In the order of the spawns. */
   readonly groups: readonly ChartGroup[];
-  /** Actors with a chart that are in no group. */
   readonly leftOut: number;
 }
 
-/** The charts of living actors. Effects have none. */
+/** Groups the charts of living actors. Effects have no chart. */
 export function chartGroups(actors: Iterable<ActorSnapshot>): ChartGroups {
   const withChart = [...actors].filter(({ machine }) => machine !== undefined);
   const families = membersBy(withChart, (actor) => `${actor.machine} ${familyOf(actor.actor)}`, maxFamilies);
@@ -64,9 +62,9 @@ function membersBy(
   return [...found.values()];
 }
 
-/** Number of actors in each state, by its path; includes the actors in its child states. */
+/** Number of actors in each state by path; includes actors in child states. */
 export function countsByState(actors: Iterable<ActorSnapshot>): Map<string, number> {
-  // Many actors are in few states, so each state is parsed only once.
+  // Many actors share few states, so each state is parsed only once.
   const whole = new Map<string, number>();
   for (const { state } of actors) whole.set(state, (whole.get(state) ?? 0) + 1);
   const counts = new Map<string, number>();

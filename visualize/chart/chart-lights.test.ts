@@ -4,7 +4,7 @@ import type { ActorSnapshot } from '../../src/runtime/trace/trace.ts';
 import { chartGroups, countsByState, maxChartGroups, maxFamilies } from './chart-groups.ts';
 import { activeLeaves, activeStates, chartInWords, countdownsAt, leftInWords, nextInWords } from './chart-lights.ts';
 
-/** m: off, on.(slow, fast) */
+/** States of machine m: off, on.(slow, fast). */
 const chart: Statechart = {
   id: 'm',
   states: [
@@ -33,7 +33,7 @@ test('the leaves of parallel regions are all active', () => {
   expect(activeLeaves(chart, 'off | on.fast')).toEqual([1, 4]);
 });
 
-test('a timer counts down at all transitions that it may take, and stops at its end', () => {
+test('a timer counts down at all of its transitions, and stops at its end', () => {
   const timers = [{ timer: 'warmUp', state: 'on.slow', ms: 4000, startedAt: 1000 }];
   expect(countdownsAt(chart, timers, 2000)).toEqual([
     { timer: 'warmUp', transitions: [1, 2], leftMs: 3000, left: 0.75 },
@@ -46,7 +46,7 @@ test('a timer of another state with the same name is not counted down', () => {
   expect(countdownsAt(chart, [{ timer: 'warmUp', state: 'off', ms: 1, startedAt: 0 }], 0)[0]!.transitions).toEqual([]);
 });
 
-test('the remaining time is shown as exactly as it can be read', () => {
+test('the remaining time of a timer has a precision that fits its length', () => {
   expect([3210, 59_999, 119_000, 300_000].map(leftInWords)).toEqual([
     '3.2 s left',
     '60 s left',
@@ -55,7 +55,7 @@ test('the remaining time is shown as exactly as it can be read', () => {
   ]);
 });
 
-test('the next transitions are listed with guards, and ignored events are not listed', () => {
+test('the next transitions are listed with guards and without ignored events', () => {
   expect(nextInWords(chart, 'off')).toEqual(['switch.on [hasPower] → on.slow']);
   expect(nextInWords(chart, 'on.slow')).toEqual([
     'after warmUp → on.fast',
@@ -73,7 +73,7 @@ test('the text of a chart contains its state, its duration, its timers and its n
   );
 });
 
-test('a few actors of a kind have a chart each, many share one, and effects have none', () => {
+test('few actors of a machine have a chart each, many share one, and effects have none', () => {
   const few = [actor('lamp', 'off'), actor('epoch-0', 'on.slow'), actor('epoch-1', 'off')];
   const { machine: _, ...effect } = actor('lamp/bulb', '');
   expect(chartGroups([...few, effect]).groups.map(({ name, together }) => [name, together])).toEqual([

@@ -1,9 +1,8 @@
-/** The highlighted parts of a statechart, for the state of its actor. */
 import type { Statechart, StatechartTransition } from '../../src/runtime/trace/statechart.ts';
 import type { ActorSnapshot, RunningTimer } from '../../src/runtime/trace/trace.ts';
 import { isActive } from '../../src/runtime/trace/trace-state.ts';
 
-/** Numbers of the active states: the leaves and their parent states. Empty before a chart has started. */
+/** Numbers of the active states, including parent states. Empty before a chart has started. */
 export function activeStates(chart: Statechart, state: string): Set<number> {
   const active = new Set<number>();
   if (state === '') return active;
@@ -13,7 +12,6 @@ export function activeStates(chart: Statechart, state: string): Set<number> {
   return active;
 }
 
-/** Numbers of the innermost active states. */
 export function activeLeaves(chart: Statechart, state: string): number[] {
   const paths = state.split(' | ');
   return chart.states.flatMap(({ path }, number) => (path !== '' && paths.includes(path) ? [number] : []));
@@ -21,14 +19,13 @@ export function activeLeaves(chart: Statechart, state: string): number[] {
 
 export interface Countdown {
   readonly timer: string;
-  /** Numbers of the transitions for the elapsed timer: one per guard. */
+  /** Numbers of the transitions of the elapsed timer, one for each guard. */
   readonly transitions: readonly number[];
   readonly leftMs: number;
   /** Decreases from 1 at the start to 0 at the end. */
   readonly left: number;
 }
 
-/** Progress of an actor's timers at a time of the trace. */
 export function countdownsAt(chart: Statechart, timers: readonly RunningTimer[], t: number): Countdown[] {
   return timers.map(({ timer, state, ms, startedAt }) => {
     const leftMs = Math.min(ms, Math.max(0, startedAt + ms - t));
@@ -47,7 +44,6 @@ export function leftInWords(leftMs: number): string {
   return leftMs >= 10_000 ? `${Math.round(leftMs / 1000)} s left` : `${(leftMs / 1000).toFixed(1)} s left`;
 }
 
-/** Possible next transitions: `config.changed → running.deciding`. */
 export function nextInWords(chart: Statechart, state: string): string[] {
   const active = activeStates(chart, state);
   const words = chart.transitions
@@ -56,10 +52,7 @@ export function nextInWords(chart: Statechart, state: string): string[] {
   return [...new Set(words)];
 }
 
-/**
- * Possible next transitions, those of the innermost state first, because an operator rarely waits for those of the
- * machine itself.
- */
+/** Possible next transitions. Those of the innermost state are first, because an operator rarely waits for a transition of the root state. */
 export function waysOn(chart: Statechart, state: string): string[] {
   const active = activeStates(chart, state);
   const depth = (number: number): number => {

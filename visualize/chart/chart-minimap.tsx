@@ -4,7 +4,6 @@ import { definitionOf, shownSnapshot } from './chart-current.ts';
 import { activeLeaves } from './chart-lights.ts';
 import type { Picture } from './chart-picture.ts';
 
-/** The visible part of a chart, in pixels of the page. */
 export interface Seen {
   readonly left: number;
   readonly top: number;
@@ -22,7 +21,7 @@ interface Props {
   readonly goTo: (left: number, top: number) => void;
 }
 
-/** A small view of a chart that does not fit, with its visible part; a press or a drag moves that part. */
+/** A small view of a chart that does not fit. Pressing or dragging moves the visible part. */
 export function Minimap({ machine, picture, scale, seen, goTo }: Props): JSX.Element | null {
   const { left, top, width, height } = seen.value;
   if (picture.width * scale <= width + 30 && picture.height * scale <= height + 30) return null;

@@ -13,19 +13,17 @@ import { activeLeaves, activeStates } from './chart-lights.ts';
 import { type Box, type Picture, pictureOf } from './chart-picture.ts';
 import { ChartScene } from './chart-scene.ts';
 
-/** Maximum number of drawn charts: each is a copy of a picture. */
+/** Each chart copies a picture. */
 const maxDrawn = 60;
-/** Actors of a group that can be chosen from its card. */
 const maxOptions = 200;
 
 interface Props {
   groups: readonly ChartGroup[];
-  /** Actors in no group. */
   leftOut: number;
   show: (actor: string) => void;
 }
 
-/** The small charts of all living actors, side by side; many of a kind are one chart with counts. */
+/** Small charts of all living actors; many actors of one machine share a chart with counts. */
 export function ChartOverview({ groups, leftOut, show }: Props): JSX.Element {
   const record = recording.value?.recordAt(place.value);
   const moved = record === undefined ? undefined : actorOf(record);
@@ -142,7 +140,6 @@ interface MiniProps {
   children: ComponentChildren;
 }
 
-/** A picture that fills its box, with labels at relative positions. */
 function Mini({ picture, host, heat, children }: MiniProps): JSX.Element {
   return (
     <span class={heat ? 'chart-mini heat' : 'chart-mini'}>
@@ -163,7 +160,6 @@ function useScene(host: { readonly current: HTMLElement | null }, text: string):
   return scene;
 }
 
-/** Position of a label at a state's centre, as shares of the picture's size. */
 function middleOf({ width, height, boxes }: Picture, number: number): { left: string; top: string } {
   const box: Box = boxes.get(number) ?? { x: 0, y: 0, width: 0, height: 0 };
   return {

@@ -1,4 +1,4 @@
-/** The picture of a machine in the page: parsed from the session's text once, then only highlighted. */
+/** The picture of a machine: parsed once, then only highlighted. */
 
 export interface Box {
   readonly x: number;
@@ -7,22 +7,17 @@ export interface Box {
   readonly height: number;
 }
 
-/** A machine's picture, ready to be copied into the page. */
 export interface Picture {
   readonly svg: SVGSVGElement;
   readonly width: number;
   readonly height: number;
-  /** Boxes of the states, by their numbers. */
   readonly boxes: ReadonlyMap<number, Box>;
 }
 
 const pictures = new Map<string, Picture>();
 const adopted = new Set<string>();
 
-/**
- * Parses an SVG text. Its style is moved to the page, where a content security policy allows it: the policy may block
- * the style of a `<style>` element.
- */
+/** Parses an SVG text. Its style is added to the page, because the content security policy may block `<style>` elements in a picture. */
 export function pictureOf(text: string): Picture {
   const known = pictures.get(text);
   if (known !== undefined) return known;
@@ -45,7 +40,7 @@ export function pictureOf(text: string): Picture {
   return picture;
 }
 
-/** Adds the style of a picture to the page, because brief pictures have none of their own. */
+/** Adds the style of a complete picture to the page, because brief pictures have no style. */
 export function adoptStyleOf(text: string): void {
   const [, css] = /<style>([^<]*)<\/style>/.exec(text) ?? [];
   if (css !== undefined) adopt(css.replaceAll('&gt;', '>').replaceAll('&amp;', '&'));

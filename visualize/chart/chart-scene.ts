@@ -1,4 +1,4 @@
-/** One copy of a machine's picture in the page, with its highlights. */
+/** A copy of a machine's picture with its highlights. */
 import { type Countdown, leftInWords } from './chart-lights.ts';
 import type { Picture } from './chart-picture.ts';
 import type { Taken } from './chart-steps.ts';
@@ -29,7 +29,6 @@ export class ChartScene {
     }
   }
 
-  /** States that can be opened, and opened ones, which are folded again in the same way. */
   foldable(isOpened: (number: number | undefined) => boolean): SVGGElement[] {
     return [...this.svg.querySelectorAll<SVGGElement>('g.state')].filter(
       ({ classList, dataset }) =>
@@ -38,7 +37,6 @@ export class ChartScene {
     );
   }
 
-  /** Highlights states and transitions, and removes earlier highlights. */
   light(active: Iterable<number>, taken: Taken): void {
     const states = [...active].flatMap((number) => this.#states.get(number) ?? []);
     swapClass(this.#lit, states, 'active');
@@ -48,7 +46,7 @@ export class ChartScene {
     const last = now.length > 0 ? [] : this.#drawn(taken.last);
     for (const transition of now) transition.classList.add('taken');
     for (const transition of last) transition.classList.add('last');
-    // Elements that are drawn later lie above the others.
+    // Later elements are drawn on top.
     for (const transition of [...last, ...now]) {
       const way = transition.closest('.way') ?? transition;
       if (transition.matches('.transition')) way.parentNode?.append(way);
@@ -56,14 +54,12 @@ export class ChartScene {
     this.#taken = [...now, ...last];
   }
 
-  /** Marks the transitions of a causal chain. */
   tellStory(numbers: readonly number[]): void {
     const ways = this.#drawn(numbers);
     swapClass(this.#told, ways, 'story');
     this.#told = ways;
   }
 
-  /** Shows the progress of the running timers. */
   countDown(countdowns: readonly Countdown[]): void {
     const running = new Map<SVGGElement, Countdown>();
     for (const countdown of countdowns) {
@@ -86,7 +82,6 @@ export class ChartScene {
     }
   }
 
-  /** Animates a dot along the transitions that were just taken. */
   animate(transitions: readonly number[]): void {
     this.#stopAnimation();
     for (const group of this.#drawn(transitions)) {
@@ -109,7 +104,7 @@ export class ChartScene {
     }
   }
 
-  /** Removes running animations, so that quick steps show only the last one. */
+  /** Removes running animations, so that only the last of several quick steps is animated. */
   #stopAnimation(): void {
     for (const { drawing, dot } of this.#moving) {
       drawing.cancel();
@@ -118,7 +113,6 @@ export class ChartScene {
     this.#moving = [];
   }
 
-  /** Shows the number of actors in each state. */
   heat(shareOf: ReadonlyMap<number, number>): void {
     for (const [number, state] of this.#states) {
       const share = shareOf.get(number) ?? 0;
@@ -156,7 +150,7 @@ function rightOfState(group: SVGGElement): number {
   return x + width + 8;
 }
 
-/** A timer without a target is a line in its state's box, so the picture has no bar for it. */
+/** A timer without a target is a text line in the box of its state, so the picture has no bar for it. */
 function ownBar(group: SVGGElement): SVGRectElement {
   const { x, y, width, height } = group.getBBox();
   const bar = document.createElementNS(svgNamespace, 'rect');

@@ -1,11 +1,10 @@
-/** Keyboard and screen reader access to the states of a chart: each has a name, and arrow keys move between them. */
+/** Access to the states of a chart by keyboard and screen reader. */
 import { useSignalEffect } from '@preact/signals';
 import { useLayoutEffect } from 'preact/hooks';
 import { definitionOf, shownSnapshot } from './chart-current.ts';
 import { activeStates } from './chart-lights.ts';
 import type { ChartScene } from './chart-scene.ts';
 
-/** Names the states of a picture, with their activity. */
 export function useNamedStates({ svg }: ChartScene, machine: string): void {
   useLayoutEffect(() => {
     svg.setAttribute('role', 'group');
@@ -29,10 +28,7 @@ export function useNamedStates({ svg }: ChartScene, machine: string): void {
   });
 }
 
-/**
- * Moves between states with the up and down keys; the page handles left and right. Returns whether the key was
- * handled.
- */
+/** Moves between states with the up and down keys; returns whether it handled the key. */
 export function goToState(viewport: HTMLElement, key: string): boolean {
   if (key !== 'ArrowUp' && key !== 'ArrowDown') return false;
   const states = statesOf(viewport);
@@ -52,7 +48,7 @@ function deed(state: SVGGElement): string {
   return state.getAttribute('aria-expanded') === 'true' ? 'Fold' : 'Open';
 }
 
-/** The name contains the visible text, so that voice control finds the state by it. */
+/** Contains the visible text, so that voice control finds the state by it. */
 function textOf(state: SVGGElement): string {
   return [...state.querySelectorAll('text')].map((text) => text.textContent).join(' ');
 }

@@ -16,12 +16,12 @@ const story: TraceBody[] = [
   { kind: 'spawn', actor: 'a', machine: 'n' },
 ];
 
-test('a step has taken its own transitions', () => {
+test('the transitions of a step are those of its record', () => {
   expect(at(3)).toEqual({ now: [5], last: [5] });
   expect(at(4)).toEqual({ now: [6], last: [6] });
 });
 
-test('a record with the same cause as the last step shows what that step took', () => {
+test('a record with the same cause as the last step shows the transitions of that step', () => {
   expect(at(5)).toEqual({ now: [6], last: [6] });
 });
 
@@ -29,11 +29,11 @@ test('a record with another cause shows only the step that led to the current st
   expect(at(6)).toEqual({ now: [], last: [6] });
 });
 
-test('an actor with the name of an earlier one has taken none of its transitions', () => {
+test('an actor with the name of an earlier one has none of its transitions', () => {
   expect(at(8, 9)).toEqual({ now: [], last: [] });
 });
 
-test('the machine of an ended actor is known, and the newest actor of a name counts', () => {
+test('the machine of an ended actor is that of the last actor with its name', () => {
   const recording = recordingOf(story.slice(0, 8));
   expect(recording.machineOf('a')).toBe('m');
   recording.append([{ ...story[8]!, seq: 9, t: 9 }]);

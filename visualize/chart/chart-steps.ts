@@ -1,4 +1,3 @@
-/** Which steps an actor took, and when; the chart view shows the last one. */
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import type { Recording } from '../model/recording/recording.ts';
 
@@ -6,7 +5,7 @@ export type StepRecord = TraceRecord & { kind: 'transition' | 'step' };
 
 const stepKinds = ['transition', 'step'] as const;
 
-/** The last steps of an actor at a place, newest first. May include steps of an earlier actor with this name. */
+/** The last steps of an actor at a place, newest first. May include steps of an earlier actor with the same name. */
 export function* stepsBefore(
   recording: Recording,
   actor: string,
@@ -19,22 +18,22 @@ export function* stepsBefore(
   }
 }
 
-/** Whether an actor took a step after one place and not after another. */
+/** Whether an actor took a step after the place `after`, up to and including `upTo`. */
 export function hasStepped(recording: Recording, actor: string, after: number, upTo: number): boolean {
   return recording.lastAbout(actor, stepKinds, upTo + 1, after + 1) !== undefined;
 }
 
 /** Numbers of taken transitions. */
 export interface Taken {
-  /** Taken by the record at the place, or by the actor with the same cause. */
+  /** Transitions of the record at the place, or of the actor's steps with the same cause. */
   readonly now: readonly number[];
-  /** Taken by its last step before that, which led to its state. */
+  /** Transitions of the step before them, which led to the current state. */
   readonly last: readonly number[];
 }
 
 const nothing: Taken = { now: [], last: [] };
 
-/** The transitions that an actor took at a place; `spawned` is the number of its spawn. */
+/** The transitions of an actor at a place. `spawned` is the `seq` of its spawn. */
 export function takenAt(recording: Recording, actor: string, spawned: number, place: number): Taken {
   const at = recording.recordAt(place);
   for (const { index, record } of stepsBefore(recording, actor, place)) {

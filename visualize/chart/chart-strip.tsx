@@ -9,13 +9,12 @@ import { type ChartGroup, countsByState } from './chart-groups.ts';
 
 interface Props {
   groups: readonly ChartGroup[];
-  /** Actors in no group. */
   leftOut: number;
   all: Signal<boolean>;
   show: (actor: string) => void;
 }
 
-/** All actors with a chart, each with its state; the chosen one's chart is shown below. */
+/** All actors with a chart and their states. The chart of the chosen actor is shown below. */
 export function ChartStrip({ groups, leftOut, all, show }: Props): JSX.Element {
   const record = recording.value?.recordAt(place.value);
   const moved = record === undefined ? undefined : actorOf(record);
@@ -60,7 +59,7 @@ function Chip({
   );
 }
 
-/** `streaming 480, draining 32`: the most frequent states, without their parent states. */
+/** The most frequent states without their parent states, for example `streaming 480, draining 32`. */
 function mostly({ actors }: ChartGroup): string {
   const leaves = new Set(actors.map(({ state }) => state));
   const counts = countsByState(actors);

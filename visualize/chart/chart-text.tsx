@@ -5,18 +5,10 @@ import { definitionOf, shownActor, shownSnapshot, sinceIndex } from './chart-cur
 import { type ChartGroup, countsByState } from './chart-groups.ts';
 import { chartInWords } from './chart-lights.ts';
 
-/** Listed states per group. */
 const maxStates = 20;
 
-/** The charts as text, for screen readers: the state of each actor, its duration, and the next transitions. */
-export function ChartText({
-  groups,
-  leftOut,
-}: {
-  groups: readonly ChartGroup[];
-  /** Actors in no group. */
-  leftOut: number;
-}): JSX.Element {
+/** The charts as text for screen readers: state of each actor, its duration, and the next transitions. */
+export function ChartText({ groups, leftOut }: { groups: readonly ChartGroup[]; leftOut: number }): JSX.Element {
   return (
     <div class="chart-text">
       <p aria-live="polite">{`${shownActor.value ?? 'no actor'}: ${shownSnapshot.value?.state ?? 'not active at this record'}`}</p>

@@ -20,7 +20,7 @@ import { ChartStrip } from './chart-strip.tsx';
 import { ChartText } from './chart-text.tsx';
 import { ChartViewport } from './chart-viewport.tsx';
 
-/** Every actor as a statechart: one at a readable size, all of them in an overview. */
+/** Shows one actor's statechart at a readable size, or an overview of all. */
 export function ChartView(): JSX.Element {
   const { groups, leftOut } = chartGroups(state.value?.actors.values() ?? []);
   return (
@@ -79,7 +79,7 @@ function ChartHead({ actor, snapshot, machine }: HeadProps): JSX.Element {
   );
 }
 
-/** Why an actor is absent, with its final state if it has ended. */
+/** Why an actor is not shown, with its final state if it has ended. */
 function absence(actor: string): string {
   for (const { record } of stepsOf(actor)) {
     if (record.kind === 'transition') return `ended; last state: ${record.to}`;
@@ -98,7 +98,7 @@ function Since({ snapshot }: { snapshot: ActorSnapshot }): JSX.Element {
   );
 }
 
-/** What the arrows of a brief picture do not show: the last step, and the next transitions. */
+/** Texts that a brief picture lacks: the last step and the next transitions. */
 function Ways({ snapshot }: { snapshot: ActorSnapshot }): JSX.Element | null {
   const chart = definitionOf(snapshot.machine);
   if (chart === undefined || showsWhole.value) return null;
@@ -131,7 +131,7 @@ function Timers({ snapshot }: { snapshot: ActorSnapshot }): JSX.Element | null {
   );
 }
 
-/** Details of an actor whose machine is not in the trace's header, or that is not a machine. */
+/** Replaces the picture of an actor that is not a machine, or whose machine is not in the trace's header. */
 function NoPicture({ actor, machine }: { actor: string; machine: string | undefined }): JSX.Element {
   const parent = state.value?.actors.get(actor)?.parent;
   const history = [...take(stepsOf(actor), 50)];

@@ -17,17 +17,14 @@ import { hasStepped, type Taken } from './chart-steps.ts';
 
 const zoomStep = 1.2;
 const roomAround = 24;
-/** More steps in one frame of a live trace are not animated. */
 const maxAnimated = 40;
-/** Quicker steps are not animated. */
 const calmMs = 150;
 const nothingTaken: Taken = { now: [], last: [] };
 /** The scale of a chart: set by the user, fitting the viewport, or the smallest readable one. */
 type Zoom = number | 'fit' | 'readable';
-/** The last scale of each machine's chart. */
 const zooms = new Map<string, Zoom>();
 
-/** A machine's chart, highlighted for the shown actor. It is zoomed with Ctrl and the wheel, dragged, and scrolled. */
+/** The chart of a machine with the state of the shown actor. Ctrl and the wheel zoom it; dragging scrolls it. */
 export function ChartViewport({ machine, text }: { machine: string; text: string }): JSX.Element {
   const viewport = useRef<HTMLDivElement>(null);
   const scene = useMemo(() => new ChartScene(pictureOf(text)), [text]);
@@ -112,7 +109,7 @@ type Viewport = { readonly current: HTMLDivElement | null };
 
 type Scale = ReadonlySignal<number>;
 
-/** Brief and whole pictures have separate scales. */
+/** Brief and complete pictures have separate scales. */
 function zoomKey(machine: string): string {
   return `${machine} ${showsWhole.peek()}`;
 }
@@ -125,7 +122,6 @@ function scaleOf({ picture }: ChartScene, zoom: Zoom, { width, height }: Seen): 
   return showsWhole.value ? firstScale(picture, room) : readableScale(picture, room);
 }
 
-/** Inserts the picture, and applies its scale. */
 function useScene(viewport: Viewport, scene: ChartScene, scale: Scale): void {
   useLayoutEffect(() => {
     viewport.current!.replaceChildren(scene.svg);
@@ -134,7 +130,6 @@ function useScene(viewport: Viewport, scene: ChartScene, scale: Scale): void {
   useLayoutEffect(() => applyScale(scene, scale.value), [scene, scale.value]);
 }
 
-/** Tracks the visible part of the chart. */
 function useSeen(viewport: Viewport, seen: Signal<Seen>): void {
   useLayoutEffect(() => {
     const element = viewport.current!;
@@ -155,7 +150,7 @@ function useSeen(viewport: Viewport, seen: Signal<Seen>): void {
   }, [viewport]);
 }
 
-/** Opens a folded state with a click or with Enter, and folds it again in the same way. */
+/** Opens a folded state, or folds an opened one, on click or Enter. */
 function useFolding(viewport: Viewport, scene: ChartScene, machine: string): void {
   useLayoutEffect(() => {
     for (const state of scene.foldable((number) => isOpened(machine, number))) {
@@ -214,7 +209,7 @@ function useLights(viewport: Viewport, scene: ChartScene, machine: string, scale
     const timers = shownSnapshot.value?.timers ?? [];
     if (chart !== undefined) scene.countDown(timers.length === 0 ? [] : countdownsAt(chart, timers, now.value));
   });
-  // Steps shown by an earlier scene of this machine do not apply to this one.
+  // Steps that an earlier scene of this machine animated do not apply to this one.
   useLayoutEffect(() => {
     const chart = definitionOf(machine);
     const snapshot = shownSnapshot.peek();
@@ -225,7 +220,6 @@ function useLights(viewport: Viewport, scene: ChartScene, machine: string, scale
   }, [scene]);
 }
 
-/** The transitions of an actor in the shown causal chain. */
 function storyWays(actor: string | undefined): number[] {
   const open = recording.value;
   if (storyAnchor.value === undefined) return [];
@@ -272,7 +266,7 @@ function zoomAround(
   const before = scale.peek();
   const { x, y } = at ?? { x: clientWidth / 2, y: clientHeight / 2 };
   zoom.value = next;
-  // Sets the size now, not in the next frame, because scrolling needs it.
+  // Sets the size now instead of in the next frame, because scrolling needs it.
   element
     .querySelector('svg')
     ?.setAttribute('width', String((element.querySelector('svg')!.clientWidth / before) * next));

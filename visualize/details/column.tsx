@@ -2,17 +2,16 @@ import type { ComponentChildren, JSX } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 interface ColumnProps {
-  /** Name for screen readers when it is a tab stop. */
+  /** Name for screen readers while the column is a tab stop. */
   readonly label: string;
-  /** Its `data-part`. */
   readonly part?: string;
   readonly class?: string;
   readonly children: ComponentChildren;
 }
 
 /**
- * A scrolling part of the details. It is a tab stop while it scrolls and contains no tab stop, because its end would
- * be unreachable without a mouse otherwise.
+ * A scrolling part of the details. While it scrolls and contains no tab stop, it is a tab stop itself; otherwise its end would be unreachable without
+ * a mouse.
  */
 export function Column({ label, part, class: more = '', children }: ColumnProps): JSX.Element {
   const element = useRef<HTMLDivElement>(null);

@@ -5,7 +5,6 @@ import { Icon } from '../parts/icon.tsx';
 
 const saidForMs = 1_200;
 
-/** Copies a text to the clipboard and confirms it. */
 export function CopyButton({ text, what }: { readonly text: () => string; readonly what: string }): JSX.Element {
   const done = useSignal(false);
   const copy = async (): Promise<void> => {

@@ -11,7 +11,7 @@ import { story, storyActors, storyAnchor, toggleStory } from '../model/story.ts'
 import { MarkSign } from '../parts/mark-shape.tsx';
 import { Column } from './column.tsx';
 
-/** Consequences that are listed at once, and maximum after expanding. */
+/** Number of consequences that are listed at first, and the maximum after expanding. */
 const listed = 30;
 const mostListed = 5_000;
 const origins: Readonly<Record<CauseOrigin, string>> = {
@@ -29,7 +29,7 @@ const kinds: Readonly<Record<Exclude<CauseKind, 'cause'>, string>> = {
   'ended-by': 'ended after',
 };
 
-/** The causes of a record, back to the first one in the trace, and its consequences. */
+/** The causes of a record back to the first one in the trace, and its consequences. */
 export function Causes({ open, index }: { readonly open: Recording; readonly index: number }): JSX.Element {
   const { links, origin } = causeChain(open, index);
   const record = open.recordAt(index)!;
@@ -72,7 +72,7 @@ export function Causes({ open, index }: { readonly open: Recording; readonly ind
   );
 }
 
-/** An actor that was not started by another one in the trace is stopped by the program. */
+/** Whether the program ended an actor, because no other actor in the trace spawned it. */
 function isEndFromOutside(open: Recording, record: TraceRecord): boolean {
   if (record.kind !== 'stop' || record.status !== 'stopped') return false;
   const spawned = open.lastAbout(record.actor, ['spawn'], open.indexOf(record.seq) ?? 0);
@@ -80,14 +80,14 @@ function isEndFromOutside(open: Recording, record: TraceRecord): boolean {
   return spawn?.kind === 'spawn' && spawn.parent === undefined;
 }
 
-/** `9 × the same before it: SIGKILL while initializing`. */
+/** Label such as `9 × the same before it: SIGKILL while initializing`. */
 function foldLabel(part: ChainPart): { readonly label: string; readonly isBad: boolean } {
   const worst = worstInWords(part);
   const times = `${part.times - 1} × the same before`;
   return { label: worst === undefined ? times : `${times}: ${worst}`, isBad: worst !== undefined };
 }
 
-/** Each repetition, with its number and its pause. */
+/** Lists the repetitions with their numbers and pauses. */
 function Tries({ open, part, from }: Listed & { readonly part: ChainPart }): JSX.Element {
   return (
     <>
@@ -105,7 +105,6 @@ function Tries({ open, part, from }: Listed & { readonly part: ChainPart }): JSX
   );
 }
 
-/** Shows the whole causal chain of this record in all panes. */
 function StoryButton({ open }: { readonly open: Recording }): JSX.Element {
   const anchor = storyAnchor.value;
   const all = anchor === undefined ? undefined : story.value;
@@ -161,7 +160,7 @@ function Consequences({ open, led, from }: Listed & { readonly led: readonly num
   );
 }
 
-/** Its children are built when the user opens it. */
+/** A collapsible list that builds its children when the user opens it. */
 function Fold({
   label,
   isBad = false,

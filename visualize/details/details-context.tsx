@@ -8,10 +8,9 @@ import { Column } from './column.tsx';
 import { CopyButton } from './copy-button.tsx';
 import { Json } from './json.tsx';
 
-/** Listed and marked changes. */
 const maxChanges = 100;
 
-/** The chart's context before and after, with the changes marked. */
+/** The context of the chart before and after the record, with marked changes. */
 export function Context({ moment }: { readonly moment: Moment }): JSX.Element {
   const { actor, before, after } = moment;
   const context = after?.context ?? before?.context;

@@ -3,10 +3,9 @@ import type { Statechart, StatechartTransition } from '../../src/runtime/trace/s
 import { type Moment, withoutDefinition } from '../model/moment.ts';
 import { moreInWords } from '../parts/more.ts';
 
-/** Listed transitions and descriptions. */
 const maxListed = 50;
 
-/** The descriptions of the states and transitions of this record, from the machine's definition. */
+/** Descriptions of the record's states and transitions from the definition of the machine. */
 export function Definition({ moment }: { readonly moment: Moment }): JSX.Element {
   const { machineId, machine, taken, described } = moment;
   const reason = withoutDefinition(moment);

@@ -4,10 +4,7 @@ import type { Recording } from '../model/recording/recording.ts';
 import { departureInOneLine } from '../model/recording/words.ts';
 import { Icon } from '../parts/icon.tsx';
 
-/**
- * Deviations of this record from the sequence diagrams: expected and actual messages, as `chartpilot check` prints
- * them.
- */
+/** Expected and actual messages where this record deviates from the sequence diagrams, as `chartpilot check` prints them. */
 export function Departures({ open, index }: { readonly open: Recording; readonly index: number }): JSX.Element {
   return (
     <>

@@ -7,7 +7,7 @@ import { Column } from './column.tsx';
 
 const listed = 40;
 
-/** Log lines of Envoy and other processes within two seconds before and after. */
+/** Log lines of Envoy and other processes within two seconds of the record. */
 export function Lines({ open, t }: { readonly open: Recording; readonly t: number }): JSX.Element {
   const { lines, all } = logsAround(open, t, listed);
   return (

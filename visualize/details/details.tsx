@@ -23,15 +23,13 @@ import { Departures } from './details-departure.tsx';
 import { Lines } from './details-lines.tsx';
 import { Json } from './json.tsx';
 
-/** The place whose details are shown: the page's current place, delayed while it changes quickly. */
+/** The place whose details are shown; follows the current place with a delay. */
 const shown = signal(-1);
-/** Faster updates cannot be read, and drawing all of them would slow the steps down. */
+/** Drawing more updates than a user can read would slow the steps down. */
 const atMostEveryMs = 140;
 
-/** Listed steps that one record caused. */
 const maxAnswers = 20;
 
-/** Starts to update the details when the place changes. */
 export function keepDetails(): void {
   let shownAt = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -49,10 +47,9 @@ export function keepDetails(): void {
   });
 }
 
-/** The details of the last record at the current place. */
 export function Details(): JSX.Element {
   const open = recording.value;
-  // Consequences may be appended later.
+  // Subscribes to the size, because consequences may be appended later.
   if (!playing.value) size.value;
   const moment = open === undefined ? undefined : momentAt(open, shown.value);
   return (
@@ -113,7 +110,7 @@ function RecordHead({
   );
 }
 
-/** Only a chart can be shown. */
+/** Links only actors that have a chart. */
 function ActorLink({ actor }: { readonly actor: string }): JSX.Element {
   if (actor === 'outside' || actor.includes('/')) return <span>{actor}</span>;
   return (

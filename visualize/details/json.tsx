@@ -14,7 +14,7 @@ import { moreInWords } from '../parts/more.ts';
 /** Longer texts are cut here; copying gives the complete text. */
 const shownChars = 600;
 
-/** Plain data as a collapsible tree. `marked`: JSON Pointers of new values. */
+/** Plain data as a collapsible tree. `marked` has the JSON Pointers of new values. */
 export function Json({ value, path = '', marked }: JsonProps): JSX.Element {
   if (typeof value !== 'object' || value === null) return <Leaf value={value} />;
   return <Fields value={value} path={path} marked={marked} opened={openedAtFirst(value, path, marked)} />;
@@ -29,7 +29,6 @@ interface JsonProps {
 interface Inner {
   readonly path: string;
   readonly marked: Marked | undefined;
-  /** Pointers of initially open values. */
   readonly opened: ReadonlySet<string>;
 }
 
@@ -78,7 +77,6 @@ function Field({
         {opensAtFirst ? (
           <Fields value={value} path={path} marked={marked} opened={opened} />
         ) : (
-          // Closed values are not rendered.
           isOpen && <Json value={value} path={path} marked={marked} />
         )}
       </details>

@@ -1,4 +1,3 @@
-/** The commands of the export menu. */
 import type { Session } from '../../src/debugger/page-data.ts';
 import { departuresRule } from '../../src/debugger/verdicts/departures.ts';
 import type { Verdict } from '../../src/debugger/verdicts/verdict.ts';
@@ -20,9 +19,9 @@ import { maxPictureRows, type Palette, rowsWithin, sequenceSvg } from './sequenc
 export interface ExportCommand {
   readonly name: string;
   readonly group: 'Sequence' | 'Chart' | 'Trace';
-  /** Runs the command and returns a message for the user. */
+  /** Runs the command; returns a message for the user. */
   run(open: Recording, exported: ExportedRange): Promise<string> | string;
-  /** Why it is unavailable now; `undefined` if it is available. */
+  /** Returns why the command is unavailable; `undefined` if it is available. */
   whyNot?(open: Recording, exported: ExportedRange): string | undefined;
 }
 
@@ -111,12 +110,12 @@ export const exportCommands: readonly ExportCommand[] = [
 
 const svgType = 'image/svg+xml';
 
-/** Deviations may be anywhere in a trace, and each concerns only its own record. */
+/** The list of deviations is not limited to the part, because a deviation concerns only its own record. */
 function verdictsHere(): Verdict[] {
   return verdicts.value.filter(({ rule }) => rule !== departuresRule);
 }
 
-/** Includes only the pictures of machines that occur in the part. */
+/** Session with only those pictures whose machines occur in the part. */
 function sessionOfPart(open: Recording, part: ExportedRange): Session {
   const { charts = {}, briefCharts = {}, notDrawn, diagrams = [], part: before } = session.value ?? {};
   const of = partOf(open, part, verdicts.value, before);
@@ -132,7 +131,6 @@ function sessionOfPart(open: Recording, part: ExportedRange): Session {
   };
 }
 
-/** The part that an export takes now. */
 export function currentRange(): { open: Recording; exported: ExportedRange } | undefined {
   const open = recording.value;
   const exported = open === undefined ? undefined : exportedRange(open, range.value);

@@ -8,7 +8,6 @@ const isOpen = signal(false);
 const notice = signal('');
 const noticeMs = 4_000;
 
-/** Exports the chosen range, or the whole trace. */
 export function ExportMenu(): JSX.Element {
   const button = useRef<HTMLButtonElement>(null);
   const close = (focusButton: boolean): void => {

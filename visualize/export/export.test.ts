@@ -41,7 +41,7 @@ const story: TraceBody[] = [
 ];
 
 describe('the exported range', () => {
-  test('the exported range is the whole trace unless a part was chosen, and never exceeds it', () => {
+  test('the exported range is the complete trace unless a range was chosen, and never exceeds the trace', () => {
     expect(exportedRange(recordingOf(story), undefined)).toEqual({ first: 0, last: 11 });
     expect(exportedRange(recordingOf(story), [3, 99])).toEqual({ first: 3, last: 11 });
     expect(exportedRange(recordingOf([]), undefined)).toBeUndefined();

@@ -1,4 +1,3 @@
-/** The part of a trace that exports include. */
 import type { Recording } from '../model/recording/recording.ts';
 
 /** Places of its first and last record, inclusive. */
@@ -7,7 +6,7 @@ export interface ExportedRange {
   readonly last: number;
 }
 
-/** The chosen part, or the whole trace; `undefined` without records. */
+/** The chosen range, or the complete trace; `undefined` without records. */
 export function exportedRange(
   recording: Recording,
   chosen: readonly [number, number] | undefined,
@@ -18,7 +17,7 @@ export function exportedRange(
   return { first, last: Math.max(first, Math.min(chosen?.[1] ?? end, end)) };
 }
 
-/** The name of a file, with the range of its records: `pilot-agent-80-140.trace`. */
+/** A file name with the range of its records, such as `pilot-agent-80-140.trace`. */
 export function fileName(recording: Recording, { first, last }: ExportedRange, ending: string): string {
   const program = recording.header.program.replaceAll(/[^\w.-]+/g, '-');
   return `${program}-${recording.seqAt(first)}-${recording.seqAt(last)}${ending}`;

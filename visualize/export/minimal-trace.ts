@@ -3,8 +3,8 @@ import type { Recording } from '../model/recording/recording.ts';
 import type { ExportedRange } from './exported-range.ts';
 
 /**
- * A trace of a part of a recording. Its header lists the actors that lived before it, so that it opens and is checked
- * like any trace that begins late; it contains only the machines that occur.
+ * Writes a part of a recording as a trace. The header lists the actors that lived before the part, so that it can be opened and checked like any
+ * trace that begins late. It contains only machines that occur in the part.
  */
 export function minimalTrace(recording: Recording, part: ExportedRange): string {
   const { first, last } = part;
@@ -18,7 +18,6 @@ export function minimalTrace(recording: Recording, part: ExportedRange): string 
   return [own, ...recording.recordsIn(first, last)].map(formatTraceLine).join('');
 }
 
-/** Machines of actors that lived before the part, and of those spawned within it. */
 export function machinesWithin(recording: Recording, { first, last }: ExportedRange): TraceHeader['machines'] {
   const occurring = new Set([...recording.stateAt(first - 1).actors.values()].map(({ machine }) => machine));
   for (const record of recording.recordsIn(first, last)) {

@@ -1,4 +1,4 @@
-/** The page in one file, with a part of the open trace, for sharing: it opens at the current place. */
+/** Builds one file with the page and a part of the open trace, for sharing. It opens at the current place. */
 import type { Session } from '../../src/debugger/page-data.ts';
 import { addressElement, sessionElement, sourcesElement, traceElement } from '../../src/debugger/page-data.ts';
 import {
@@ -14,11 +14,9 @@ import { type Address, formatAddress } from '../model/address.ts';
 import { loadOwnText } from '../model/source-data.ts';
 
 export interface FilePart {
-  /** The name of the trace in that file. */
   readonly name: string;
   readonly trace: string;
   readonly session: Session;
-  /** The place where it opens. */
   readonly address: Address;
 }
 
@@ -32,7 +30,7 @@ export async function pageFile({ name, trace, session, address }: FilePart): Pro
   const { before, behind } = aroundData(texts, await hashOf(inlineScript(texts['page.js'])));
   const [begin, end] = traceTags(traceElement(0));
   const data = [
-    // Without the path of the trace, which would reveal the user's folders.
+    // The path of the trace is removed, because it would reveal the user's folders.
     jsonElement(sourcesElement, [{ name, kind: 'file', place: name }]),
     jsonElement(sessionElement(0), session),
     jsonElement(addressElement, formatAddress({ ...address, source: 0 })),
@@ -41,7 +39,7 @@ export async function pageFile({ name, trace, session, address }: FilePart): Pro
   return new Blob([before, ...data, behind], { type: 'text/html;charset=utf-8' });
 }
 
-/** Hash of the text as it is in the file, which is ASCII. */
+/** SHA-256 of the script as the ASCII file contains it. */
 async function hashOf(script: string): Promise<string> {
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(script));
   return btoa(String.fromCharCode(...new Uint8Array(digest)));

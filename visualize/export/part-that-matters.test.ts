@@ -4,7 +4,7 @@ import { headerWith } from '../../test/fixtures/trace-header.ts';
 import { Recording } from '../model/recording/recording.ts';
 import { partOf, partThatMatters } from './part-that-matters.ts';
 
-/** Thousands of events; two of them are causes of another one. */
+/** Thousands of events, two of which are causes of another one. */
 function recordingWith(causes: Readonly<Record<number, number>>, count = 20_000): Recording {
   const recording = new Recording(headerWith());
   recording.append(
@@ -17,13 +17,13 @@ function recordingWith(causes: Readonly<Record<number, number>>, count = 20_000)
   return recording;
 }
 
-test('the part spans from the first cause to the consequences, with a margin', () => {
+test('the part for a record spans from its first cause to its consequences, with a margin', () => {
   const recording = recordingWith({ 10000: 9_500, 9500: 8_000, 10100: 10_000 });
   const { first, last } = partThatMatters(recording, 9_999, []);
   expect([first, last]).toEqual([7_999 - 20, 10_099 + 20]);
 });
 
-test('the part includes the range of a finding at its place, and not that of a finding elsewhere', () => {
+test('the part for a record includes the range of a finding that contains it, and no others', () => {
   const recording = recordingWith({});
   const about = { range: [4_900, 5_200], root: 4_000 } as const;
   const later = { range: [5_000, 5_900] } as const;
@@ -33,7 +33,7 @@ test('the part includes the range of a finding at its place, and not that of a f
   expect(partThatMatters(recording, 7_000, [about, later])).toEqual({ first: 6_980, last: 7_020 });
 });
 
-test('the part is small enough for a mail, and within the trace', () => {
+test('the part for a record is small enough for mail, and within the trace', () => {
   const recording = recordingWith({ 20000: 1, 6000: 101 });
   expect(partThatMatters(recording, 19_999, [])).toEqual({ first: 14_999, last: 19_999 });
   expect(partThatMatters(recording, 100, []).last).toBe(5_100);
@@ -41,7 +41,7 @@ test('the part is small enough for a mail, and within the trace', () => {
   expect(partThatMatters(recordingWith({}, 1), 0, [])).toEqual({ first: 0, last: 0 });
 });
 
-test('the part has the findings of the whole trace within it, with adjusted places, and the whole trace is not a part', () => {
+test('a part has the findings of the complete trace with adjusted indexes, and the complete trace is not a part', () => {
   const recording = recordingWith({}, 100);
   const verdict = { rule: 'r', weight: 'bad', sentence: 's' } as const;
   const all = [

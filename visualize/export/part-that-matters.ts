@@ -1,18 +1,17 @@
-/** The part of a trace that shows why a record happened. */
 import type { TracePart } from '../../src/debugger/page-data.ts';
 import { causeChain } from '../../src/debugger/trace/cause-chain.ts';
 import type { Verdict } from '../../src/debugger/verdicts/verdict.ts';
 import type { Recording } from '../model/recording/recording.ts';
 import type { ExportedRange } from './exported-range.ts';
 
-/** Causes and consequences farther away are left out, so that the file can be sent by mail. */
+/** Maximum distance in records to a cause or consequence, so that the file is small enough for mail. */
 const mostAway = 5_000;
-/** Margin of records, so that the part does not begin and end with an empty view. */
+/** Records before and after the part, so that its first and last views are not empty. */
 const air = 20;
 
 /**
- * From the first cause of a record to its direct consequences, including the ranges of all findings that contain it:
- * for example the whole restart that it belongs to. The initial states of the actors represent what happened before.
+ * Returns the range from the first cause of a record to its direct consequences, and the ranges of all findings that contain the record, such as a
+ * restart. The initial states of the actors replace earlier records.
  */
 export function partThatMatters(
   open: Recording,
@@ -25,7 +24,7 @@ export function partThatMatters(
     .filter(({ range: [first, last] }) => first <= index && index <= last)
     .flatMap(({ range, root }) => [...range, ...(root === undefined ? [] : [root])]);
   const led = record === undefined ? [] : open.ledTo(record.seq);
-  // They are in order, and may be a million, so only their ends are used.
+  // The sorted list may have a million entries, so only its ends are used.
   const all = [index, ...causes, ...told, ...led.slice(0, 1), ...led.slice(-1)];
   const last = Math.min(Math.max(...all) + air, open.length - 1, index + mostAway);
   const first = Math.max(0, Math.min(...all) - air, index - mostAway);
@@ -33,9 +32,8 @@ export function partThatMatters(
 }
 
 /**
- * Data of the whole trace for a file that contains a part of it: the number of records and the findings. Rules applied
- * to the part alone would give other findings, because they depend on earlier and later records. `undefined` if the
- * part is the whole trace.
+ * Number of records and findings of the complete trace, for a file that contains a part of it. Evaluating the rules on the part alone would give
+ * other findings, because they depend on earlier and later records. `undefined` if the part is the complete trace.
  *
  * @param before part information of the open trace, if it is a part itself
  */

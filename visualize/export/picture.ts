@@ -1,4 +1,4 @@
-/** Self-contained pictures: SVG with all its styles, and PNG rendered from it. */
+/** Self-contained pictures: SVG with its styles, and PNG. */
 
 export interface StandaloneSvg {
   readonly text: string;
@@ -6,7 +6,6 @@ export interface StandaloneSvg {
   readonly height: number;
 }
 
-/** Copied style properties. */
 const properties = [
   'fill',
   'fill-opacity',
@@ -25,10 +24,9 @@ const properties = [
   'transform-box',
   'transform-origin',
 ] as const;
-/** Maximum side length of a canvas that all browsers support. */
+/** Maximum side length in pixels of a canvas that all browsers support. */
 const maxSide = 16_000;
 
-/** A chart of the page with its current highlights, at its natural size. */
 export function standalone(shown: SVGSVGElement): StandaloneSvg {
   const copy = shown.cloneNode(true) as SVGSVGElement;
   const originals = shown.querySelectorAll<SVGElement>('*');
@@ -68,7 +66,7 @@ const initial: Partial<Record<(typeof properties)[number], string>> = {
   'transform-box': 'view-box',
 };
 
-/** Twice the resolution of the page, unless that exceeds a canvas. */
+/** Renders twice the page's resolution, unless that exceeds the maximum canvas. */
 export async function pngOf({ text, width, height }: StandaloneSvg): Promise<Blob> {
   const scale = Math.min(2, maxSide / Math.max(width, height));
   const image = new Image();

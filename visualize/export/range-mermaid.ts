@@ -3,7 +3,7 @@ import { sequenceMermaid } from '../../src/debugger/check/sequence-mermaid.ts';
 import type { Recording } from '../model/recording/recording.ts';
 import type { ExportedRange } from './exported-range.ts';
 
-/** The messages of a part of a recording as a mermaid sequence diagram, with deviations marked. */
+/** The messages of a range as a mermaid sequence diagram with marked deviations. */
 export function rangeMermaid(recording: Recording, { first, last }: ExportedRange): string {
   const { header, departures } = recording;
   const reader = new MessageReader([...recording.stateAt(first - 1).actors.values()]);

@@ -3,7 +3,7 @@ import type { Recording } from '../model/recording/recording.ts';
 import { recordInWords } from '../model/recording/words.ts';
 import type { ExportedRange } from './exported-range.ts';
 
-/** A test that replays a trace from its beginning to the end of a range. */
+/** A test that replays a trace from its beginning to the end of the range. */
 export function rangeTest(recording: Recording, { last }: ExportedRange): ReplayTest {
   const { header } = recording;
   const end = recording.recordAt(last)!;
@@ -15,7 +15,6 @@ export function rangeTest(recording: Recording, { last }: ExportedRange): Replay
   });
 }
 
-/** Why a trace cannot become a test; `undefined` if it can. */
 export function whyNoTest(recording: Recording): string | undefined {
   if (recording.header.actors === undefined && recording.seqAt(0) === 1) return undefined;
   return 'The trace does not start with the program, so it cannot be replayed.';

@@ -1,4 +1,3 @@
-/** The rows of the sequence view as a picture. */
 import { markupText } from '../../src/runtime/markup-text.ts';
 import { clockText } from '../model/recording/words.ts';
 import { drawn, hasLifeline, layoutOf, leastGutter, noteMiddle, rowHeight, xOf } from '../sequence/sequence-layout.ts';
@@ -22,18 +21,17 @@ export interface Palette {
 /** A longer picture is unreadable, and exceeds what browsers draw. */
 export const maxPictureRows = 1_500;
 
-/** Maximum characters of a message's payload. */
 const maxPayload = 90;
 const head = 44;
 const foot = 12;
 const font = "system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif";
 
-/** The rows of a range: the first one, and the one after the last. */
+/** Range of rows that show these records; `end` is exclusive. */
 export function rowsWithin(rows: SequenceRows, { first, last }: ExportedRange): { from: number; end: number } {
   return { from: rows.rowsBefore(first), end: rows.rowsBefore(last + 1) };
 }
 
-/** Omits columns whose lifelines have no row in the range. */
+/** Draws the rows of a range. Columns without a row in the range are omitted. */
 export function sequenceSvg(rows: SequenceRows, all: Columns, range: ExportedRange, palette: Palette): StandaloneSvg {
   const { from, end } = rowsWithin(rows, range);
   const columns = columnsWith(all, touched(rows, from, end));
@@ -131,7 +129,7 @@ function arrowSvg(
       : []),
   ];
   if (form.form !== 'arrow') {
-    // The box alone represents an actor that was not spawned by another one.
+    // An actor without a spawning actor has a box but no arrow.
     if (born) return ends;
     return [
       `<path d="M${form.x + 1} ${y + 7}h17q5 0 5 6t-5 6h-10" fill="none" stroke="${colour}" stroke-width="1.5"/>`,
@@ -160,7 +158,7 @@ function nameBox(name: string, x: number, y: number, width: number, { box, line 
   );
 }
 
-/** Texts are not measured here; the width of a digit approximates all letters. */
+/** Texts are not measured here, so every letter counts with the width of a digit. */
 function noteBox(name: string, x: number, y: number, { active, activeInk }: Palette): string {
   const width = 6.8 * name.length + 16;
   return (

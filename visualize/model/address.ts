@@ -1,23 +1,21 @@
-/** The fragment (`#…`) of the page's address. It contains the current place, so that a link is enough to share it. */
+/** The fragment (`#…`) of the page's address. It contains the current place, so that a link is enough to share the place. */
 
-/** Far more marks than a user sets. */
+/** No user sets as many marks; a link may contain more. */
 export const mostMarks = 100;
 
-/** Maximum characters of an actor's name: browsers and mails do not support longer addresses. */
+/** Maximum length of an actor's name, because browsers and mails do not support longer addresses. */
 const maxActorChars = 2_000;
 
 export interface Address {
   readonly source?: number;
-  /** `seq` of the record. */
   readonly record?: number;
   readonly actor?: string;
   /** `seq` of the first and the last record. */
   readonly range?: readonly [number, number];
-  /** `seq` of the records that the user marked. */
   readonly marks?: readonly number[];
 }
 
-/** Ignores invalid fields: a link may be old, or typed by hand. */
+/** Parses the fragment. Invalid fields are ignored, because a link may be old or edited. */
 export function parseAddress(hash: string): Address {
   const fields = new URLSearchParams(hash.replace(/^#/, ''));
   const source = count(fields.get('source'));
@@ -34,7 +32,7 @@ export function parseAddress(hash: string): Address {
   };
 }
 
-/** Includes the `#`; names stay readable. */
+/** Formats the fragment with its `#`. Names are not percent-encoded unless required. */
 export function formatAddress({ source, record, actor, range, marks = [] }: Address): string {
   const fields = [
     ...(source === undefined ? [] : [`source=${source}`]),

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { shortPair } from './context-change.ts';
 
-test('two short values are shown whole', () => {
+test('two short values are shown completely', () => {
   expect(shortPair('files-1', { digest: 'files-2' })).toEqual(['files-1', '{"digest":"files-2"}']);
 });
 

@@ -1,18 +1,14 @@
-/** Changes of a chart's context by one record, field by field. */
 import type { ContextChange } from '../../src/runtime/trace/trace.ts';
 import { changesOf as changesBetween, valueAt } from '../../src/runtime/trace/trace-state.ts';
 import type { Moment } from './moment.ts';
 
-/**
- * Changes to show: the initial context is not a change, and of a replaced list only the changed entries and fields
- * are.
- */
+/** Changes without the initial context. Of a replaced list, only changed entries and fields. */
 export function changesOf({ before, changes }: Pick<Moment, 'before' | 'changes'>): ContextChange[] {
   if (before?.context === undefined) return [];
   const fine = changes.flatMap((change) =>
     'value' in change ? finer(change, valueAt(before.context, change.path)) : [change],
   );
-  // Several steps may change one field: the last one counts.
+  // If several steps change one field, the last change is shown.
   return [...new Map(fine.map((change) => [change.path, change])).values()];
 }
 
@@ -23,7 +19,7 @@ function finer({ path, value }: ContextChange, before: unknown): ContextChange[]
   if (isObject(value) && isObject(before)) {
     return changesBetween(before, value).flatMap((change) => {
       const whole = { ...change, path: `${path}${change.path}` };
-      // Lists are recorded as a whole, even if they are equal.
+      // Traces record lists completely, even if they are equal.
       if (!('value' in change)) return [whole];
       const old = valueAt(before, change.path);
       return isObject(old) || Array.isArray(old) ? finer(whole, old) : [whole];
@@ -36,12 +32,12 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Shown characters of a value in one line. */
+/** Maximum characters of a value in one line. */
 const shownChars = 60;
-/** Shown common characters before the first difference. */
+/** Number of common characters that are shown before the first difference. */
 const commonChars = 12;
 
-/** Two values in a line each, cut so that the first difference is visible. */
+/** Two values as lines, cut so that the first difference is visible. */
 export function shortPair(before: unknown, after: unknown): [string, string] {
   const texts: [string, string] = [textOf(before), textOf(after)];
   let same = 0;

@@ -1,4 +1,4 @@
-/** Traces that the user opens from files, by drag and drop or by the file dialog. They stay in the browser. */
+/** Traces that the user opens by drag and drop or the file dialog. They stay in the browser. */
 import { batch } from '@preact/signals';
 import { labelsOf } from '../../src/debugger/merge/labels.ts';
 import { mergeTraces, type ProgramTrace } from '../../src/debugger/merge/merge-traces.ts';
@@ -12,13 +12,10 @@ import { TraceProblem, TraceStream } from './recording/incoming-trace.ts';
 import { addFile } from './source-data.ts';
 import { nextTurn } from './time/frames.ts';
 
-/** A longer header is invalid: a machine's definition takes 30 KB. */
+/** The definition of a machine takes 30 KB. */
 const mostHeaderChars = 32 * 1024 * 1024;
 
-/**
- * Opens the first trace and adds the others to the list of sources. Files that are not traces are reported with the
- * reason.
- */
+/** Opens the first trace and adds the others to the list of sources. Reports files that are not traces with the reason. */
 export async function openFiles(files: readonly File[]): Promise<void> {
   const problems: string[] = [];
   const good: File[] = [];
@@ -48,12 +45,11 @@ function add(name: string, place: string, file: Blob): void {
   sources.value = [...sources.value, { name, kind: 'file', place }];
 }
 
-/** Maximum time for which reading blocks the page. */
 const sliceMs = 25;
-/** It is held in memory three times. */
+/** Merging needs three times this size in memory. */
 const mostBytesTogether = 64 * 1024 * 1024;
 
-/** Merges several programs on one axis, as `chartpilot visualize` does; `undefined` if they exchanged no messages. */
+/** Merges the traces of several programs on one time axis, as `chartpilot visualize` does; `undefined` if the programs exchanged no messages. */
 async function togetherOf(given: readonly File[]): Promise<Blob | undefined> {
   if (given.length < 2 || given.reduce((sum, { size }) => sum + size, 0) > mostBytesTogether) return undefined;
   try {
@@ -72,19 +68,19 @@ async function togetherOf(given: readonly File[]): Promise<Blob | undefined> {
       }
       records.push(...stream.end().records);
       const header = stream.header!;
-      // Parts of the same run cannot be merged, and a merged trace has its axis already.
+      // Files of the same run cannot be merged; a merged trace has its axis already.
       if (header.programs !== undefined || programs.some((one) => isSameRun(one.header, header))) return undefined;
       programs.push({ label: labels[i]!, header, records });
     }
     const { header, records, arrows } = mergeTraces(programs);
     return arrows === 0 ? undefined : new Blob([header, ...records].map(formatTraceLine));
   } catch {
-    // Errors of one trace are shown when it is opened alone, with the valid records before the error.
+    // An invalid trace is opened alone, which shows its valid records and the error.
     return undefined;
   }
 }
 
-/** Checked before the open trace is left. */
+/** Called before the open trace is closed. */
 async function whyNoTrace(file: File): Promise<string | undefined> {
   try {
     if (file.size === 0) return 'it is empty, or a directory';
@@ -92,7 +88,7 @@ async function whyNoTrace(file: File): Promise<string | undefined> {
     if (known !== undefined) return known;
     return await whyNoHeader(file);
   } catch (error) {
-    // A folder is passed as an unreadable file.
+    // Browsers pass a folder as an unreadable file.
     return error instanceof TraceProblem ? error.message : `the browser cannot read it (${messageOf(error)})`;
   }
 }
@@ -115,7 +111,7 @@ async function whyNoHeader(file: File): Promise<string | undefined> {
   }
 }
 
-/** Recognizes other common file types by their first bytes. */
+/** The type of a common other file, recognized by its first bytes. */
 function knownForm(bytes: Uint8Array): string | undefined {
   const text = new TextDecoder('latin1').decode(bytes).trimStart().toLowerCase();
   if (bytes[0] === 0x1f && bytes[1] === 0x8b) return 'it is compressed; decompress it with gunzip first';

@@ -1,27 +1,24 @@
-/** Detects when the page is idle; tests wait for that instead of for a fixed time. */
 import { connection } from './connection.ts';
 import { follows } from './place.ts';
 import { playing } from './playing.ts';
 
-/** Delayed updates (the announcement for screen readers, the address) happen within this time. */
+/** Updates of the address and of the announcement for screen readers are delayed by less. */
 const quietMs = 400;
 const longestMs = 20_000;
 
-/** Reasons for a busy page, by name. */
+/** Conditions under which the page is busy, by name. */
 const indicators = new Map<string, () => boolean>([
   ['opening', () => connection.value.kind === 'opening'],
   ['playing', () => playing.value],
   ['animations', () => document.getAnimations().some(isRunning)],
 ]);
 
-/** Adds a condition under which the page is busy. */
 export function addIndicator(name: string, isBusy: () => boolean): void {
   indicators.set(name, isBusy);
 }
 
 /**
- * Resolves when nothing is pending and nothing has changed on the page for a while. Updates of the times of a live
- * program do not count.
+ * Resolves when no activity is pending and the page has not changed for a while, apart from the clock of a live program.
  *
  * @throws Error after 20 s, with the pending activities
  */
@@ -46,7 +43,7 @@ export async function idle(): Promise<void> {
   }
 }
 
-/** An endless animation shows a pending activity, which has its own indicator. */
+/** An endless animation shows an activity that has its own indicator. */
 function isRunning({ playState, effect }: Animation): boolean {
   return playState === 'running' && Number.isFinite(effect?.getComputedTiming().endTime);
 }

@@ -6,10 +6,10 @@ import { openSource } from './load.ts';
 import { marks } from './marks.ts';
 import { chosenActor, follows, goTo, jumps, place, range, recording } from './place.ts';
 
-/** Browsers allow some 200 changes of the address in 30 s. */
+/** Minimum interval between updates: browsers allow some 200 changes of the address in 30 s. */
 const settleMs = 250;
 
-/** Address of the current place; a place that follows the end is not included. */
+/** Address of the current place; omits the place while the page follows the end of the trace. */
 export function currentAddress(): Address {
   const open = recording.value;
   const record = follows.value ? undefined : open?.seqAt(place.value);
@@ -25,7 +25,7 @@ export function currentAddress(): Address {
   };
 }
 
-/** Starts to update the address: a step replaces it, a jump is a step in the browser's history. */
+/** Starts to update the address. A step replaces it, a jump adds an entry to the browser's history. */
 export function keepAddress(): void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let jumped = jumps.peek();

@@ -1,4 +1,4 @@
-/** Opens a source: reads its trace piece by piece without blocking the page. */
+/** Opens a source: reads its trace in slices that do not block the page. */
 import { batch, type Signal } from '@preact/signals';
 import type { Diagram } from '../../src/debugger/diagram/diagram.ts';
 import { parseDiagram } from '../../src/debugger/diagram/parse.ts';
@@ -15,24 +15,21 @@ import { droppedName, loadSession, traceTexts } from './source-data.ts';
 import { nextTurn, noteDrawn } from './time/frames.ts';
 import { noteRecord, programTime, setProgramClock } from './time/program-clock.ts';
 
-/** Longest time for which reading blocks the page. */
 const sliceMs = 25;
 const firstRetryMs = 500;
 const longestRetryMs = 10_000;
-/**
- * A page that follows a program for days reloads at this number of records, with the last ones that the program keeps.
- */
+/** At this number of records, a page that follows a program reloads with the last records that the program keeps. */
 const maxRecords = 400_000;
 
-/** Milliseconds until the whole trace was read, of the source that was opened last. */
+/** Milliseconds from opening a source until its trace was read completely; of the source that was opened last. */
 export let opened: number | undefined;
 
 let opening = new AbortController();
 
-/** Opens a source at an address and closes the previous one. */
+/** Opens a source at an address; closes the previous one. */
 export async function openSource(number: number, address: Address = {}): Promise<void> {
   const chosen = sources.value[number];
-  // A link to a missing source does not close the open trace.
+  // A link to a missing source keeps the open trace.
   if (chosen === undefined && recording.value !== undefined) {
     notice.value = whyNoSource(number);
     return;
@@ -66,8 +63,8 @@ function whyNoSource(number: number): string {
 }
 
 /**
- * Prepares a return to the current source if the next one is unavailable, because a loaded trace is more useful than
- * an error. `undefined` without a loaded trace. A reopened program is waited for instead.
+ * Prepares a return to the current trace in case the next source is unavailable, because a trace is more useful than an error. `undefined` without a
+ * loaded trace, or if the same live program is reopened.
  */
 function whatIsShown(next: number): ((why: string) => void) | undefined {
   const [number, before, how] = [source.value, recording.value, connection.value];
@@ -93,7 +90,7 @@ function whatIsShown(next: number): ((why: string) => void) | undefined {
     });
     const one = sources.value[number];
     if (one === undefined || (how.kind !== 'live' && how.kind !== 'lost')) return;
-    // Its stream was closed for the other source.
+    // The stream was closed in favour of the other source.
     connection.value = { kind: 'lost', reason: 'another source was opened', retryAt: performance.now() };
     void new Reading(number, one, {}, opening.signal, undefined).run();
   };
@@ -106,23 +103,21 @@ function keep<Value>(one: Signal<Value>): () => void {
   };
 }
 
-/** Reconnects to a program that has ended, or retries a failed source. */
 export function reopen(): void {
   const actor = chosenActor.value;
   void openSource(source.value, actor === undefined ? {} : { actor });
 }
 
-/** One source from its opening to its end. */
 class Reading {
   readonly #number: number;
   readonly #source: Source;
   readonly #signal: AbortSignal;
   readonly #began = performance.now();
-  /** The address of a link, until its record was read. */
+  /** Address of a link until its record is read. */
   #wanted: Address | undefined;
   #retryMs = firstRetryMs;
   #frame = 0;
-  /** Sets the read records as the open trace, once. */
+  /** Opens the trace with the records that were read; called once. */
   #shown: (() => void) | undefined;
   #drawnUpTo = 0;
   /** Set until a part of this source is shown. */
@@ -165,7 +160,7 @@ class Reading {
     }
   }
 
-  /** Reads from the header to the end; returns whether to read again from the start. */
+  /** Reads from the header to the end. Returns whether to read again from the start. */
   async #readOnce(): Promise<boolean> {
     const stream = new TraceStream();
     let grows: Recording | undefined;
@@ -198,7 +193,7 @@ class Reading {
     const made = await loadSession(this.#number, header, this.#signal);
     const begun = new Recording(header, diagramsOf(made));
     this.#shown = () => this.#show(begun, made);
-    // A file is shown only when it is complete, because growing views would slow down reading.
+    // A file is shown when it is complete, because growing views would slow down reading.
     if (this.#source.kind === 'live') {
       setProgramClock(header.startedAt, made.now);
       this.#shown();
@@ -223,7 +218,6 @@ class Reading {
     });
   }
 
-  /** Shows the new records in the next frame. */
   #publish(read: Recording): void {
     if (this.#source.kind === 'file') {
       connection.value = { kind: 'opening', records: read.length };
@@ -254,7 +248,6 @@ class Reading {
     this.#drawnUpTo = grown.length;
   }
 
-  /** No more records follow. */
   #complete(
     how: { kind: 'complete'; cutOff: readonly number[] } | { kind: 'ended' } | { kind: 'failed'; reason: string },
   ): void {
@@ -277,7 +270,7 @@ class Reading {
     opened ??= performance.now() - this.#began;
   }
 
-  /** Goes to the record and range of a link as soon as they were read. */
+  /** Goes to the record and range of a link as soon as they are read. */
   #goWhereWanted(grown: Recording): void {
     const { record, range: seqs } = this.#wanted ?? {};
     if (seqs !== undefined) {
@@ -311,7 +304,7 @@ function seqsFrom(all: Recording, from: number): number[] {
   return Array.from({ length: all.length - from }, (_, i) => all.seqAt(from + i)!);
 }
 
-/** The initial place of a file: the first deviation from the diagrams, else the last restart, else the end. */
+/** Initial place of a file: the first deviation, else the last restart, else the end. */
 function firstPlace(all: Recording): number {
   const restarts = all.lanes.lanes
     .flatMap(({ marks }) => marks)
@@ -319,7 +312,7 @@ function firstPlace(all: Recording): number {
   return all.departures[0]?.index ?? restarts.at(-1)?.index ?? all.length - 1;
 }
 
-/** In a merged trace, chooses the actor of the initial record, because no actor is the first of all programs. */
+/** For a merged trace, chooses the actor of the initial record, because its programs have no common first actor. */
 function firstActor(all: Recording, index: number): string | undefined {
   if (all.header.programs === undefined || index < 0) return undefined;
   const about = all.aboutAt(index);

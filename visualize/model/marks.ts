@@ -1,13 +1,11 @@
-/** Records that the user marked: marks are kept in links and in files until the user removes them. */
 import { signal } from '@preact/signals';
 import { mostMarks } from './address.ts';
 import { jumpTo, place, recording } from './place.ts';
 import { firstAfter } from './recording/sorted.ts';
 
-/** `seq` of the marked records, in order. Their number is limited because they are part of the address. */
+/** `seq` of the records that the user marked, sorted. Limited because the address contains them. */
 export const marks = signal<readonly number[]>([]);
 
-/** Marks the record at a place, or removes its mark. */
 export function toggleMark(index: number): void {
   const seq = recording.value?.seqAt(index);
   if (seq === undefined) return;
@@ -16,7 +14,7 @@ export function toggleMark(index: number): void {
   marks.value = others.sort((a, b) => a - b);
 }
 
-/** Goes to the next marked record, from the last one to the first. */
+/** Goes to the next marked record; from the last to the first. */
 export function goToMark(): void {
   const open = recording.value;
   const here = open?.seqAt(place.value) ?? 0;

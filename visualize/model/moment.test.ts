@@ -51,7 +51,7 @@ const door: TraceBody[] = [
   },
 ];
 
-test('an event is shown with the reaction of the chart: its states, its context, the transitions that it took', () => {
+test('an event is shown with the states, context and transitions of the receiving chart', () => {
   const moment = momentAt(recordingOf(...door), 2)!;
   expect(moment.actor).toBe('door');
   expect(moment.steps).toEqual([4]);
@@ -61,13 +61,13 @@ test('an event is shown with the reaction of the chart: its states, its context,
   expect(changesOf(moment)).toEqual([{ path: '/opened', value: 1 }]);
 });
 
-test('steps of other actors with the same cause are not the reaction of the receiver', () => {
+test('steps of other actors with the same cause are not shown as steps of the receiver', () => {
   const recording = recordingOf(...door, { kind: 'step', actor: 'bell', on: 'door.open', cause: 3 });
   expect(recording.ledTo(3)).toEqual([3, 4, 5]);
   expect(momentAt(recording, 2)!.steps).toEqual([4]);
 });
 
-test('a transition is shown with its own change, and a record that is not a step has none', () => {
+test('a transition is shown with its context change, and a record that is not a step has none', () => {
   const recording = recordingOf(...door);
   expect(momentAt(recording, 4)).toMatchObject({ actor: 'door', steps: [4], changes: [{ path: '/opened' }] });
   expect(momentAt(recording, 3)).toMatchObject({ actor: 'bell', steps: [], machine: undefined });
@@ -78,7 +78,7 @@ test('the initial context is not a change', () => {
   expect(changesOf(momentAt(recordingOf(...door), 1)!)).toEqual([]);
 });
 
-test('only entries of a replaced list with another value are changes', () => {
+test('of a replaced list, only entries with another value are changes', () => {
   const before = {
     actor: 'a',
     state: '',
@@ -106,7 +106,7 @@ test('only entries of a replaced list with another value are changes', () => {
   ]);
 });
 
-test('a pointer leads to its value', () => {
+test('a JSON Pointer selects its value', () => {
   expect(valueAt({ 'a/b': [{ '~': 1 }] }, '/a~1b/0/~0')).toBe(1);
   expect(valueAt({ a: 1 }, '/a/b')).toBeUndefined();
   expect(valueAt({ a: 1 }, '')).toEqual({ a: 1 });

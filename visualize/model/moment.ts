@@ -1,4 +1,4 @@
-/** One record with its context: the chart's reaction, changes of its context, and log lines around that time. */
+/** One record with its consequences in the chart: steps, changes of the context, and log lines around that time. */
 import type { Statechart, StatechartState, StatechartTransition } from '../../src/runtime/trace/statechart.ts';
 import type { ActorSnapshot, ContextChange, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { isActive } from '../../src/runtime/trace/trace-state.ts';
@@ -8,16 +8,14 @@ import { actorOf } from './recording/words.ts';
 export interface Moment {
   readonly index: number;
   readonly record: TraceRecord;
-  /** The actor whose states and context are shown. */
   readonly actor: string;
-  /** Before the record, and after it and the chart's reaction. */
+  /** Before the record, and after the steps that it caused. */
   readonly before: ActorSnapshot | undefined;
   readonly after: ActorSnapshot | undefined;
-  /** Changes of the context between them. */
   readonly changes: readonly ContextChange[];
-  /** Places of the steps that the actor took because of the record; the record itself if it is such a step. */
+  /** Indexes of the steps that the record caused; of the record itself if it is a step. */
   readonly steps: readonly number[];
-  /** The actor's machine, whether it runs or has stopped; `undefined` for effects and unrecorded machines. */
+  /** Machine of the actor, running or stopped; `undefined` for effects and unrecorded machines. */
   readonly machineId: string | undefined;
   readonly machine: Statechart | undefined;
   readonly taken: readonly StatechartTransition[];
@@ -25,7 +23,6 @@ export interface Moment {
   readonly described: readonly StatechartState[];
 }
 
-/** Log lines within this time before and after a record are shown. */
 const logWindowMs = 2_000;
 
 export function momentAt(recording: Recording, index: number): Moment | undefined {
@@ -81,7 +78,7 @@ export interface LoggedLine {
   readonly awayMs: number;
 }
 
-/** Log lines around a moment, nearest first, at most `limit`, and their total number. */
+/** Log lines around a time, nearest first, at most `limit`; `all` is their total number. */
 export function logsAround(recording: Recording, t: number, limit: number): { lines: LoggedLine[]; all: number } {
   const places = recording.logsBetween(t - logWindowMs, t + logWindowMs);
   const lines = places.map((index) => {
@@ -98,11 +95,11 @@ function isStep(record: TraceRecord): record is StepRecord {
   return record.kind === 'transition' || record.kind === 'step';
 }
 
-/** The steps caused by an event, a timer or a spawn follow a few records later and refer to it as their cause. */
+/** Steps after an event, timer or spawn follow a few records later, with it as their cause. */
 function stepsOf(recording: Recording, record: TraceRecord, index: number, actor: string): number[] {
   if (isStep(record)) return [index];
   if (record.kind !== 'event' && record.kind !== 'timer' && record.kind !== 'spawn') return [];
-  // Uses the columns: one record may have caused a million others, which need not be parsed.
+  // Reads columns only: one record may have a million consequences, which need not be parsed.
   return recording.ledTo(record.seq).filter((at) => {
     const kind = recording.kindAt(at);
     return (kind === 'transition' || kind === 'step') && recording.aboutAt(at) === actor;

@@ -1,16 +1,16 @@
-/** The user's current place: all views follow these signals, and share nothing else. */
+/** The user's current place. All views share only these signals. */
 import { batch, computed, signal } from '@preact/signals';
 import type { Session } from '../../src/debugger/page-data.ts';
 import type { TraceState } from '../../src/runtime/trace/trace-state.ts';
 import type { Recording } from './recording/recording.ts';
 
-/** The open trace. The object stays the same while it grows; {@link size} changes then. */
+/** The open trace. While it grows, the object stays the same and {@link size} changes. */
 export const recording = signal<Recording | undefined>(undefined);
 
-/** Its pictures and diagrams; set before {@link recording}. */
+/** Pictures and diagrams of the trace; set before {@link recording}. */
 export const session = signal<Session | undefined>(undefined);
 
-/** Number of records of the open trace. Set after records were appended, at most once per frame. */
+/** Number of records of the open trace; updated at most once per frame. */
 export const size = signal(0);
 
 /** Index of the last record at the current place; -1 before the first. */
@@ -19,25 +19,23 @@ export const place = signal(-1);
 /** Whether the place follows the end of a live trace. */
 export const follows = signal(false);
 
-/** The actor whose chart and details are shown. */
 export const chosenActor = signal<string | undefined>(undefined);
 
-/** The range for exports: first and last index. `undefined` for the whole trace. */
+/** First and last index of the range for exports; `undefined` for the complete trace. */
 export const range = signal<readonly [number, number] | undefined>(undefined);
 
-/** State of every actor at the current place. */
 export const state = computed<TraceState | undefined>(() => recording.value?.stateAt(place.value));
 
-/** Milliseconds since the record at the place: of a live program, or of the playback. */
+/** Milliseconds since the record at the place, of a live program or of the playback. */
 export const elapsed = signal(0);
 
-/** The current time of the trace's clock: that of the record at the place, plus the elapsed time. */
+/** Current time of the trace's clock: time of the record at the place plus {@link elapsed}. */
 export const now = computed(() => (recording.value?.timeAt(place.value) ?? 0) + elapsed.value);
 
-/** Counts jumps: changes of the place that the browser's back button undoes, unlike steps. */
+/** Number of jumps: changes of the place that the browser's back button reverts, unlike steps. */
 export const jumps = signal(0);
 
-/** Goes to a place; stops following unless that is the end of a live trace. */
+/** Goes to a place. Stops following unless it is the end of a live trace. */
 export function goTo(index: number): void {
   const last = (recording.value?.length ?? 0) - 1;
   batch(() => {
@@ -47,13 +45,13 @@ export function goTo(index: number): void {
   });
 }
 
-/** Goes to a distant place: a link, a search result, a cause. */
+/** Goes to a distant place, such as a search result or a cause. */
 export function jumpTo(index: number): void {
   goTo(index);
   jumps.value++;
 }
 
-/** Whether all charts are shown in the overview, instead of the chosen actor's. */
+/** Whether the overview of all charts replaces the chart of the chosen actor. */
 export const showsAll = signal(false);
 
 /** Chooses an actor and shows its chart. */

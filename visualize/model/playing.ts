@@ -1,4 +1,4 @@
-/** The clock of the page: it plays a recording, and advances the time of a live program. */
+/** The clock of the page: plays a recording, or advances the time of a live program. */
 import { batch, effect, signal } from '@preact/signals';
 import { connection } from './connection.ts';
 import { elapsed, follows, goTo, place, recording, size } from './place.ts';
@@ -8,19 +8,18 @@ import { programTime } from './time/program-clock.ts';
 export const playing = signal(false);
 export const pace = signal(1);
 
-/** A shorter interval would not look different, and an idle page should use little CPU. */
+/** A shorter interval would make no visible difference and use more CPU on an idle page. */
 const followTickMs = 200;
 
 export function togglePlaying(): void {
   const last = (recording.value?.length ?? 0) - 1;
   batch(() => {
-    // At the end, playback starts from the beginning.
+    // At the end, playback restarts from the beginning.
     if (!playing.value && place.value >= last) goTo(-1);
     playing.value = !playing.value;
   });
 }
 
-/** Starts the clock; once. */
 export function runClock(): void {
   effect(() => {
     if (playing.value) play();
@@ -39,7 +38,7 @@ function play(): void {
     const open = recording.peek();
     if (open === undefined) playing.value = false;
     if (!playing.peek() || open === undefined) return;
-    // The user moved elsewhere: playback continues from there.
+    // The user moved to another place; playback continues there.
     if (place.peek() !== expected) shownMs = 0;
     shownMs += Math.max(0, at - drawnAt);
     drawnAt = at;
@@ -57,7 +56,7 @@ function play(): void {
   requestAnimationFrame(frame);
 }
 
-/** Since the last record: a page that is opened later shows how long ago that is. */
+/** Starts at the last record's time, so that a page that is opened later shows how long ago the record was written. */
 function letTimeGoBy(): () => void {
   const timer = setInterval(() => {
     const last = recording.peek()?.timeAt(place.peek()) ?? 0;

@@ -26,7 +26,7 @@ const header = headerWith({
   ],
 });
 
-/** Feeds records, the i-th at i × 10 ms. */
+/** Appends the records, the i-th at i × 10 ms. */
 function lanesOf(bodies: readonly TraceBody[]): Lanes {
   const lanes = new Lanes(header);
   bodies.forEach((body, i) => {

@@ -1,6 +1,5 @@
 /**
- * Data that the page stores between visits: sizes, colours, the path to the traces. Private windows and local files
- * may forbid it.
+ * Data that the page stores between visits, such as sizes, colours and the path to the traces. Private windows and local files may forbid storage.
  */
 
 export function remembered(name: string): string | undefined {
@@ -15,7 +14,7 @@ export function remember(name: string, value: string): void {
   try {
     localStorage.setItem(`chartpilot.${name}`, value);
   } catch {
-    // The page starts with its defaults then.
+    // Storage is forbidden; the page uses its defaults.
   }
 }
 
@@ -23,6 +22,6 @@ export function forget(name: string): void {
   try {
     localStorage.removeItem(`chartpilot.${name}`);
   } catch {
-    // Nothing was stored.
+    // Storage is forbidden.
   }
 }

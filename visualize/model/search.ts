@@ -1,11 +1,10 @@
-/** Search in a trace: by words in any field, or in one field only. */
 import type { RecordList } from '../../src/debugger/trace/record-list.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { happeningInWords } from './recording/words.ts';
 
 /**
- * A query as typed: `actor:supervisor kind:event config.changed "not ready"`. All terms must match. A term without a
- * field matches any field, including the payload; case is ignored.
+ * A typed query: `actor:supervisor kind:event config.changed "not ready"`. All terms must match. A term without a field matches any field, including
+ * the payload; case is ignored.
  */
 export interface Query {
   readonly text: string;
@@ -15,7 +14,7 @@ export interface Query {
 interface Term {
   readonly field: Field | undefined;
   readonly text: string;
-  /** `-word`: it must not match. */
+  /** Written `-word`: it must not match. */
   readonly not: boolean;
 }
 
@@ -38,7 +37,6 @@ const fields = {
 
 type Field = keyof typeof fields;
 
-/** Names of fields, for the help. */
 export const fieldNames = Object.keys(fields) as readonly Field[];
 
 export function parseQuery(text: string): Query {
@@ -53,7 +51,6 @@ export function parseQuery(text: string): Query {
   return { text, terms };
 }
 
-/** Whether a record matches. */
 export function matches({ terms }: Query, record: TraceRecord): boolean {
   let whole: string | undefined;
   for (const { field, text, not } of terms) {
@@ -61,19 +58,16 @@ export function matches({ terms }: Query, record: TraceRecord): boolean {
       if (hasField(record, field, text) === not) return false;
       continue;
     }
-    // Most terms are decided without the text of the payload, which is the most expensive part.
+    // Most terms are decided without the text of the payload, which is expensive.
     whole ??= `${happeningInWords(record)} ${JSON.stringify(record)}`.toLowerCase();
     if (whole.includes(text) === not) return false;
   }
   return true;
 }
 
-/** Characters shown around a match. */
 const around = 24;
 
-/**
- * The match in a record if its sentence does not contain it: cut out of the payload, to show why the record was found.
- */
+/** The match within its payload, to show why a record was found; `undefined` if its sentence contains the match. */
 export function foundText({ terms }: Query, record: TraceRecord, sentence: string): FoundText | undefined {
   const said = sentence.toLowerCase();
   for (const { field, text, not } of terms) {
@@ -104,10 +98,9 @@ function hasField(record: TraceRecord, field: Field, text: string): boolean {
   return field === 'seq' || field === 'kind' ? value === text : value.includes(text);
 }
 
-/** A running search: it reads a growing trace in slices, so that the page stays responsive. */
+/** A running search. It reads a growing trace in slices, so that the page stays responsive. */
 export class Search {
   readonly query: Query;
-  /** Places of the matches so far, in order. */
   readonly found: number[] = [];
   #next = 0;
 
@@ -115,12 +108,11 @@ export class Search {
     this.query = query;
   }
 
-  /** Number of searched records. */
   get reached(): number {
     return this.#next;
   }
 
-  /** Searches more records while `goOn` returns true; returns whether all were searched. */
+  /** Searches more records while `goOn` returns true. Returns whether all records were searched. */
   advance(records: RecordList, goOn: () => boolean): boolean {
     for (; this.#next < records.length; this.#next++) {
       if (this.#next % 256 === 255 && !goOn()) {

@@ -1,4 +1,4 @@
-/** The data of the page: from its server, or from the page itself if it is a single file. */
+/** Reads the page's data from its server, or from the page itself if it is a single file. */
 
 import {
   addressElement,
@@ -20,21 +20,16 @@ import { remember, remembered } from './remembered.ts';
 /** The traces are below a secret path. A browser that has opened the page there can return by the root address. */
 const keyName = 'path';
 
-/**
- * Stores the path to the traces for later links, and removes it from the address, so that copied addresses and the
- * browser's history grant no access.
- */
+/** Stores the path to the traces, and removes it from the address, so that copied addresses and the browser's history grant no access. */
 export function keepPath(): void {
   const [, path] = /^\/([\w-]{32})\/$/.exec(location.pathname) ?? [];
   if (path === undefined || !location.protocol.startsWith('http')) return;
   remember(keyName, path);
-  // If nothing can be stored, the address keeps the path.
+  // Without storage, the address keeps the path.
   if (remembered(keyName) === path) history.replaceState(null, '', `/${location.hash}`);
 }
 
-/**
- * The page was opened by a link, and this browser has not opened the path of the traces yet, or the path has changed.
- */
+/** The page was opened by a link in a browser that does not have the secret path, or has an outdated one. */
 export class NotLetIn extends Error {
   constructor() {
     super('this browser has no access: open the address that chartpilot visualize printed, then the link again');
@@ -42,7 +37,7 @@ export class NotLetIn extends Error {
   }
 }
 
-/** The address of a file below that path. @throws NotLetIn */
+/** Address of a file below the secret path. @throws NotLetIn */
 function addressOf(path: string): string {
   if (location.pathname !== '/') return path;
   const known = remembered(keyName);
@@ -50,31 +45,30 @@ function addressOf(path: string): string {
   return `/${known}/${path}`;
 }
 
-/** Size of the pieces of a text that is loaded already, in characters. */
 const pieceChars = 512 * 1024;
 
-/** The traces that can be opened. @throws Error if the page's server does not respond, or refuses. */
+/** @throws Error if the page's server does not respond, or refuses the request */
 export async function loadSources(): Promise<Source[]> {
   const inside = textInside(sourcesElement);
   return (inside === undefined ? await getJson(sourcesPath) : JSON.parse(inside)) as Source[];
 }
 
-/** Traces that the user opened from files, by the numbers of their sources. */
+/** Traces that the user opened from files, by source number. */
 const files = new Map<number, Blob>();
-/** Only their names survive a reload. */
+/** Session storage key of their names; the contents do not survive a reload. */
 const droppedKey = 'chartpilot.dropped';
 
-/** Adds a source from a file of the user; it is read here, and not sent anywhere. */
+/** Adds a file of the user as a source. Its content stays in the browser. */
 export function addFile(source: number, name: string, file: Blob): void {
   files.set(source, file);
   try {
     sessionStorage.setItem(droppedKey, JSON.stringify({ ...droppedNames(), [source]: name }));
   } catch {
-    // Then a reload reports that there is no such source.
+    // Without storage, a reload reports that the source does not exist.
   }
 }
 
-/** The name of the file that was opened as this source since the window was opened. */
+/** Name of the file that was opened as this source in the current session of the window. */
 export function droppedName(source: number): string | undefined {
   const name = droppedNames()[source];
   return typeof name === 'string' ? name : undefined;
@@ -88,13 +82,13 @@ function droppedNames(): Readonly<Record<number, unknown>> {
   }
 }
 
-/** The initial place if the address has none; set in an exported file. */
+/** Initial fragment if the address has none; set in an exported file. */
 export function addressInside(): string {
   return (JSON.parse(textInside(addressElement) ?? '""') as unknown as string) || '';
 }
 
 /**
- * Data of a trace apart from its records.
+ * Loads pictures and diagrams of a trace.
  *
  * @throws Error as {@link loadSources}
  */
@@ -104,7 +98,7 @@ export async function loadSession(source: number, header: TraceHeader, signal: A
   const found = (inside === undefined ? await getJson(sessionPath(source), signal) : JSON.parse(inside)) as Session;
   for (const machine of header.machines) {
     const chart = ownValue(found.charts, machine.id);
-    // A file from an earlier version has no brief pictures.
+    // Servers of an earlier version send no brief pictures.
     const brief = ownValue(found.briefCharts, machine.id) ?? [];
     if (chart !== undefined) knownPictures.set(JSON.stringify(machine), { chart, brief });
   }
@@ -112,13 +106,11 @@ export async function loadSession(source: number, header: TraceHeader, signal: A
   return found;
 }
 
-/** Pictures that the page has shown: by a machine's definition, and by a program's name. */
+/** Pictures that the page has shown, by definition of the machine and name of the program. */
 const knownPictures = new Map<string, { readonly chart: string; readonly brief: Session['briefCharts'][string] }>();
 const knownDiagrams = new Map<string, Session['diagrams']>();
 
-/**
- * A page without a server has only the pictures that it has shown: those of machines with exactly the same definition.
- */
+/** Without a server, the page has only pictures that it has shown before, of machines with exactly the same definition. */
 async function describe({ program, machines }: TraceHeader, signal: AbortSignal): Promise<Session> {
   if (textInside(sourcesElement) !== undefined) {
     const known = machines.flatMap((machine) => {
@@ -138,7 +130,7 @@ async function describe({ program, machines }: TraceHeader, signal: AbortSignal)
   return (await answer.json()) as Session;
 }
 
-/** A file of the page itself. @throws Error as {@link loadSources} */
+/** Loads a file of the page itself. @throws Error as {@link loadSources} */
 export async function loadOwnText(name: 'page.js' | 'page.css'): Promise<string> {
   if (textInside(sourcesElement) !== undefined) {
     const own = name === 'page.js' ? [...document.scripts].at(-1) : document.querySelector('style');
@@ -150,9 +142,9 @@ export async function loadOwnText(name: 'page.js' | 'page.css'): Promise<string>
 }
 
 /**
- * A trace as text, in pieces of any length. That of a live program continues until the program ends.
+ * Trace as text in pieces of any length. The text of a live program continues until the program ends.
  *
- * @throws Error if the server refuses, or if the connection breaks.
+ * @throws Error if the server refuses the request, or the connection breaks
  */
 export async function* traceTexts(source: number, signal: AbortSignal): AsyncGenerator<string> {
   const file = files.get(source);
@@ -179,7 +171,7 @@ async function* pieces(stream: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGe
       yield value;
     }
   } finally {
-    // Left early (restarted, another source): the server must stop sending.
+    // The reader stopped early (another source, a reload), so the server must stop sending.
     void reader.cancel().catch(() => {});
   }
 }
@@ -194,7 +186,7 @@ async function refusalOf(answer: Response): Promise<Error> {
   const said: unknown = await answer.json().catch(() => undefined);
   const reason = (said as { reason?: unknown } | undefined)?.reason;
   if (typeof reason === 'string') return new Error(reason);
-  // The path belongs to an earlier server on this host: each server has its own path.
+  // The stored path belongs to an earlier server on this host; each server has its own.
   if (answer.status === 404 && location.pathname === '/') return new NotLetIn();
   return new Error(`The server of this page responded with status ${answer.status}.`);
 }

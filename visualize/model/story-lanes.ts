@@ -1,28 +1,21 @@
-/**
- * Positions of the records of a causal chain among the lanes: on the lane of their actor, or of its nearest ancestor
- * with a lane.
- */
+/** Positions of the records of a causal chain among the lanes: on the lane of their actor, or of its nearest ancestor with a lane. */
 import { outside } from '../../src/debugger/check/message.ts';
 import type { Lane } from './recording/lanes.ts';
 import type { Recording } from './recording/recording.ts';
 import { actorOf } from './recording/words.ts';
 
-/** A point of the path. */
 export interface StoryPoint {
   readonly index: number;
   readonly t: number;
-  /** Row of its lane; -1 for the axis, if no ancestor has a lane. */
+  /** Row of the lane; -1 for the axis, if no ancestor has a lane. */
   readonly row: number;
-  /** Its actor has no lane of its own. */
   readonly isFolded: boolean;
 }
 
-/** Parents of the actors, as far as a trace was read. */
 export class Parents {
   readonly #parents = new Map<string, string>();
   #read = 0;
 
-  /** Adds records that were received since the last call. */
   grow(open: Recording): void {
     for (; this.#read < open.length; this.#read++) {
       const parent = open.kindAt(this.#read) === 'spawn' ? open.otherAt(this.#read) : undefined;

@@ -1,6 +1,4 @@
-/**
- * The shown causal chain: the direct causes and consequences of the current place, or the whole chain of a chosen one.
- */
+/** The shown causal chain: direct causes and consequences of the current place, or the complete chain of a chosen place. */
 import { computed, effect, signal } from '@preact/signals';
 import { neighboursOf, nextInStory, type Story, storyOf } from '../../src/debugger/trace/story.ts';
 import { goTo, place, recording, size } from './place.ts';
@@ -8,14 +6,13 @@ import type { Recording } from './recording/recording.ts';
 
 const chosen = signal<{ readonly of: Recording; readonly index: number } | undefined>(undefined);
 
-/** The place whose whole chain is shown; `undefined` if none is, or after another trace was opened. */
+/** Place whose complete chain is shown; `undefined` without a chain or after another trace was opened. */
 export const storyAnchor = computed(() => (chosen.value?.of === recording.value ? chosen.value?.index : undefined));
 
-/** The place, delayed until it stays the same, so that quick steps do not wait for its causes. */
+/** Current place with a delay, so that quick steps do not compute causes. */
 const settled = signal(-1);
 const settleMs = 120;
 
-/** Starts to determine the neighbours of the current place. */
 export function keepStory(): void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   effect(() => {
@@ -32,7 +29,7 @@ export const story = computed<Story | undefined>(() => {
   const open = recording.value;
   const anchor = storyAnchor.value;
   if (open === undefined) return undefined;
-  // Consequences may be appended later.
+  // Subscribes to the size, because consequences may be appended later.
   if (anchor !== undefined) return size.value > 0 ? storyOf(open, anchor) : undefined;
   return neighboursOf(open, settled.value);
 });
@@ -55,7 +52,6 @@ export const storyActors = computed<ReadonlyMap<string, number>>(() => {
   return counts;
 });
 
-/** Shows or hides the whole chain of the current place. */
 export function toggleStory(): void {
   const open = recording.value;
   chosen.value = storyAnchor.value === undefined && open !== undefined ? { of: open, index: place.value } : undefined;

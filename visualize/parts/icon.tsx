@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 
-/** Outlines on a grid of 16, drawn with the text's colour. */
+/** Outlines on a grid of 16 × 16, drawn in the text's colour. */
 const paths = {
   play: 'M4.5 2.8v10.4L13 8z',
   pause: 'M5 3v10M11 3v10',
@@ -30,7 +30,7 @@ const paths = {
 
 export type IconName = keyof typeof paths;
 
-/** Decorative: the text or the label next to it has the meaning. */
+/** Decorative: the meaning is in the adjacent text or label. */
 export function Icon({ name }: { readonly name: IconName }): JSX.Element {
   return (
     <svg class={`icon icon-${name}`} viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">

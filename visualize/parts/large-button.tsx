@@ -4,7 +4,6 @@ import { Icon } from './icon.tsx';
 
 export type Pane = 'actors' | 'chart' | 'sequence' | 'timeline' | 'details';
 
-/** The pane that fills the window. */
 export const largePane = signal<Pane | undefined>(undefined);
 
 export function showAllPanes(): void {

@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import type { MarkKind } from '../model/recording/lanes.ts';
 
-/** Shapes differ, too, for users that cannot distinguish the colours. */
+/** Shapes differ for users that cannot distinguish the colours. */
 export const markShapes: Readonly<Record<MarkKind, string>> = {
   departure: 'M0-7 6.5 5h-13z',
   failure: 'M-5-5 5 5M5-5-5 5',
@@ -14,7 +14,7 @@ export const markShapes: Readonly<Record<MarkKind, string>> = {
   request: 'M2.5 0A2.5 2.5 0 1 1-2.5 0 2.5 2.5 0 0 1 2.5 0z',
 };
 
-/** The short name of a mark; the worst first. */
+/** Short names of marks, worst first. */
 export const markNames: Readonly<Record<MarkKind, string>> = {
   departure: 'deviation from a sequence diagram',
   failure: 'failure',
@@ -27,7 +27,6 @@ export const markNames: Readonly<Record<MarkKind, string>> = {
   request: 'push requested',
 };
 
-/** A mark as in the timeline, for legends. */
 export function MarkSign({ kind }: { readonly kind: MarkKind }): JSX.Element {
   return (
     <svg class="mark-sign" width="16" height="16" viewBox="-8 -8 16 16" aria-hidden="true">

@@ -1,4 +1,3 @@
-/** Steps through a recording, for keys and buttons. */
 import { connection } from '../model/connection.ts';
 import { chosenActor, follows, goTo, jumpTo, place, recording } from '../model/place.ts';
 import { concerns } from '../model/recording/words.ts';
@@ -7,7 +6,7 @@ export function step(by: 1 | -1): void {
   goTo(place.value + by);
 }
 
-/** To the next record of the chosen actor; by one record if none is chosen. */
+/** Goes to the next record of the chosen actor, or to the next record if no actor is chosen. */
 export function stepOfActor(by: 1 | -1): void {
   const open = recording.value;
   const actor = chosenActor.value;
@@ -26,13 +25,13 @@ export function stepOfActor(by: 1 | -1): void {
 export function goToDeparture(direction: 1 | -1): void {
   const open = recording.value;
   if (open === undefined) return;
-  // After the last one follows the first one.
+  // After the last deviation follows the first one.
   const around = direction === 1 ? open.departures[0]?.index : open.departures.at(-1)?.index;
   const index = open.nextDeparture(place.value, direction) ?? around;
   if (index !== undefined) jumpTo(index);
 }
 
-/** To the end; follows the end of a live program. */
+/** Goes to the end; follows the end of a live program. */
 export function goToEnd(): void {
   goTo((recording.value?.length ?? 0) - 1);
   if (connection.value.kind === 'live') follows.value = true;

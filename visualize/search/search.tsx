@@ -7,7 +7,6 @@ import { fieldNames, foundText } from '../model/search.ts';
 import { Icon } from '../parts/icon.tsx';
 import { focusSearch, found, goToFound, isComplete, isOpen, leaveSearch, running, text } from './searching.ts';
 
-/** Listed matches around the current place, because a list of a hundred thousand is unusable. */
 const listed = 200;
 
 export function SearchBox(): JSX.Element {
@@ -28,7 +27,7 @@ export function SearchBox(): JSX.Element {
     <search
       class="search"
       onFocusOut={({ currentTarget, relatedTarget }) => {
-        // Focus moved to no element: a press outside, which closes the list itself, or the window lost focus.
+        // Focus moved to no element: the window lost focus, or a press outside, which closes the list itself.
         if (relatedTarget instanceof Node && !currentTarget.contains(relatedTarget)) isOpen.value = false;
       }}
     >
@@ -115,7 +114,6 @@ function Found(): JSX.Element {
   );
 }
 
-/** The part of the payload that matches. */
 function Why({ record }: { readonly record: TraceRecord }): JSX.Element | null {
   const query = running.value?.query;
   const text = query === undefined ? undefined : foundText(query, record, recordInWords(record));
@@ -161,7 +159,7 @@ function Hints(): JSX.Element {
   );
 }
 
-/** Arrow keys move through the list, and back up into the box. */
+/** Arrow keys move through the list, and back up into the search box. */
 function onFoundKey(event: KeyboardEvent): void {
   const links = [...document.querySelectorAll<HTMLElement>('.found .record-link')];
   const at = links.indexOf(document.activeElement as HTMLElement);

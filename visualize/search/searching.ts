@@ -1,4 +1,4 @@
-/** The search in the open trace and its matches, including those in new records. */
+/** The search in the open trace. Its matches include those in new records. */
 import { computed, effect, signal, untracked } from '@preact/signals';
 import { addIndicator } from '../model/idle.ts';
 import { jumpTo, place, recording, size } from '../model/place.ts';
@@ -6,25 +6,20 @@ import { firstAfter } from '../model/recording/sorted.ts';
 import { parseQuery, Search } from '../model/search.ts';
 import { nextTurn } from '../model/time/frames.ts';
 
-/** Longest time for which the search blocks the page. */
 const sliceMs = 8;
-/** What was typed. */
 export const text = signal('');
-/** Whether the matches are listed. */
 export const isOpen = signal(false);
-/** `undefined` without a query. */
 export const running = signal<Search | undefined>(undefined);
-/** Increases with the matches. */
+/** Increases with the number of matches. */
 const progress = signal(0);
 export const isComplete = signal(true);
 
-/** Places of the matches so far, in order. */
 export const found = computed<readonly number[]>(() => {
   progress.value;
   return running.value?.found ?? [];
 });
 
-/** Starts to search for the typed query, including new records. */
+/** Starts to search for typed queries, including new records. */
 export function keepSearching(): void {
   addIndicator('searching', () => !isComplete.value);
   effect(() => {
@@ -66,7 +61,7 @@ export function leaveSearch(): void {
   }
 }
 
-/** Goes to the next match, forwards or backwards, from the last one to the first. */
+/** Goes to the next or previous match; wraps around. */
 export function goToFound(direction: 1 | -1): void {
   const places = found.value;
   if (places.length === 0) return;
@@ -77,7 +72,6 @@ export function goToFound(direction: 1 | -1): void {
   jumpTo(places[(next + places.length) % places.length]!);
 }
 
-/** Closes the list of matches when the user clicks elsewhere. */
 export function closeSearchOutside(event: Event): void {
   if (!(event.target instanceof Element) || event.target.closest('.search') === null) isOpen.value = false;
 }

@@ -1,4 +1,4 @@
-/** Places of a message in the diagrams, shown next to it. */
+/** Arrows of the diagrams that match a message, shown next to it. */
 import { bindEnds, contractOf, type MessageSymbol } from '../../src/debugger/check/contract.ts';
 import type { Message } from '../../src/debugger/check/message.ts';
 import type { Diagram } from '../../src/debugger/diagram/diagram.ts';
@@ -8,7 +8,7 @@ export interface ContractPlace {
   readonly line: number;
 }
 
-/** The cache is bounded, because each connection has a name of its own. */
+/** Limits the cache, because each connection has a separate name. */
 const maxRemembered = 20_000;
 
 export class ContractPlaces {
@@ -25,7 +25,7 @@ export class ContractPlaces {
     }
   }
 
-  /** Arrows that match the message, the first of each diagram. */
+  /** Matching arrows, the first of each diagram. */
   of(message: Pick<Message, 'from' | 'to' | 'type'>): readonly ContractPlace[] {
     const key = `${message.type} ${message.from} ${message.to}`;
     const known = this.#known.get(key);

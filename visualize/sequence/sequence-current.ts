@@ -1,4 +1,3 @@
-/** What the sequence view shows of the open trace. */
 import { computed, signal } from '@preact/signals';
 import { chosenActor, range, recording, size } from '../model/place.ts';
 import type { Recording } from '../model/recording/recording.ts';
@@ -42,7 +41,7 @@ const rowsOfFilter = computed<SequenceRows | undefined>(() => {
   return open === undefined ? undefined : new SequenceRows(knownOf(open).index, filter.value);
 });
 
-/** The rows and their current number: the object stays the same while it grows. */
+/** Rows and their current number; the object stays the same while it grows. */
 export const shownRows = computed<{ rows: SequenceRows; length: number } | undefined>(() => {
   const rows = rowsOfFilter.value;
   if (rows === undefined || size.value < 0) return undefined;
@@ -55,13 +54,13 @@ let columns:
   | { rows: SequenceRows; lifelines: number; folds: boolean; actor: string | undefined; columns: Columns }
   | undefined;
 
-/** The columns of all rows, rebuilt only when a lifeline was added. */
+/** Columns of all rows, rebuilt only after a lifeline was added. */
 const allColumns = computed<Columns>(() => {
   const shown = shownRows.value;
   if (shown === undefined) return { list: [], of: () => undefined };
   const { rows } = shown;
   const folds = foldsEffects.value;
-  // With at most as many lifelines as columns, all have one, whichever actor is chosen.
+  // If there are at most as many lifelines as columns, all have one, whichever actor is chosen.
   const actor = rows.lifelines.size > maxColumns ? chosenActor.value : undefined;
   const same =
     columns?.rows === rows &&
@@ -80,7 +79,7 @@ const allColumns = computed<Columns>(() => {
   return columns!.columns;
 });
 
-/** The columns of the chosen range, if it has any message: without lifelines that have no message in it. */
+/** The columns with a message in the chosen range; all columns without a range or message. */
 export const shownColumns = computed<Columns>(() => {
   const chosen = range.value;
   const all = allColumns.value;

@@ -1,4 +1,3 @@
-/** Positions of lifelines and arrows, in pixels. */
 import { textWidth } from '../../src/debugger/statechart/text-width.ts';
 import { clockText } from '../model/recording/words.ts';
 import type { Column, Columns } from './sequence-lifelines.ts';
@@ -7,43 +6,38 @@ import type { Entry } from './sequence-rows.ts';
 
 export const rowHeight = 26;
 /**
- * Maximum rows in the page at a time. Browsers limit elements to some 33 million pixels, and beyond 16 million they
- * place content only to two pixels.
+ * Maximum number of rows in the page. Browsers limit elements to some 33 million pixels, and beyond 16 million they position content only to two
+ * pixels.
  */
 export const maxBodyRows = 500_000;
 export const noteFont = { size: 12 };
 export const labelFont = { size: 12, bold: true };
 export const headHeight = 40;
-/** Width for number and time of a record if both are short; see {@link gutterFor}. */
+/** Minimum width for the number and time of a record; see {@link gutterFor}. */
 export const leastGutter = 134;
-/** Widths of a stamp: the space around its texts, and the minimum for the number. */
+/** Space around the texts of a stamp, and minimum width of its number. */
 const stampRoom = { around: 18, number: 34 };
 
-/** Width for number and time of the records up to this one, so that hours of a long trace are not cut. */
+/** Width for number and time of the records up to this one, so that hours of a long trace are not cut off. */
 export function gutterFor(seq: number, t: number): number {
   const number = Math.max(stampRoom.number, textWidth(String(seq), noteFont));
   return Math.max(leastGutter, Math.ceil(stampRoom.around + number + textWidth(clockText(t), noteFont)));
 }
 
-/** Narrower views do not show the places in the diagrams. */
+/** Width below which a view does not show the matching arrows of the diagrams. */
 const narrow = 1_000;
-/**
- * Space after the last lifeline; labels of arrows there begin further left. The wide one includes the places in the
- * diagrams.
- */
+/** Space after the last lifeline; labels of arrows there begin further left. `wide` includes the matching arrows of the diagrams. */
 const spareWidth = { narrow: 40, wide: 330 };
 /** The minimum fits `supervisor` in the font of the names. */
 const columnWidth = { least: 84, wanted: 100, most: 190 };
 const edge = 6;
-/** Space for the places in the diagrams. */
 const placeWidth = 170;
 
 export interface Layout {
-  /** Start of the first column; number and time of the records are left of it. */
+  /** Start of the first column; number and time of records are left of it. */
   readonly gutter: number;
   readonly columnWidth: number;
   readonly width: number;
-  /** Whether there is space for the places in the diagrams. */
   readonly hasNotes: boolean;
 }
 
@@ -61,10 +55,9 @@ export function layoutOf(
   return { gutter, columnWidth: width, width: Math.max(viewport, gutter + width * columns + behind), hasNotes };
 }
 
-/** Cached, because measuring names in each step would cost more than the step. */
+/** Cached, because measuring names would cost more than a step. */
 const leastOf = new WeakMap<Columns, number>();
 
-/** The layout of these columns, wide enough for their names. */
 export function layoutFor(columns: Columns, viewport: number, gutter?: number): Layout {
   const { list } = columns;
   const least = leastOf.get(columns) ?? columnFor(list.map(({ family }) => family));
@@ -72,12 +65,12 @@ export function layoutFor(columns: Columns, viewport: number, gutter?: number): 
   return layoutOf(list.length, viewport, least, gutter);
 }
 
-/** Width at which a view shows all lifelines well. */
+/** Width at which a view fits all lifelines. */
 export function widthFor(columns: number): number {
   return leastGutter + columnWidth.wanted * columns + spareWidth.narrow;
 }
 
-/** Start and maximum width of a label at a position: it moves left if it would exceed the right edge. */
+/** Start and maximum width of a label. It moves left if it would exceed the right edge. */
 export function wordsAt(
   x: number,
   width: number,
@@ -88,10 +81,10 @@ export function wordsAt(
   return { left, most: right - left };
 }
 
-/** Right of an arrow back to its own lifeline, or left of it if there is more space. */
+/** Distance of a label right or left of an arrow to its own lifeline. */
 const [behindLoop, beforeLoop] = [30, 8];
 
-/** As {@link wordsAt}, for an arrow back to its own lifeline, which its label must not cover. */
+/** As {@link wordsAt}, for an arrow to its own lifeline, which its label must not cover. */
 export function wordsBeside(
   x: number,
   width: number,
@@ -105,9 +98,9 @@ export function wordsBeside(
 }
 
 /**
- * The first of the rows in the page: 0 if all fit, otherwise such that the row of the current place is included.
+ * First of the rows in the page: 0 if all fit, otherwise such that the row of the current place is included.
  *
- * @param before the last result, which is kept if possible
+ * @param before the previous result, which is returned again if possible
  */
 export function firstBodyRow(length: number, here: number, before: number): number {
   const last = Math.max(0, length - maxBodyRows);
@@ -128,7 +121,7 @@ export function xOf(column: number, { gutter, columnWidth: width }: Pick<Layout,
   return Math.round(gutter + width * (column + 0.5));
 }
 
-/** How an entry is drawn: a note on a lifeline, an arrow back to its own lifeline, or one between two. */
+/** How an entry is drawn: a note on a lifeline, an arrow to its own lifeline, or one between two. */
 export type Drawn =
   | { readonly form: 'note' | 'self'; readonly x: number }
   | { readonly form: 'arrow'; readonly x: number; readonly length: number; readonly towards: 'left' | 'right' };
@@ -158,18 +151,17 @@ export function noteWidth(text: string): number {
   return Math.ceil(textWidth(text, noteFont) + 18);
 }
 
-/** Centre of a note: on its lifeline, unless it would reach into the gutter or beyond the right edge. */
+/** Centre of a note: on its lifeline, or moved so that it fits between the gutter and the right edge. */
 export function noteMiddle(x: number, text: string, { gutter, width }: Pick<Layout, 'gutter' | 'width'>): number {
   const half = (textWidth(text, noteFont) + 18) / 2;
   return Math.max(gutter + edge + half, Math.min(x, width - edge - half));
 }
 
-/** Start of a note. */
 export function noteLeft(x: number, text: string, layout: Pick<Layout, 'gutter' | 'width'>): number {
   return Math.floor(noteMiddle(x, text, layout) - noteWidth(text) / 2);
 }
 
-/** Whether an actor's own lifeline is drawn, rather than that of its owner. */
+/** Whether a lifeline is drawn itself, not merged into that of its owner. */
 export function hasLifeline(columns: Columns, lifeline: Entry['from']): boolean {
   const column: Column | undefined = columns.list[columns.of(lifeline) ?? -1];
   return column?.lifelines.includes(lifeline) ?? false;

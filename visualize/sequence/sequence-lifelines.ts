@@ -1,52 +1,49 @@
-/** Assigns actors to lifelines, and lifelines to the columns of the sequence diagram. */
 import { outside } from '../../src/debugger/check/message.ts';
 import type { Diagram } from '../../src/debugger/diagram/diagram.ts';
 
-/** From the record of the actor's spawn to that of its end; places in the trace. */
+/** Range of record indexes from the spawn of an actor to its end. */
 export interface Life {
   readonly actor: string;
-  /** -1 if it lived before the first record. */
+  /** -1 if the actor lived before the first record. */
   readonly begin: number;
-  /** Infinity while it lives. */
+  /** Infinity while the actor lives. */
   end: number;
 }
 
 /**
- * A lifeline. Numbered actors share it one after the other: two lifelines are enough for epochs that replace each
- * other, like `parent` and `child` in the diagrams.
+ * A lifeline. Numbered actors share it one after the other: two lifelines are enough for epochs that replace each other, like `parent` and `child` in
+ * the diagrams.
  */
 export interface Lifeline {
   readonly id: number;
-  /** The name of its actors, with `N` for their numbers. */
+  /** The name of its actors with `N` for numbers. */
   readonly family: string;
-  /** Number within its family. */
   readonly number: number;
-  /** Of effects and child machines: the lifeline of the actor that they work for. */
+  /** For effects and child machines: the lifeline of the actor that they work for. */
   readonly owner?: Lifeline;
-  /** Its actors are machines: they have states, and are never folded into the lifeline of their owner. */
+  /** Whether its actors are machines. Machines have states and are never merged into the lifeline of their owner. */
   readonly isMachine: boolean;
-  /** In order, without overlap. */
+  /** Sorted, without overlap. */
   readonly lives: Life[];
 }
 
-/** A family with more lifelines is drawn as one. */
+/** A family with more lifelines shares one column. */
 export const maxLifelines = 6;
-/** Maximum columns of a diagram: the lifelines of further families share the last one. */
+/** The lifelines of further families share the last column. */
 export const maxColumns = 100;
-/** Maximum levels of owners in a name: `a/b/c` is an effect of `a/b`. */
+/** Maximum number of owners in a name: `a/b/c` is an effect of `a/b`. */
 const maxOwners = 32;
 
-/** Assigns lifelines to actors as they are spawned and end. */
 export class Lifelines {
   readonly #lifelines: Lifeline[] = [];
   readonly #families = new Map<string, Lifeline[]>();
-  /** The lifeline of every name so far: that of the last actor with this name. */
+  /** Lifeline of the last actor with each name. */
   readonly #lifelineOf = new Map<string, Lifeline>();
-  /** Free lifelines of families that are drawn as one, by the lifeline of their owner. */
+  /** Free lifelines of families with one column, by the lifeline of their owner. */
   readonly #ended = new Map<string, Map<Lifeline | undefined, Lifeline[]>>();
   readonly #isMachine: (actor: string) => boolean;
 
-  /** @param isMachine whether an actor is a machine, as far as known at its spawn */
+  /** @param isMachine whether an actor is a machine, as far as the trace contains it at its spawn */
   constructor(isMachine: (actor: string) => boolean = () => false) {
     this.#isMachine = isMachine;
   }
@@ -55,7 +52,7 @@ export class Lifelines {
     return this.#lifelines;
   }
 
-  /** The lifeline of an actor. An actor whose spawn is not in the trace lives from this record. */
+  /** Lifeline of an actor. An actor whose spawn is not in the trace lives from this record on. */
   of(actor: string, index: number): Lifeline {
     return this.#lifelineOf.get(actor) ?? this.begin(actor, index);
   }
@@ -84,8 +81,7 @@ export class Lifelines {
     const isMachine = this.#isMachine(actor);
     const lifelines = this.#families.get(family) ?? [];
     this.#families.set(family, lifelines);
-    // If many are drawn as one, any free one will do, because searching all of them for each of a million would take
-    // hours.
+    // A family with one column may use any free lifeline; searching all for each of a million actors would take hours.
     const free =
       lifelines.length > maxLifelines
         ? this.#endedOf({ family, owner }).pop()
@@ -113,7 +109,7 @@ export class Lifelines {
   }
 }
 
-/** The name before the last `/`; before the first one if there are too many. */
+/** The name before the last `/`, or before the first one if there are too many. */
 function ownerOf(actor: string): string | undefined {
   const names = actor.split('/', maxOwners + 2).length;
   if (names === 1) return undefined;
@@ -125,30 +121,27 @@ function isFree({ lives }: Lifeline, index: number): boolean {
 }
 
 export interface Column {
-  /** The lifelines that it shows; several if a family is drawn as one. */
+  /** Several if a family shares one column. */
   readonly lifelines: readonly Lifeline[];
   readonly family: string;
-  /** It holds the lifelines of all families without a column of their own. */
+  /** Whether it shows all families without a separate column. */
   readonly isRest?: boolean;
 }
 
 export interface Columns {
   readonly list: readonly Column[];
-  /** The column of a lifeline; `undefined` if it is hidden. */
+  /** Index of the column of a lifeline; `undefined` if the lifeline is hidden. */
   of(lifeline: Lifeline): number | undefined;
 }
 
 export interface ColumnOptions {
-  /** Effects are drawn on the lifeline of their owner. */
+  /** Whether effects are drawn on the lifeline of their owner. */
   readonly foldEffects: boolean;
-  /** This actor always has a column, however many families there are. */
+  /** Actor that always has a column, however many families there are. */
   readonly actor?: string | undefined;
 }
 
-/**
- * Columns in the order of the diagrams' participants; others follow in the order of appearance. At most {@link
- * maxColumns}.
- */
+/** Columns in the order of the diagrams' participants, followed by others in the order of appearance. At most {@link maxColumns}. */
 export function columnsOf(
   lifelines: Iterable<Lifeline>,
   order: ReadonlyMap<string, number>,
@@ -178,7 +171,7 @@ export function columnsOf(
   return { list, of: (lifeline) => place.get(foldEffects ? rootOf(lifeline) : lifeline) };
 }
 
-/** The family that shows an actor, or its nearest owner that is shown. */
+/** Family whose column shows an actor or its nearest visible owner. */
 function shownFamily(actor: string, families: ReadonlyMap<string, unknown>): string | undefined {
   for (let name: string | undefined = actor; name !== undefined; name = ownerOf(name)) {
     if (families.has(familyOf(name))) return familyOf(name);
@@ -187,8 +180,8 @@ function shownFamily(actor: string, families: ReadonlyMap<string, unknown>): str
 }
 
 /**
- * Families without a column of their own, if there are too many: the diagrams' participants and the chosen actor's
- * have priority, then those that appeared first.
+ * Families without a separate column, if there are too many. Participants of the diagrams and the chosen actor have priority, then the families that
+ * appeared first.
  */
 function restOf(
   families: ReadonlyMap<string, readonly Lifeline[]>,
@@ -205,7 +198,7 @@ function restOf(
   if (used <= maxColumns) return rest;
   const isNamed = (family: string): boolean => family === outside || family === chosen || order.has(family);
   const all = [...families.keys()];
-  // One column is for the rest.
+  // One column is for the remaining families.
   let room = maxColumns - 1;
   for (const family of [...all.filter(isNamed), ...all.filter((one) => !isNamed(one))]) {
     room -= columns(family);
@@ -214,7 +207,6 @@ function restOf(
   return rest;
 }
 
-/** The columns that contain some of these lifelines. */
 export function columnsWith(columns: Columns, lifelines: Iterable<Lifeline>): Columns {
   const used = new Set<number>();
   for (const lifeline of lifelines) {
@@ -229,9 +221,9 @@ export function columnsWith(columns: Columns, lifelines: Iterable<Lifeline>): Co
   };
 }
 
-/** The actor that a column shows at a place: the living one, or the one before it. */
+/** The actor that a column shows at a place: the living one, else the previous one. */
 export function titleOf({ lifelines, family, isRest }: Column, index: number): string {
-  // Counting the living ones would check each of them in each step.
+  // Counting living actors would read each lifeline in each step.
   if (isRest === true) return `${lifelines.length.toLocaleString('en')} ${family}`;
   if (lifelines.length > 1) {
     const living = lifelines.filter((lifeline) => lifeAt(lifeline, index) !== undefined).length;
@@ -242,13 +234,12 @@ export function titleOf({ lifelines, family, isRest }: Column, index: number): s
   return life?.actor ?? family;
 }
 
-/** The life that lasts after the record at this place. */
+/** The life that continues after the record at this place. */
 export function lifeAt({ lives }: Lifeline, index: number): Life | undefined {
   const life = lives[firstEndingAfter(lives, index)];
   return life !== undefined && life.begin <= index ? life : undefined;
 }
 
-/** The lives of a lifeline within a part of the trace. */
 export function livesWithin({ lives }: Lifeline, first: number, last: number): Life[] {
   const found: Life[] = [];
   for (let i = firstEndingAfter(lives, first - 1); i < lives.length && lives[i]!.begin <= last; i++)
@@ -272,10 +263,7 @@ export function familyOf(name: string): string {
   return name.replaceAll(/-(?:N(?:\+\d+)?|\d+[a-z]?)(?=\/|$)/g, '-N');
 }
 
-/**
- * Merges the participant lists of all diagrams: the longest list first, and participants of other lists after their
- * predecessors there.
- */
+/** Merges the participant lists of all diagrams: the longest list first, and participants of other lists after their predecessors there. */
 export function participantOrder(diagrams: readonly Diagram[]): ReadonlyMap<string, number> {
   const order: string[] = [];
   const lists = diagrams.map(({ participants }) => [...new Set(participants.map(({ name }) => familyOf(name.text)))]);
@@ -300,7 +288,7 @@ const notListed = 10_000;
 function keyOf(lifeline: Lifeline, order: ReadonlyMap<string, number>): readonly number[] {
   const rank = order.get(lifeline.family) ?? (lifeline.family === outside ? -1 : undefined);
   const { owner } = lifeline;
-  // Effects of a numbered actor are next to it, wherever the diagrams have them.
+  // Effects of a numbered actor are next to it, wherever the diagrams place them.
   if (owner !== undefined && (rank === undefined || owner.family.includes('-N'))) {
     return [...keyOf(owner, order), rank ?? notListed + lifeline.id];
   }

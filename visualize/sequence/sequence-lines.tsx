@@ -5,10 +5,10 @@ import { type Column, type Columns, lifeAt, livesWithin, titleOf } from './seque
 import { aroundName, nameLines } from './sequence-name.ts';
 import type { SequenceRows } from './sequence-rows.ts';
 
-/** The names of the lifelines: of the actors that live at the current place. */
+/** Names of the actors that live at the current place, in the boxes of the lifelines. */
 export function SequenceHead({ columns, layout }: { columns: Columns; layout: Layout }): JSX.Element {
   return (
-    // Visual only: each row names its actors, and the list of actors allows to choose one.
+    // Visual only: each row names its actors, and an actor can be chosen in the list of actors.
     <div class="sequence-head" aria-hidden="true">
       <span class="sequence-corner" style={{ width: px(layout.gutter) }}>
         <span>#</span>
@@ -55,13 +55,13 @@ interface LinesProps {
   rows: SequenceRows;
   columns: Columns;
   layout: Layout;
-  /** The first row in the page; the first drawn row, and the one after the last. */
+  /** First row in the page, first drawn row, and the one after the last drawn row. */
   base: number;
   first: number;
   end: number;
 }
 
-/** From the spawn of an actor to its end, within the drawn rows. */
+/** Lines from the spawn of each actor to its end, within the drawn rows. */
 export function SequenceLifelines({ rows, columns, layout, base, first, end }: LinesProps): JSX.Element | null {
   if (end <= first) return null;
   const firstIndex = rows.row(first).entry.index;
@@ -83,17 +83,16 @@ export function SequenceLifelines({ rows, columns, layout, base, first, end }: L
   );
 }
 
-/** From the middle of its first row to the middle of its last one, within the drawn rows. */
 function stretch(from: number, to: number, first: number, end: number): { top: string; height: string } {
   const top = from >= first ? (from + 0.5) * rowHeight : first * rowHeight;
   const bottom = to < end ? (to + 0.5) * rowHeight : end * rowHeight;
   return { top: px(top), height: px(Math.max(0, bottom - top)) };
 }
 
-/** Ranges of rows in which an actor lives on the column. Many lifelines in one column are drawn as one life. */
+/** Ranges of rows in which an actor of the column lives. Many lifelines in one column are drawn as one life. */
 function parts(column: Column, rows: SequenceRows, first: number, last: number): (readonly [number, number])[] {
   if (column.lifelines.length > 1) {
-    // Not `Math.min(...)`: there may be a million.
+    // Not `Math.min(...)`, because there may be a million lifelines.
     const begin = column.lifelines.reduce(
       (first, { lives }) => Math.min(first, lives[0]!.begin),
       Number.POSITIVE_INFINITY,

@@ -16,7 +16,7 @@ test.each([
   if (!name.includes('(')) expect(found).toEqual(lines);
 });
 
-test('a name that is too long for its box is shortened in its middle, never at its ends', () => {
+test('a name that is too long for its box is shortened in the middle', () => {
   const [first, last = first] = nameLines('an-exceedingly-long-name-of-an-actor-17', 78);
   expect(first!.startsWith('an-')).toBe(true);
   expect(last!.endsWith('17')).toBe(true);
@@ -30,7 +30,7 @@ test('a name of a million characters is not measured completely', () => {
   expect(cpuMs(() => columnFor([long]))).toBeLessThan(200);
 });
 
-test('the requested width grows with the lifelines', () => {
+test('the width of a diagram grows with the number of lifelines', () => {
   expect(widthFor(10) - widthFor(4)).toBe(600);
 });
 
@@ -47,7 +47,7 @@ test('labels and notes stay between the numbers and the right edge', () => {
   expect(noteMiddle(120, note, layout) - half).toBeGreaterThan(134);
 });
 
-test('the label of an arrow back to its own lifeline is beside it, where there is more space', () => {
+test('the label of an arrow to its own lifeline is on the side with more space', () => {
   const layout = layoutOf(4, 600);
   expect(wordsBeside(200, 100, layout).left).toBe(230);
   const before = wordsBeside(560, 100, layout);
@@ -65,7 +65,7 @@ test('columns are as wide as names of several programs need, up to a limit', () 
   expect(columnFor(['an-exceedingly-long-name-of-an-actor-17-of-many-others'])).toBe(132);
 });
 
-test('of more rows than a browser can lay out the page has the part with the row of the current place', () => {
+test('of more rows than a browser can lay out, the page contains those around the current place', () => {
   const rows = 3 * maxBodyRows;
   expect(firstBodyRow(maxBodyRows, maxBodyRows - 1, 0)).toBe(0);
   expect(firstBodyRow(rows, 10, 0)).toBe(0);

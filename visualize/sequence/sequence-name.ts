@@ -1,12 +1,12 @@
-/** Names of lifelines in their boxes: broken between their parts, and shortened in the middle if that is not enough. */
+/** Names of lifelines in their boxes: broken between path segments, and shortened in the middle if they still do not fit. */
 import { type Font, textWidth } from '../../src/debugger/statechart/text-width.ts';
 
 const font: Font = { size: 11, bold: true };
 const mostLines = 2;
-/** No box fits more characters, so longer names are not measured. */
+/** More than any box fits. */
 const maxChars = 120;
 
-/** The lines of a name in a box of a width in pixels. Both of its ends are always included. */
+/** Lines of a name for a box of a width in pixels. The start and the end of the name are always included. */
 export function nameLines(whole: string, width: number): string[] {
   const name = shortened(whole, maxChars);
   for (let kept = name.length; kept > 2; kept--) {
@@ -16,12 +16,11 @@ export function nameLines(whole: string, width: number): string[] {
   return [name];
 }
 
-/** Widths of a name's box: from a narrow column up to a maximum for long names. */
+/** Widths in pixels of the box of a name. */
 const widths = { least: 84, most: 132, step: 8 };
-/** Border and padding of the box. */
 export const aroundName = 12;
 
-/** Width of columns at which none of the names is shortened, up to a limit. */
+/** Column width at which no name is shortened, up to a maximum. */
 export function columnFor(names: Iterable<string>): number {
   let { least: width } = widths;
   for (const whole of names) {
@@ -31,7 +30,7 @@ export function columnFor(names: Iterable<string>): number {
   return width;
 }
 
-/** The smallest number of lines; `undefined` if there are too many, or one of them is too long. */
+/** The smallest number of lines; `undefined` if there are too many lines, or one is too long. */
 function linesOf(name: string, width: number): string[] | undefined {
   const parts = name.match(/[^-/: ]*[-/: …]?/g)!.filter((part) => part !== '');
   const lines: string[] = [];

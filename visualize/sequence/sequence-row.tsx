@@ -27,14 +27,13 @@ import { labelOf, payloadOf, sentenceOf, typeOf, whoOf } from './sequence-text.t
 
 interface Props {
   at: number;
-  /** The first row in the page. */
   base: number;
   rows: SequenceRows;
   columns: Columns;
   layout: Layout;
-  /** `near`: the record of the current place has no row, and this is the last row before it. */
+  /** `near`: the record of the current place has no row; this is the last row before it. */
   here: 'here' | 'near' | undefined;
-  /** It belongs to the shown causal chain. */
+  /** Whether the record is part of the shown causal chain. */
   inStory: boolean;
 }
 
@@ -82,7 +81,7 @@ export function SequenceRow({ at, base, rows, columns, layout, here, inStory }: 
   );
 }
 
-/** Number and time of a row. They are outside of the rows, so that horizontal scrolling does not move them. */
+/** Number and time of a row. They are outside of the row, so that horizontal scrolling does not move them. */
 export function SequenceStamp({
   at,
   base,
@@ -113,7 +112,7 @@ export function SequenceStamp({
   );
 }
 
-/** A shorter arrow that ends in the box of a spawned actor has no space for a label. */
+/** A shorter arrow to the box of a spawned actor has no space for a label. */
 const shortArrow = 130;
 
 interface ArrowProps {
@@ -146,7 +145,7 @@ function Arrow({ entry, record, drawn: form, columns, layout }: ArrowProps): JSX
       </Kept>
     );
   }
-  // The box alone represents an actor that was not spawned by another one.
+  // An actor without a spawning actor has a box but no arrow.
   if (form.form === 'self' && entry.kind === 'spawn' && hasLifeline(columns, entry.to)) {
     return <Ends entry={entry} columns={columns} layout={layout} />;
   }
@@ -187,34 +186,33 @@ function Arrow({ entry, record, drawn: form, columns, layout }: ArrowProps): JSX
   );
 }
 
-/** Prefix of a label with its actors: `supervisor: `, `agent → supervisor: `. Labels of effects contain it already. */
+/** Names of the actors for a label, such as `supervisor: ` or `agent → supervisor: `. Labels of effects contain them already. */
 function whose({ fromActor, toActor, from }: Entry, form: Drawn['form'], columns: Columns): string {
   if (form === 'arrow') return `${fromActor} → ${toActor}: `;
   return `${hasLifeline(columns, from) ? fromActor : toActor}: `;
 }
 
-/** Width of a drawn arrow from its left end; a loop is as wide as its picture. */
+/** Width of an arrow; a loop is as wide as its picture. */
 function lengthOf(form: Drawn): number {
   return form.form === 'arrow' ? form.length : form.form === 'self' ? 26 : 0;
 }
 
 interface KeptProps {
-  /** Start of the label while that is visible. */
+  /** Start of the label while it is visible. */
   readonly at: number;
-  /** Width of the label. */
   readonly wide: number;
   readonly most?: number;
   readonly isStill?: boolean;
-  /** Ends of the arrow on the screen, or the lifeline twice. */
+  /** Ends of the arrow in pixels, or the position of the lifeline twice. */
   readonly of: readonly [number, number];
-  /** Prefix shown if the arrow is out of view; empty if the label contains it. */
+  /** Prefix for an arrow that is out of view; empty if the label contains it. */
   readonly whose?: string;
   readonly children: JSX.Element;
 }
 
 /**
- * The label of a row. It stays in the visible part when the view is scrolled sideways, and is cut at its end if it
- * does not fit. If its arrow is out of view, it begins with its actors.
+ * The label of a row. It stays in the visible part while the view scrolls horizontally, and is cut off at its end if it does not fit. If the arrow is
+ * out of view, the label begins with the actors.
  */
 function Kept({ at, wide, most, isStill = false, of: [first, last], whose = '', children }: KeptProps): JSX.Element {
   return (
@@ -255,7 +253,6 @@ function Ends({ entry, columns, layout }: Omit<ArrowProps, 'record' | 'drawn'>):
   );
 }
 
-/** The place of the message in the diagrams. */
 function Place({
   entry,
   record,
@@ -289,7 +286,6 @@ function full(entry: Entry, record: TraceRecord): string {
     : sentenceOf(entry, record, '', mostTold);
 }
 
-/** Maximum characters of a tooltip. */
 const mostTold = 4_000;
 
 function isOutside({ index }: Entry): boolean {

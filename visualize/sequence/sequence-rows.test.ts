@@ -19,7 +19,7 @@ import { departureOfLine, departureText, SequenceIndex, SequenceRows } from './s
 
 const all = { states: true, internal: true };
 
-test('messages, spawns, ends and state changes have rows, started timers and log lines do not', () => {
+test('messages, spawns, ends and state changes have rows, but started timers and log lines do not', () => {
   const rows = rowsOf([
     { kind: 'spawn', actor: 'a' },
     { kind: 'event', from: 'outside', to: 'a', event: { type: 'go.now' } },
@@ -47,7 +47,7 @@ test('the end of an actor is sent to its parent, also if its spawn was before th
   expect(shown(rows)).toEqual(['done b→a']);
 });
 
-test('a filter keeps records of the chosen actor and its effects', () => {
+test('the filter by actor keeps records of the chosen actor and its effects', () => {
   const rows = rowsOf(
     [
       { kind: 'event', from: 'a', to: 'b', event: { type: 'x.y' } },
@@ -70,7 +70,7 @@ test('internal events of XState can be hidden, but not the failure of an actor',
   expect(rows.length).toBe(1);
 });
 
-test('states and effects can be hidden', () => {
+test('rows of state changes and effects can be hidden', () => {
   const rows = rowsOf(
     [
       { kind: 'transition', actor: 'a', from: '', to: 'on', on: 'xstate.init' },
@@ -91,7 +91,7 @@ test('a place between two rows belongs to the row above it', () => {
   expect([-1, 0, 1, 2, 99].map((index) => rows.rowOf(index))).toEqual([-1, 0, 0, 1, 1]);
 });
 
-test('rows that grow with the trace equal those built at its end, and nothing is read twice', () => {
+test('rows that grow with the trace equal those built at its end, and each record is read once', () => {
   const bodies: TraceBody[] = Array.from({ length: 60 }, (_, i) => ({
     kind: 'event',
     from: `a-${i % 7}`,
@@ -140,7 +140,7 @@ test('a deviation has rows below it with its place in the diagram and the expect
   expect([0, 1, 2, 99].map((index) => rows.rowsBefore(index))).toEqual([0, 1, 4, 4]);
 });
 
-test('a filter never hides a deviation', () => {
+test('no filter hides a deviation', () => {
   const rows = rowsOf(
     [
       { kind: 'event', from: 'a', to: 'b', event: { type: 'ping.sent' } },
@@ -151,7 +151,7 @@ test('a filter never hides a deviation', () => {
   expect(rows.row(0).entry.index).toBe(1);
 });
 
-test('numbered actors share as few lifelines as lived at once', () => {
+test('numbered actors share as many lifelines as actors live at once', () => {
   const rows = rowsOf([
     { kind: 'spawn', actor: 'epoch-0' },
     { kind: 'spawn', actor: 'epoch-1' },
@@ -171,7 +171,7 @@ test('numbered actors share as few lifelines as lived at once', () => {
   expect([0, 2, 5].map((index) => titleOf(column!, index))).toEqual(['epoch-0', 'epoch-0', 'epoch-2']);
 });
 
-test('a root is spawned and ends by itself, without a lifeline for the outside', () => {
+test('a root actor is spawned and ends without a lifeline for the program', () => {
   const rows = rowsOf([
     { kind: 'spawn', actor: 'a' },
     { kind: 'stop', actor: 'a', status: 'done' },
@@ -179,7 +179,7 @@ test('a root is spawned and ends by itself, without a lifeline for the outside',
   expect([...rows.lifelines].map(({ family }) => family)).toEqual(['a']);
 });
 
-test('effects are folded into their owner, or shown beside it', () => {
+test('effects are drawn on the lifeline of their owner or on a separate one', () => {
   const rows = rowsOf([
     { kind: 'spawn', actor: 'a' },
     { kind: 'spawn', actor: 'b' },
@@ -195,7 +195,7 @@ test('effects are folded into their owner, or shown beside it', () => {
   expect([folded.of(process.from), folded.of(process.to)]).toEqual([1, 1]);
 });
 
-test('a child machine keeps its own lifeline when effects are folded, and its effects are folded into it', () => {
+test('a child machine has a separate lifeline when effects are folded, and its effects are drawn on it', () => {
   const rows = rowsOf([
     { kind: 'spawn', actor: 'par', machine: 'par' },
     { kind: 'spawn', actor: 'par/kid', parent: 'par', machine: 'kid' },
@@ -208,7 +208,7 @@ test('a child machine keeps its own lifeline when effects are folded, and its ef
   expect([3, 4].map((at) => folded.of(rows.index.entry(at).from))).toEqual([1, 1]);
 });
 
-test('lifelines within a range are those that a row of the range touches', () => {
+test('the lifelines of a range are those with a row in it', () => {
   const rows = rowsOf([
     { kind: 'spawn', actor: 'a', machine: 'a' },
     { kind: 'spawn', actor: 'b', machine: 'b' },
@@ -220,7 +220,7 @@ test('lifelines within a range are those that a row of the range touches', () =>
   expect(within(3, 3)).toEqual(['outside', 'b']);
 });
 
-test('an effect is beside its owner, not in a free column beside another actor', () => {
+test('the column of an effect is next to that of its owner', () => {
   const rows = rowsOf([
     { kind: 'spawn', actor: 'epoch-0' },
     { kind: 'spawn', actor: 'epoch-0/process', parent: 'epoch-0' },
@@ -248,7 +248,7 @@ test('a large family is one column with the number of living actors', () => {
   expect(titleOf(columns[0]!, 300)).toBe('ads-connection-N (299)');
 });
 
-test('families without a column of their own share the last one; the chosen actor and those of the diagrams keep their own', () => {
+test('families without a separate column share the last one; the chosen actor and participants of the diagrams have separate ones', () => {
   const name = (i: number): string => `x${String.fromCharCode(97 + (i % 26), 97 + Math.floor(i / 26))}`;
   const rows = rowsOf([
     ...Array.from({ length: 600 }, (_, i): TraceBody => ({ kind: 'spawn', actor: name(i) })),
@@ -270,12 +270,12 @@ test('families without a column of their own share the last one; the chosen acto
   expect(all.list.map(({ isRest }) => isRest)).toEqual(Array.from({ length: maxColumns }, () => undefined));
 });
 
-test('a name of a million owners has a lifeline', () => {
+test('a name with a million owners has a lifeline', () => {
   const rows = rowsOf([{ kind: 'spawn', actor: 'a/'.repeat(1_000_000) }]);
   expect(rows.index.lifelines.length).toBeLessThan(5);
 });
 
-test('columns follow the order of the diagrams participants, with several diagrams merged', () => {
+test('columns have the order of the participants in the merged diagrams', () => {
   const long = parseDiagram(
     'sequenceDiagram\n participant agent\n participant supervisor\n participant child as epoch-N+1\n participant status\n agent->>supervisor: x.y\n',
     'long.mmd',
@@ -340,7 +340,7 @@ test('lifelines of very many actors are reused, and only living actors are count
   expect(list.map((column) => titleOf(column, 2_999))).toEqual(['a-N (1000)']);
 });
 
-test('each of very many actors takes the same time', async () => {
+test('the time for each of very many actors is constant', async () => {
   const recordings = new Map<number, Recording>();
   const recordingOf = (living: number): Recording => {
     const made = recordings.get(living) ?? new Recording(header(), []);

@@ -1,19 +1,14 @@
-/**
- * The rows of the sequence view: the shown records, their lifelines and their order. Grows with the trace, and is
- * never rebuilt.
- */
+/** Rows of the sequence view: shown records and their lifelines. Grows with the trace and is never rebuilt. */
 import type { Departure } from '../../src/debugger/check/check.ts';
 import { outside, unknownParent } from '../../src/debugger/check/message.ts';
 import { twice } from '../model/recording/record-store.ts';
 import type { Recording } from '../model/recording/recording.ts';
 import { type Lifeline, Lifelines } from './sequence-lifelines.ts';
 
-/** `ended`: stopped or failed; `done` is sent to the parent. */
+/** `ended`: stopped or failed. `done`: final output sent to the parent. */
 export type EntryKind = 'event' | 'spawn' | 'timer' | 'done' | 'ended' | 'state' | 'effect';
 
-/** A record that concerns lifelines. */
 export interface Entry {
-  /** Its place in the trace. */
   readonly index: number;
   readonly kind: EntryKind;
   readonly fromActor: string;
@@ -25,12 +20,12 @@ export interface Entry {
 const kinds: readonly EntryKind[] = ['event', 'spawn', 'timer', 'done', 'ended', 'state', 'effect'];
 const firstRoom = 1_024;
 
-/** All entries of a trace, independent of the filter: in columns, and each as an object on access. */
+/** All entries of a trace, before filtering: stored in columns, built as an object on access. */
 export class SequenceIndex {
   readonly recording: Recording;
   readonly #lifelines: Lifelines;
   #length = 0;
-  /** Place of its record, number of its kind, numbers of its lifelines. */
+  /** Index of the record, number of the kind, numbers of the lifelines. */
   #places = new Int32Array(firstRoom);
   #kinds = new Uint8Array(firstRoom);
   #from = new Int32Array(firstRoom);
@@ -68,7 +63,6 @@ export class SequenceIndex {
     };
   }
 
-  /** Place of an entry's record. */
   placeOf(at: number): number {
     return this.#places[at]!;
   }
@@ -85,7 +79,6 @@ export class SequenceIndex {
     return this.#lifelines.all[this.#to[at]!]!;
   }
 
-  /** Includes records that were appended to the recording. */
   grow(): void {
     for (; this.#read < this.recording.length; this.#read++) this.#take(this.#read);
   }
@@ -102,7 +95,7 @@ export class SequenceIndex {
         break;
       case 'spawn': {
         const born = this.#lifelines.begin(about, index);
-        // A root is spawned and ends by itself: no actor of the diagram does it.
+        // A root actor is spawned and ended by no actor of the diagram.
         this.#add(index, kind, other === undefined || other === outside ? born : this.#of(other, index), born);
         break;
       }
@@ -141,33 +134,31 @@ export class SequenceIndex {
 
 /** The user's filter. Deviations are always shown. */
 export interface RowFilter {
-  /** Only records of this actor or its effects. */
+  /** Only records about this actor or its effects. */
   readonly actor?: string;
-  /** Changes of states, and effects, between the messages. */
+  /** Includes state changes and effects between the messages. */
   readonly states: boolean;
-  /** XState's internal events: `xstate.done.actor.…`. */
+  /** Includes XState's internal events, such as `xstate.done.actor.…`. */
   readonly internal: boolean;
 }
 
 export interface Row {
   readonly entry: Entry;
-  /** 0: the entry itself; from 1: a line below it with the expected messages. */
+  /** 0 for the entry, from 1 for lines below it with the expected messages. */
   readonly line: number;
 }
 
-/** Maximum expected arrows that are listed for a deviation. */
 const maxExpected = 4;
 
-/** The rows that match a filter. */
 export class SequenceRows {
   readonly index: SequenceIndex;
   readonly filter: RowFilter;
-  /** Of each row: its entry and its line. */
+  /** Entry and line of each row. */
   readonly #entries: number[] = [];
   readonly #lines: number[] = [];
   readonly #used = new Set<Lifeline>();
   #read = 0;
-  /** Place in the recording's deviations. */
+  /** Index of the next deviation of the recording. */
   #departure = 0;
 
   constructor(index: SequenceIndex, filter: RowFilter) {
@@ -180,7 +171,6 @@ export class SequenceRows {
     return this.#entries.length;
   }
 
-  /** Lifelines with at least one row. */
   get lifelines(): ReadonlySet<Lifeline> {
     return this.#used;
   }
@@ -189,7 +179,6 @@ export class SequenceRows {
     return { entry: this.index.entry(this.#entries[at]!), line: this.#lines[at]! };
   }
 
-  /** Includes new entries of the index. */
   grow(): void {
     const { index } = this;
     for (; this.#read < index.length; this.#read++) {
@@ -203,7 +192,7 @@ export class SequenceRows {
     }
   }
 
-  /** Number of lines for the deviations of a record. Must be called in the order of the records. */
+  /** Number of lines for the deviations of a record. Calls must be in the order of records. */
   #departureLines(index: number): number {
     const { departures } = this.index.recording;
     let lines = 0;
@@ -214,7 +203,6 @@ export class SequenceRows {
     return lines;
   }
 
-  /** Lifelines with a row within these records. @param first and `last` places in the trace */
   lifelinesWithin(first: number, last: number): ReadonlySet<Lifeline> {
     const found = new Set<Lifeline>();
     const end = this.rowsBefore(last + 1);
@@ -225,13 +213,13 @@ export class SequenceRows {
     return found;
   }
 
-  /** The row of a record, or the last one before it; -1 without such a row. */
+  /** Row of a record, or of the last one before it; -1 without such a row. */
   rowOf(index: number): number {
     const after = this.rowsBefore(index + 1);
     return after === 0 ? -1 : after - 1 - this.#lines[after - 1]!;
   }
 
-  /** Number of rows before a record: the index of its own row, if it has one. */
+  /** Number of rows before a record, which is the index of its row if it has one. */
   rowsBefore(index: number): number {
     let low = 0;
     let high = this.#entries.length;
@@ -260,12 +248,12 @@ export class SequenceRows {
   }
 }
 
-/** Number of lines for the expected messages. */
+/** Number of lines below a row for the expected messages. */
 function departureLines({ expected }: Departure): number {
   return 1 + Math.min(expected.length, maxExpected + 1);
 }
 
-/** The deviation of a line below a row, and the number of the line in it, from 0. */
+/** The deviation that a line below a row belongs to, and the line's number in it, from 0. */
 export function departureOfLine(
   departures: readonly Departure[],
   line: number,
@@ -279,7 +267,7 @@ export function departureOfLine(
   return undefined;
 }
 
-/** A line below a deviation: its kind, or one of the expected arrows. */
+/** Text of a line below a deviation: its kind, or an expected arrow. */
 export function departureText(departure: Departure, part: number): string {
   const { kind, diagram, expected } = departure;
   if (part === 0) {
@@ -294,7 +282,6 @@ export function departureText(departure: Departure, part: number): string {
   return `${part === 1 ? 'expected' : 'or'} ${from} → ${to}: ${type}  (${nameOf(file)}:${line})`;
 }
 
-/** All lines below a deviation. */
 export function departureTexts(departure: Departure): string[] {
   return Array.from({ length: departureLines(departure) }, (_, part) => departureText(departure, part));
 }
@@ -307,7 +294,7 @@ function belongsTo(name: string, actor: string): boolean {
   return name === actor || name.startsWith(`${actor}/`);
 }
 
-/** A row is short; the details show the whole path. */
+/** Rows show the file name; the details show the path. */
 function nameOf(file: string): string {
   return file.slice(file.lastIndexOf('/') + 1);
 }

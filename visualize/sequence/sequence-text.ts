@@ -1,14 +1,13 @@
-/** Labels of the sequence view. */
 import type { TracedEvent, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { clockText, stateInWords } from '../model/recording/words.ts';
 import { hasLifeline } from './sequence-layout.ts';
 import type { Columns } from './sequence-lifelines.ts';
 import type { Entry } from './sequence-rows.ts';
 
-/** Maximum characters that fit a row; the style sheet cuts what does not fit. */
+/** The style sheet cuts off what does not fit. */
 const maxPayload = 300;
 
-/** An arrow's label as in the diagrams: an event's type, `spawn`, `done`, `timer` and the delay's name. */
+/** Label of an arrow as in the diagrams: type of the event, `spawn`, `done`, or `timer` and the name of the delay. */
 export function labelOf({ kind }: Entry, record: TraceRecord): string {
   switch (record.kind) {
     case 'event':
@@ -26,7 +25,7 @@ export function labelOf({ kind }: Entry, record: TraceRecord): string {
   }
 }
 
-/** The message's type as in the diagrams; `undefined` for other records. */
+/** Type of the message as in the diagrams; `undefined` for other records. */
 export function typeOf(entry: Entry, record: TraceRecord): string | undefined {
   return entry.kind === 'state' || entry.kind === 'effect' || entry.kind === 'ended'
     ? undefined
@@ -35,7 +34,6 @@ export function typeOf(entry: Entry, record: TraceRecord): string | undefined {
       : labelOf(entry, record);
 }
 
-/** The payload, short enough for a line. @param most characters */
 export function payloadOf(record: TraceRecord, most = maxPayload): string {
   switch (record.kind) {
     case 'event':
@@ -52,8 +50,8 @@ export function payloadOf(record: TraceRecord, most = maxPayload): string {
 }
 
 /**
- * The actor, if the lifeline does not show it: an effect on the lifeline of its owner (`process → `), or one of many
- * on a lifeline (`ads-connection-17: `).
+ * Prefix for an actor that its lifeline does not show: an effect on the lifeline of its owner (`process → `), or one of many actors
+ * (`ads-connection-17: `).
  */
 export function whoOf(entry: Entry, columns: Columns): string {
   const { from, to, fromActor, toActor, kind } = entry;
@@ -71,7 +69,7 @@ function isShared(columns: Columns, lifeline: Entry['from']): boolean {
 /** The row as a sentence, for screen readers. */
 export function sentenceOf(entry: Entry, record: TraceRecord, who = '', most = maxPayload): string {
   const { kind, fromActor, toActor } = entry;
-  // The sentence contains the visible text, so that voice control finds the row by it.
+  // Contains the visible text, so that voice control finds the row by it.
   const label = who + labelOf(entry, record);
   const payload = payloadOf(record, most);
   const what = payload === '' ? label : `${label}, ${payload}`;
@@ -84,7 +82,7 @@ function lastName(effect: string): string {
   return effect.slice(effect.lastIndexOf('/') + 1);
 }
 
-/** All fields except the type, as far as they fit: of a million fields only those are read. */
+/** Fields except the type, as far as they fit. Of a million fields, only those are read. */
 function fieldsOf(event: TracedEvent, most: number): string {
   let text = '';
   for (const field in event) {

@@ -53,7 +53,7 @@ function Check({ of, title, children }: { of: Signal<boolean>; title: string; ch
   );
 }
 
-/** Shows whether the messages conform to the diagrams, with buttons to the deviations. */
+/** Whether the messages conform to the diagrams, with buttons that step through deviations. */
 function Departures(): JSX.Element | null {
   const open = recording.value;
   if (open === undefined || open.diagrams.length === 0 || size.value < 0) return null;

@@ -22,10 +22,10 @@ import { SequenceRow, SequenceStamp } from './sequence-row.tsx';
 import type { SequenceRows } from './sequence-rows.ts';
 import { SequenceTools } from './sequence-tools.tsx';
 
-/** Rows drawn above and below the visible ones, so that quick scrolling shows no blank. */
+/** Rows above and below the visible ones, so that quick scrolling shows no blank. */
 const spare = 10;
 
-/** Messages between actors, from top to bottom. Only rows near the visible ones are rendered. */
+/** Messages between actors from top to bottom. Only rows near the visible ones are rendered. */
 export function SequenceView(): JSX.Element {
   const scroller = useRef<HTMLDivElement>(null);
   const top = useSignal(0);
@@ -98,7 +98,7 @@ export function SequenceView(): JSX.Element {
   );
 }
 
-/** The first row in the page; moves when the current place is outside of its rows. */
+/** First row in the page; changes when the current place is outside of its rows. */
 function useBase(length: number, here: number): number {
   const base = useRef(0);
   base.current = firstBodyRow(length, here, base.current);
@@ -110,7 +110,7 @@ interface DrawnRows {
   readonly stamps: JSX.Element[];
 }
 
-/** An unchanged row is the same node, so it costs nothing. */
+/** An unchanged row is the same node, which Preact skips. */
 function useDrawnRows(
   columns: Columns,
   layout: Layout,
@@ -169,7 +169,6 @@ function onKey(event: KeyboardEvent): void {
   if (rows.length > 0) goTo(rows.row(next).entry.index);
 }
 
-/** Wide enough for number and time of the last record. */
 function shownLayout(columns: Columns, viewport: number): Layout {
   const open = recording.peek();
   const last = size.value - 1;
@@ -208,7 +207,6 @@ function usePlaceInView(
   }, [row, base, rows, room]);
 }
 
-/** Scrolls sideways if a row's arrow is out of view. */
 function showSideways(element: HTMLElement, row: number): void {
   const rows = shownRows.peek()?.rows;
   const columns = shownColumns.peek();
@@ -219,7 +217,7 @@ function showSideways(element: HTMLElement, row: number): void {
   const layout = shownLayout(columns, clientWidth);
   const most = form.x - layout.gutter - 30;
   const least = form.x + (form.form === 'arrow' ? form.length : 0) + 40 - clientWidth;
-  // Of an arrow wider than the view, a part is visible at any position between its ends.
+  // A part of an arrow that is wider than the view is visible at any position between its ends.
   const [low, high] = [Math.min(least, most), Math.max(least, most)];
   if (scrollLeft >= low && scrollLeft <= high) return;
   const around = Array.from({ length: 2 * neighbours + 1 }, (_, i) => row - neighbours + i)
@@ -227,12 +225,11 @@ function showSideways(element: HTMLElement, row: number): void {
     .flatMap((at) => drawnForm(rows.row(at).entry, columns, layout) ?? [])
     .map((one) => one.x + (one.form === 'arrow' ? one.length / 2 : 0))
     .sort((a, b) => a - b);
-  // If the row's arrow allows it, neighbouring rows become visible, too.
+  // If the row's arrow allows it, arrows of neighbouring rows become visible, too.
   const wanted = around[around.length >> 1]! - layout.gutter - (clientWidth - layout.gutter) / 2;
   element.scrollLeft = Math.max(low, Math.min(wanted, high));
 }
 
-/** Rows before and after one that should be visible with it. */
 const neighbours = 6;
 
 function useSize(

@@ -7,10 +7,8 @@ import { jumpTo, recording, session, size } from '../model/place.ts';
 import { Icon } from '../parts/icon.tsx';
 import { moreInWords } from '../parts/more.ts';
 
-/** Maximum listed line numbers. */
 const maxLines = 20;
 
-/** Problems of the source of the trace, or nothing. */
 export function Banners(): JSX.Element {
   return (
     <div class="banners" role="status">
@@ -86,7 +84,7 @@ function ConnectionBanner(): JSX.Element | null {
   }
 }
 
-/** An exported file usually contains only a part. */
+/** An exported file usually contains only a part of a trace. */
 function PartBanner(): JSX.Element | null {
   size.value;
   const open = recording.value;
@@ -104,7 +102,7 @@ function PartBanner(): JSX.Element | null {
   );
 }
 
-/** A ring or a rotated file drops its beginning by design, so that is not a gap. */
+/** A ring buffer or rotated file drops its beginning by design, which is not a gap. */
 function GapBanner(): JSX.Element | null {
   size.value;
   const open = recording.value;
@@ -159,13 +157,12 @@ function Lost({
   );
 }
 
-/** Reasons come with and without a full stop. */
 function sentence(reason: string): string {
   const text = reason.trim();
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
 }
 
-/** Replaces the views until there is something to show. The banner shows errors. */
+/** Replaces the views until there is content. The banner shows errors. */
 export function Opening(): JSX.Element {
   const how = connection.value;
   return (

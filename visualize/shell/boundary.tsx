@@ -1,7 +1,7 @@
 import { Component, type ComponentChildren } from 'preact';
 
 interface BoundaryProps {
-  /** Name of the content for the user, if it cannot be shown. */
+  /** Name of the content, for the error message. */
   readonly name: string;
   readonly children: ComponentChildren;
 }
@@ -10,7 +10,7 @@ interface BoundaryState {
   readonly reason: string | undefined;
 }
 
-/** Shows an error in place of a failed view; the other views continue. */
+/** Shows an error in place of a failed view; other views continue. */
 export class Boundary extends Component<BoundaryProps, BoundaryState> {
   override state: BoundaryState = { reason: undefined };
 

@@ -2,15 +2,13 @@ import { signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { openFiles } from '../model/dropped.ts';
 
-/** Whether something that may be a file is dragged over the page. */
 const isOver = signal(false);
 
-/** Starts to open files that are dropped anywhere on the page. */
 export function keepOpeningDropped(): void {
   const isFile = (event: DragEvent): boolean => event.dataTransfer?.types.includes('Files') === true;
   document.addEventListener('dragover', (event) => {
     if (!isFile(event)) return;
-    // Otherwise the browser would leave the page for the file.
+    // Otherwise the browser would leave the page and open the file.
     event.preventDefault();
     isOver.value = true;
   });
@@ -29,7 +27,6 @@ export function DropZone(): JSX.Element | null {
   return isOver.value ? <div class="drop-zone">Drop traces to open them</div> : null;
 }
 
-/** Opens a file without drag and drop. */
 export function OpenFile(): JSX.Element {
   return (
     <label class="open-file" title="Open trace files of this computer. They stay in this browser">

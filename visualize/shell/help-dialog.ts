@@ -1,4 +1,4 @@
-/** The help dialog: keys open it, and the page ignores keys while it is open. */
+/** The help dialog. Keys open it, and the page ignores keys while it is open. */
 
 export function openHelp(): void {
   helpDialog()?.showModal();

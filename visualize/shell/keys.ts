@@ -1,4 +1,4 @@
-/** The actions of all keys in one table, which the help lists. */
+/** Commands of all keys, which the help lists. */
 import { signal } from '@preact/signals';
 import { goToMark, toggleMark } from '../model/marks.ts';
 import { goTo, place } from '../model/place.ts';
@@ -13,26 +13,22 @@ import { setRangeEnd } from '../timeline/timeline-place.ts';
 import { fit, panByShare, zoomAtPointer } from '../timeline/timeline-view.ts';
 import { isHelpOpen, openHelp } from './help-dialog.ts';
 
-/** A key with its modifier, if it has one. */
+/** A key with its modifiers. */
 interface Key {
-  /** `KeyboardEvent.key`, as the layout names it; a letter in lower case. */
+  /** `KeyboardEvent.key` of the keyboard layout; letters in lower case. */
   readonly key?: string;
-  /** `KeyboardEvent.code`: the place on the keyboard, whatever is printed there. */
+  /** `KeyboardEvent.code`: the position on the keyboard, whatever the layout. */
   readonly code?: string;
   readonly modifier?: 'shift' | 'jump';
   readonly act: () => void;
 }
 
-/** A command of the user, with its keys. */
 export interface Command {
-  /** Stable, for tests and other code that finds keys by it. */
   readonly id: string;
-  /** Text in the help. */
   readonly does: string;
-  /** Key names in the help, one after the other. */
   readonly shown: readonly string[];
   readonly keys: readonly Key[];
-  /** Character keys only, which dictation software may type: WCAG 2.1.4 requires a way to turn them off. */
+  /** Whether it has only character keys, which dictation software may type. WCAG 2.1.4 requires an option to turn them off. */
   readonly isCharacter?: boolean;
 }
 
@@ -167,7 +163,6 @@ export const commands: readonly Command[] = [
   { id: 'help', does: 'This help', shown: ['?'], isCharacter: true, keys: [{ key: '?', act: openHelp }] },
 ];
 
-/** Whether character keys are active. */
 export const characterKeys = signal(remembered('character-keys') !== 'off');
 
 export function switchCharacterKeys(on: boolean): void {
@@ -175,10 +170,9 @@ export function switchCharacterKeys(on: boolean): void {
   remember('character-keys', on ? 'on' : 'off');
 }
 
-/** Handles every key of the page. */
 export function onKey(event: KeyboardEvent): void {
   if (event.defaultPrevented || event.metaKey || isTyping(event.target) || isHelpOpen()) return;
-  // With Alt the arrow keys belong to the browser: back and forward.
+  // The browser uses Alt and the arrow keys for back and forward.
   if (event.altKey) return;
   const found = keyOf(event);
   if (found === undefined) return;
@@ -195,12 +189,12 @@ export function onKey(event: KeyboardEvent): void {
 
 function keyOf({ key, code, ctrlKey, shiftKey }: KeyboardEvent): Key | undefined {
   const letter = key.length === 1 ? key.toLowerCase() : key;
-  // A character that needs Shift (`?`, `+` on some keyboards) counts without it.
+  // A character that needs Shift on some keyboards (`?`, `+`) matches with and without it.
   const isShifted = shiftKey && (key.length > 1 || letter !== key);
   const modifier = ctrlKey ? 'jump' : isShifted ? 'shift' : undefined;
   const offered = commands.filter(({ isCharacter = false }) => characterKeys.value || !isCharacter);
   const all = offered.flatMap(({ keys }) => keys).filter((each) => each.modifier === modifier);
-  // Positions come before letters: on a keyboard where both are one key, the four keys stay together.
+  // Positions have priority over letters, so that the four position keys stay adjacent on every keyboard layout.
   return all.find((each) => each.code === code && each.code !== undefined) ?? all.find((each) => each.key === letter);
 }
 

@@ -24,7 +24,7 @@ import { Topbar } from './topbar.tsx';
 
 export function Shell(): JSX.Element {
   return (
-    // The whole page is main content, including the step controls and the borders between the panes.
+    // The complete page is main content, including step controls and pane borders.
     <main class="shell" data-large={largePane.value}>
       <Topbar />
       <Banners />
@@ -44,7 +44,7 @@ function isWithoutRun({ length }: Recording): boolean {
   return length === 0 && connection.value.kind === 'complete';
 }
 
-/** Without a run there is no time to step through, and no messages. */
+/** Without records there is no time to step through, and no message. */
 function ChartsAlone(): JSX.Element {
   return (
     <div class="panes charts-alone">
@@ -69,7 +69,6 @@ function ActorsAndChart(): JSX.Element {
   );
 }
 
-/** The panes, linked by the current place. */
 function Views(): JSX.Element {
   return (
     <>
@@ -102,7 +101,7 @@ function Views(): JSX.Element {
   );
 }
 
-/** Starts to update the window title with the name of the trace, and whether it deviates from the diagrams. */
+/** Starts to update the window title: name of the trace, and whether it deviates from the diagrams. */
 export function keepTitle(): void {
   effect(() => {
     size.value;
@@ -113,10 +112,10 @@ export function keepTitle(): void {
 }
 
 const announced = signal('');
-/** Speech is slower than key presses, so only the record at which the user stays is announced. */
+/** Speech is slower than key presses, so only a record at which the user stays is announced. */
 const settleMs = 300;
 
-/** Starts to announce the record to screen readers when the user steps to it, not while it moves by itself. */
+/** Starts to announce records to screen readers when the user steps to them, but not during playback. */
 export function keepAnnouncing(): void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   effect(() => {

@@ -7,7 +7,6 @@ export interface SplitterProps {
   /** CSS variable of the size, without its dashes; the style sheet has the default. */
   readonly name: string;
   readonly label: string;
-  /** `x` moves left and right. */
   readonly axis: 'x' | 'y';
   /** Whether the resized pane is before or after the border. */
   readonly of: 'before' | 'behind';
@@ -17,7 +16,7 @@ export interface SplitterProps {
 
 const keyStep = 24;
 
-/** The border between two panes: drag it, move it with the arrow keys, or double-click to reset it. */
+/** The border between two panes. It can be dragged or moved with the arrow keys; a double-click resets it. */
 export function Splitter(props: SplitterProps): JSX.Element {
   const { label, axis, of, least, most } = props;
   const handle = useRef<HTMLDivElement>(null);

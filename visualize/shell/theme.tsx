@@ -9,7 +9,7 @@ const choices: readonly Choice[] = ['system', 'light', 'dark'];
 const choice = signal<Choice>(choices.find((known) => known === remembered('theme')) ?? 'system');
 const names: Readonly<Record<Choice, string>> = { system: 'system', light: 'light', dark: 'dark' };
 
-/** Keeps `data-theme` of the document at `light` or `dark`, as chosen by the user or the system. */
+/** Sets `data-theme` of the document to `light` or `dark`, as chosen by the user or the system. */
 export function keepTheme(): void {
   const system = matchMedia('(prefers-color-scheme: dark)');
   const systemIsDark = signal(system.matches);

@@ -38,7 +38,6 @@ function Logo(): JSX.Element {
   );
 }
 
-/** Shows the name of the only source, or a choice of several. */
 function SourceSwitch(): JSX.Element | null {
   const all = sources.value;
   const one = all[source.value];

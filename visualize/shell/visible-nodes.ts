@@ -1,17 +1,15 @@
 import { options, type VNode } from 'preact';
 import { visibleText } from '../../src/runtime/visible-text.ts';
 
-/**
- * Attributes that users read, also with screen readers. Others (`data-actor`, `href`, `value`) keep their exact value.
- */
+/** Attributes that users read or screen readers speak. Others (`data-actor`, `href`, `value`) keep their exact value. */
 const readAttributes = ['title', 'alt', 'placeholder', 'aria-label', 'aria-description', 'aria-valuetext'];
 
-/** Maximum UTF-16 code units of one text on the page: names and messages of a trace may be as long as its lines. */
+/** Maximum UTF-16 code units of a text on the page. Names and messages of a trace may be as long as its lines. */
 export const maxDrawnChars = 20_000;
 
 /**
- * Starts to escape control and invisible characters in every drawn text, because traces, file names and error messages
- * are untrusted. Texts longer than {@link maxDrawnChars} are cut. Views, including new ones, need not do it.
+ * Starts to escape control and invisible characters in every drawn text, because traces, file names and error messages are untrusted. Texts longer
+ * than {@link maxDrawnChars} are cut off. Applies to all views.
  */
 export function escapeDrawnText(): void {
   const previous = options.vnode;
@@ -23,7 +21,7 @@ export function escapeDrawnText(): void {
 
 function escapeNode(vnode: VNode<unknown>): void {
   const { type, props } = vnode;
-  // A text node has its text in place of its properties.
+  // A text node has a string in place of properties.
   if (typeof props === 'string') Object.assign(vnode, { props: drawnText(props) });
   if (typeof type !== 'string') return;
   const attributes = props as Record<string, unknown>;
@@ -33,7 +31,6 @@ function escapeNode(vnode: VNode<unknown>): void {
   }
 }
 
-/** A text as it is drawn. */
 export function drawnText(text: string): string {
   if (text.length <= maxDrawnChars) return visibleText(text);
   const rest = text.length - maxDrawnChars;

@@ -1,12 +1,10 @@
-/** The chosen time range: the range, or the time for which the chosen actor is in its current state. */
 import { chosenActor, place, range, recording } from '../model/place.ts';
 import { actorOf } from '../model/recording/words.ts';
 import { centre, isZoomed, view, zoomTo } from './timeline-view.ts';
 
-/** The view after the choice was centred. */
 let centred: { readonly from: number; readonly to: number } | undefined;
 
-/** Centres the choice; if it is centred already, zooms until it fills the view. */
+/** Centres the choice; if it is centred already, zooms to it. */
 export function showChoice(): void {
   const times = timesOfChoice();
   if (times === undefined) return;
@@ -22,7 +20,7 @@ export function showChoice(): void {
   centred = view.value;
 }
 
-/** Sets the range to the records while the chosen actor is in its current state. */
+/** Sets the range to the records during which the chosen actor is in its current state. */
 export function rangeOfChoice(): void {
   const records = recordsOfState();
   if (records !== undefined) range.value = records;

@@ -4,7 +4,7 @@ import { jumpTo, recording, size } from '../model/place.ts';
 import { recordInWords } from '../model/recording/words.ts';
 import { width, xOf } from './timeline-view.ts';
 
-/** Records that the user marked, on the axis. */
+/** Flags on the axis for records that the user marked. */
 export function Flags(): JSX.Element {
   const open = recording.value;
   size.value;

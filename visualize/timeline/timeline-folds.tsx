@@ -4,7 +4,7 @@ import { recording } from '../model/place.ts';
 import { durationInWords, wallClockText } from '../model/recording/words.ts';
 import { axis, foldsAll, hasIdle, toggleIdle, unfold } from './timeline-view.ts';
 
-/** Folded idle times, with their durations and a button to open each. */
+/** Folded idle times with their durations, and a button to open each. */
 export function Folds(): JSX.Element {
   const startedAt = recording.value?.header.startedAt ?? '';
   return (
@@ -29,7 +29,7 @@ export function Folds(): JSX.Element {
   );
 }
 
-/** `12 h`, `3 d`: for narrow folds. */
+/** Duration such as `12 h` or `3 d`, for narrow folds. */
 function inShort(ms: number): string {
   if (ms < 3_600_000) return `${Math.round(ms / 60_000)} min`;
   return ms < 36 * 3_600_000 ? `${Math.round(ms / 3_600_000)} h` : `${Math.round(ms / 86_400_000)} d`;

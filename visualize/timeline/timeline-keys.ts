@@ -1,8 +1,7 @@
-/** Bars and marks by keyboard: the lanes are one tab stop, and arrow keys move within them. */
+/** Keyboard access to bars and marks: the lanes are one tab stop, and arrow keys move within them. */
 import { jumpTo, place, recording } from '../model/place.ts';
 import { xOf } from './timeline-view.ts';
 
-/** Handles the keys of the lanes. */
 export function onLaneKey(event: KeyboardEvent): void {
   const lanes = event.currentTarget as HTMLElement;
   if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
@@ -17,7 +16,7 @@ export function onLaneKey(event: KeyboardEvent): void {
 
 function nextThing(lanes: HTMLElement, here: SVGGElement | null, key: string): SVGGElement | undefined {
   const rows = [...lanes.querySelectorAll('.lane')].map(thingsOf).filter((things) => things.length > 0);
-  // From the lanes as a whole to the item nearest to the current place.
+  // Moves from the lanes to the item nearest to the current place.
   if (here === null) return nearest(rows.flat(), xOf(recording.value?.timeAt(place.value) ?? 0));
   const row = rows.findIndex((things) => things.includes(here));
   if (key === 'ArrowUp' || key === 'ArrowDown') {

@@ -19,7 +19,6 @@ import { axis, end, width } from './timeline-view.ts';
 
 const barHeight = 15;
 
-/** Round times since the program's start, with the wall clock of the same moments. */
 export function Axis(): JSX.Element {
   const ticks = axisTicks(axis.value, recording.value?.header.startedAt ?? '');
   return (
@@ -41,11 +40,11 @@ export function Axis(): JSX.Element {
 
 interface LaneRowProps {
   readonly lane: Lane;
-  /** Lanes grow in place; this changes when they do. */
+  /** Changes when the lane, which grows in place, was changed. */
   readonly version: number;
 }
 
-/** One lane. Redrawn when it, the view or the width changes, which a step does not. */
+/** A lane. Redrawn when the lane, the view or the width changes, but not for a step. */
 export const LaneRow = memo(function LaneRow({ lane }: LaneRowProps): JSX.Element {
   const bars = barsOf(lane, axis.value, end.value);
   const clusters = clustersOf(lane, axis.value);
@@ -76,7 +75,7 @@ export const LaneRow = memo(function LaneRow({ lane }: LaneRowProps): JSX.Elemen
   );
 });
 
-/** Placeholder of a lane out of view: of hundreds only the visible ones have bars and marks in the page. */
+/** Placeholder of a lane out of view: only visible lanes have bars and marks in the page. */
 export function EmptyLaneRow({ name }: { readonly name: string }): JSX.Element {
   return <svg class="lane" data-lane={name} width={width.value} height={laneHeight} aria-hidden="true" />;
 }

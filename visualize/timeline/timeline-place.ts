@@ -1,13 +1,11 @@
-/** Converts times of the timeline to places in the recording. */
 import { goTo, range, recording, size } from '../model/place.ts';
 
-/** Goes to the last record at a time. */
 export function scrubTo(t: number): void {
   const open = recording.value;
   if (open !== undefined) goTo(open.placeAt(t));
 }
 
-/** Sets the range to the records between two times, in either order; without records there is no range. */
+/** Sets the range to the records between two times in either order, if there are any. */
 export function selectBetween(a: number, b: number): void {
   const open = recording.value;
   if (open === undefined) return;

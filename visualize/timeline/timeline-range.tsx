@@ -4,7 +4,7 @@ import { recordInWords } from '../model/recording/words.ts';
 import { setRangeEnd } from './timeline-place.ts';
 import { timeOf, width, xOf } from './timeline-view.ts';
 
-/** The current place. It moves with each step, and the rest of the timeline does not. */
+/** The line at the current place. Separate, so that a step does not redraw the timeline. */
 export function Playhead(): JSX.Element | null {
   const open = recording.value;
   if (open === undefined) return null;
@@ -12,7 +12,7 @@ export function Playhead(): JSX.Element | null {
   return <div class="playhead" hidden={x < -1 || x > width.value + 1} style={{ transform: `translateX(${x}px)` }} />;
 }
 
-/** Dims what is outside of the chosen range; its two ends can be dragged and moved with the arrow keys. */
+/** Dims the time outside of the chosen range. Its ends can be dragged, and moved with the arrow keys. */
 export function RangeShade(): JSX.Element | null {
   const open = recording.value;
   if (open === undefined || range.value === undefined) return null;

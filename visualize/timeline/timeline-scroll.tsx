@@ -1,6 +1,4 @@
-/**
- * Scrolls lanes that do not fit: lanes of the current place become visible, and bad marks of hidden lanes are counted.
- */
+/** Scrolls lanes that do not fit: the lane of the current place becomes visible, and bad marks of hidden lanes are counted. */
 import { signal, useSignalEffect } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
@@ -12,17 +10,17 @@ import { axis } from './timeline-view.ts';
 export const laneHeight = 24;
 export const axisHeight = 30;
 
-/** The visible part of the lanes, in pixels from the first lane's top. */
+/** The visible range in pixels from the top of the first lane. */
 const seen = signal({ top: 0, bottom: Number.POSITIVE_INFINITY });
 
-/** Up to this many lanes have their bars and marks in the page, visible or not. */
+/** Up to this number, all lanes have their bars and marks in the page. */
 const maxWholeLanes = 30;
-/** Of more lanes, this many above and below the visible ones have them as well. */
+/** Hidden lanes above and below the visible ones that have bars and marks in the page. */
 const spareLanes = 6;
-/** Rows that are rendered before the timeline knows its height. */
+/** Used before the height of the timeline is known. */
 const maxFirstSeen = 24;
 
-/** Rows with bars and marks in the page. */
+/** Range of rows with bars and marks in the page. */
 export function rowsInView(lanes: number): { readonly first: number; readonly end: number } {
   if (lanes <= maxWholeLanes) return { first: 0, end: lanes };
   const { top, bottom } = seen.value;
@@ -33,7 +31,7 @@ export function rowsInView(lanes: number): { readonly first: number; readonly en
 
 type Scroller = { readonly current: HTMLDivElement | null };
 
-/** Keeps the lanes of the current place visible, and tracks the visible lanes. */
+/** Keeps lanes of the current place visible, and tracks the visible range. */
 export function useLanesInView(scroller: Scroller, lanes: { readonly value: readonly Lane[] }): () => void {
   const before = useRef(Number.NEGATIVE_INFINITY);
   const look = (): void => {
@@ -54,8 +52,7 @@ export function useLanesInView(scroller: Scroller, lanes: { readonly value: read
     const record = recording.value?.recordAt(at);
     const isJump = Math.abs(at - before.current) > 1;
     before.current = at;
-    // A step shows the lane of its record; a jump also shows the lane of a bad mark there. The last one shown is
-    // certainly visible.
+    // A step shows the lane of its record; a jump also shows the lane of a bad mark there. The last one is shown even if both do not fit.
     const wanted = [laneOf(shown, record, at), ...(isJump ? [badLaneAt(shown, at)] : [])];
     for (const name of wanted) {
       const row = shown.findIndex((lane) => lane.name === name);
@@ -74,7 +71,7 @@ function showRow(element: HTMLElement | null, row: number): void {
   else if (top + laneHeight > element.scrollTop + room) element.scrollTop = top + laneHeight - room + 2;
 }
 
-/** `↓ 3 lanes, ✕ 2`: scrolls to the nearest hidden lane with bad marks, else to the nearest hidden lane. */
+/** Button such as `↓ 3 lanes, ✕ 2`. Scrolls to the nearest hidden lane with bad marks, else to the nearest hidden lane. */
 export function HiddenLanes({
   scroller,
   lanes,

@@ -8,10 +8,10 @@ import { axisHeight, laneHeight } from './timeline-scroll.tsx';
 import { axis, width } from './timeline-view.ts';
 
 const known = new WeakMap<Recording, Parents>();
-/** Points of one lane that are closer are drawn as one. */
+/** Minimum distance in pixels of points on one lane; closer points are merged. */
 const apart = 5;
 
-/** The path of the causal chain through the lanes. A hollow point: its actor has no lane of its own. */
+/** The path of the causal chain through the lanes. A hollow point stands for an actor without a lane. */
 export function StoryPath({ lanes }: { readonly lanes: readonly Lane[] }): JSX.Element | null {
   const open = recording.value;
   const places = story.value?.places ?? [];

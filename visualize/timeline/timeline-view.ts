@@ -1,4 +1,3 @@
-/** The visible part of the timeline, and its width. */
 import { batch, computed, effect, signal, untracked } from '@preact/signals';
 import { connection } from '../model/connection.ts';
 import { place, recording, size } from '../model/place.ts';
@@ -7,27 +6,25 @@ import { fitting, moved, showing, type View, zoomed } from '../model/time/axis.t
 import { programTime } from '../model/time/program-clock.ts';
 import { foldedClock, TimeAxis } from '../model/time/time-axis.ts';
 
-/** Width of the time area in pixels. */
 export const width = signal(800);
 
-/** The zoomed view; `undefined` for the whole trace. */
+/** The zoomed view; `undefined` for the complete trace. */
 const zoom = signal<View | undefined>(undefined);
 
-/** Of a live program: its time when the timeline was last drawn. */
+/** Time of a live program at which the timeline was last drawn. */
 const reached = signal(0);
 const tickMs = 1_000;
 
-/** Time of the last record; of a live program its current time, which advances without records. */
+/** Time of the last record, or the current time of a live program, which advances without records. */
 export const end = computed(() => {
   const last = size.value > 0 ? (recording.value?.timeAt(size.value - 1) ?? 0) : 0;
   return connection.value.kind === 'live' ? Math.max(last, reached.value) : last;
 });
 
-/** Whether idle times are folded, except those that the user opened, by their starts. */
+/** Whether idle times are folded, except those that the user opened. */
 const foldsIdle = signal(true);
 const opened = signal<ReadonlySet<number>>(new Set());
 
-/** All idle times that could be folded, folded or not. */
 const foldable = computed(() => {
   const begin = recording.value?.timeAt(0) ?? 0;
   const idle = size.value > 0 ? (recording.value?.idle.until(end.value) ?? []) : [];
@@ -36,7 +33,7 @@ const foldable = computed(() => {
 
 export const hasIdle = computed(() => foldable.value.folds.length > 0);
 
-/** The trace's clock with its idle times cut short. The view is a part of it. */
+/** The trace's clock with folded idle times. The view is a range of it. */
 const clock = computed(() => {
   const { folds, pixels } = foldable.value;
   const folded = foldsIdle.value ? folds.filter(({ from }) => !opened.value.has(from)) : [];
@@ -49,7 +46,7 @@ const whole = computed<View>(() =>
 
 export const view = computed<View>(() => zoom.value ?? whole.value);
 
-/** Its visible part, with screen positions. */
+/** The visible range with positions in pixels. */
 export const axis = computed(() => new TimeAxis(clock.value, view.value, width.value));
 
 export const isZoomed = computed(() => zoom.value !== undefined);
@@ -62,46 +59,42 @@ export function pan(by: number): void {
   if (zoom.value !== undefined) set(moved(view.value, by, whole.value));
 }
 
-/** Shows the range between two times of the trace. */
 export function zoomTo(from: number, to: number): void {
   const next = { from: clock.value.shown(from), to: clock.value.shown(to) };
   set(zoomed(next, (next.from + next.to) / 2, 1, whole.value));
 }
 
-/** Zooms and keeps the time under a point of the screen in place. */
+/** Zooms and keeps the time at a position in place. */
 export function zoomAt(x: number, factor: number): void {
   const { from, to } = view.value;
   zoomBy(factor, from + (x / width.value) * (to - from));
 }
 
-/** Position of the mouse over the timeline, in pixels; `undefined` if it is elsewhere. */
+/** Position of the pointer over the timeline in pixels; `undefined` if it is elsewhere. */
 export const pointerX = signal<number | undefined>(undefined);
 
-/** Zooms around the pointer; else around the current place, if it is visible; else around the middle. */
+/** Zooms around the pointer, else around the current place if it is visible, else around the middle. */
 export function zoomAtPointer(factor: number): void {
   const here = xOf(recording.value?.timeAt(place.value) ?? 0);
   const isSeen = here >= 0 && here <= width.value;
   zoomAt(pointerX.value ?? (isSeen ? here : width.value / 2), factor);
 }
 
-/** Moves the view by a share of its length to the right; to the left if negative. */
+/** Moves the view to the right by a share of its length; to the left if negative. */
 export function panByShare(share: number): void {
   pan((view.value.to - view.value.from) * share);
 }
 
-/** Centres a time of the trace. */
 export function centre(t: number): void {
   pan(clock.value.shown(t) - (view.value.from + view.value.to) / 2);
 }
 
-/** Opens the fold that begins at a time. */
 export function unfold(from: number): void {
   keepingView(() => {
     opened.value = new Set([...opened.value, from]);
   });
 }
 
-/** Folds all idle times, or opens all. */
 export function toggleIdle(): void {
   keepingView(() => {
     const isAll = foldsIdle.value && opened.value.size === 0;
@@ -110,7 +103,6 @@ export function toggleIdle(): void {
   });
 }
 
-/** Whether every idle time is folded. */
 export const foldsAll = computed(() => foldsIdle.value && opened.value.size === 0);
 
 /** Keeps the visible times in place while the clock changes. */
@@ -135,7 +127,7 @@ export function xOf(t: number): number {
   return axis.value.xOf(t);
 }
 
-/** Starts to keep the current place visible, and to show the whole of another trace. */
+/** Starts to keep the current place visible, and to reset the view for another trace. */
 export function keepInView(): void {
   effect(() => {
     recording.value;
@@ -161,7 +153,7 @@ export function keepGrowing(): void {
       const { from, to } = whole.peek();
       const shownEnd = untracked(() => end.value);
       const last = open?.timeAt(open.length - 1) ?? 0;
-      // A growing fold looks the same, because its label is exact only to 2 %.
+      // Growth of a fold by less is invisible, because its label is exact only to 2 %.
       const least = hasIdle.peek()
         ? Math.max((to - from) / width.peek(), (shownEnd - last) / 50)
         : (to - from) / width.peek();

@@ -20,10 +20,7 @@ import { HiddenLanes, rowsInView, useLanesInView } from './timeline-scroll.tsx';
 import { StoryPath } from './timeline-story.tsx';
 import { axis, end, fit, isZoomed, pan, pointerX, timeOf, view, width, zoomAt, zoomBy } from './timeline-view.ts';
 
-/**
- * Lanes over time: drag to move the current place, with Shift to choose a range; the wheel zooms over the axis, and
- * with Ctrl.
- */
+/** Lanes over time. Dragging moves the current place, with Shift it chooses a range. The wheel zooms over the axis, and elsewhere with Ctrl. */
 export function Timeline(): JSX.Element {
   const track = useRef<HTMLDivElement>(null);
   const scroller = useRef<HTMLDivElement>(null);
@@ -159,7 +156,7 @@ function Rows({ lanes }: { readonly lanes: readonly Lane[] }): JSX.Element {
 
 function useLanes(): { readonly value: ReturnType<typeof drawnLanes> } {
   return useComputed(() => {
-    // Lanes grow in place; the size of the trace changes when there may be more of them.
+    // Lanes grow in place; the size of the trace changes when lanes may have been added.
     size.value;
     return drawnLanes(lanesIn(recording.value?.lanes.lanes ?? [], axis.value), axis.value, chosenActor.value);
   });
@@ -171,10 +168,9 @@ function Length(): JSX.Element {
 }
 
 const phasesInOrder: readonly string[] = [...lifePhases, 'building'];
-/** Maximum phases in the legend, because a program may have any number of state names. */
+/** A program may have any number of state names. */
 const mostInLegend = 12;
 
-/** The legend of the bars and marks that occur in this trace. */
 function Legend(): JSX.Element | null {
   size.value;
   const lanes = recording.value?.lanes;

@@ -7,7 +7,6 @@ import { paces } from '../model/time/player.ts';
 import { Icon, type IconName } from '../parts/icon.tsx';
 import { goToDeparture, goToEnd, step } from '../parts/steps.ts';
 
-/** The slider through all records, and buttons for the keys. */
 export function Transport(): JSX.Element {
   return (
     <section class="transport" aria-label="Playback">
@@ -113,7 +112,7 @@ function Where(): JSX.Element {
 }
 
 function DepartureCount(): JSX.Element | null {
-  // Read to subscribe to the growth of the trace.
+  // Subscribes to the growth of the trace.
   size.value;
   const count = recording.value?.departures.length ?? 0;
   if (count === 0) return null;

@@ -8,14 +8,13 @@ import { Icon } from '../parts/icon.tsx';
 import { zoomTo } from '../timeline/timeline-view.ts';
 import { chosenVerdict, currentVerdict, verdicts } from './verdict-current.ts';
 
-/** Whether all findings are listed. */
 const isOpen = signal(false);
-/** Maximum listed findings; the first and the last are always included. */
+/** The first and the last are always included. */
 const mostListed = 500;
 
 const weights: Readonly<Record<Weight, string>> = { bad: 'Problem', note: 'Note', fine: 'OK' };
 
-/** One sentence at the top, with the finding at the current place, and a list of all findings on request. */
+/** A sentence at the top with the finding at the current place, and a list of all findings on request. */
 export function VerdictBar(): JSX.Element | null {
   const all = verdicts.value;
   if (all.length === 0) return null;
@@ -145,13 +144,12 @@ function All({ all, at }: { readonly all: readonly Verdict[]; readonly at: numbe
   );
 }
 
-/** Goes to the root cause; the finding stays selected, although others may be nearer to that record. */
+/** Goes to the root cause. The finding stays selected, although others may be nearer to that record. */
 function showRoot({ rule, index, root }: Verdict): void {
   jumpTo(root!);
   chosenVerdict.value = { rule, index, from: root! };
 }
 
-/** Goes to the finding and shows its time range. */
 function show({ rule, index, range: [first, last] }: Verdict): void {
   const open = recording.value;
   if (open === undefined) return;

@@ -1,4 +1,3 @@
-/** Findings of the open trace, and the one at the current place. */
 import { computed, signal } from '@preact/signals';
 import { departuresVerdict } from '../../src/debugger/verdicts/departures.ts';
 import type { Verdict, Weight } from '../../src/debugger/verdicts/verdict.ts';
@@ -8,11 +7,11 @@ import { firstAfter } from '../model/recording/sorted.ts';
 
 const none: readonly Verdict[] = [];
 
-/** In the order of their records; includes those at the end if no more records follow. */
+/** Sorted by record. Includes findings about the end of the trace if no more records follow. */
 export const verdicts = computed<readonly Verdict[]>(() => {
   const open = recording.value;
   if (open === undefined || size.value === 0 || connection.value.kind === 'opening') return none;
-  // The findings of a whole trace cannot be determined from a part.
+  // A part of a trace contains the findings of the complete trace, which depend on all records.
   if (session.value?.part !== undefined) return session.value.part.verdicts;
   const { verdicts: follower } = open;
   const isOver = connection.value.kind !== 'live' && connection.value.kind !== 'lost';
@@ -22,17 +21,14 @@ export const verdicts = computed<readonly Verdict[]>(() => {
   );
 });
 
-/** The selected finding. It stays shown between the record `from` (its own or its root cause) and its own record. */
+/** The selected finding. It stays shown from `from` (its record or its root cause) to its record. */
 export const chosenVerdict = signal<(Pick<Verdict, 'rule' | 'index'> & { readonly from: number }) | undefined>(
   undefined,
 );
 
 const gravity: readonly Weight[] = ['fine', 'note', 'bad'];
 
-/**
- * Index of the finding at the current place: of the last ones decided until then, the selected one, else the worst; -1
- * before the first.
- */
+/** Index of the finding at the current place: of the last ones decided until then, the selected one, else the worst; -1 before the first. */
 export const currentVerdict = computed(() => {
   const all = verdicts.value;
   const chosen = chosenVerdict.value;

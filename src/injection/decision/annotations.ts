@@ -1,4 +1,4 @@
-/** Annotations that change what is injected, and the values that each accepts (spec/injection.md §3.4, step 1). */
+/** Annotations that change the injection, and the values that each accepts (spec/injection.md §3.4, step 1). */
 import * as E from 'fp-ts/lib/Either.js';
 import { booleanOf } from '../../model/fields/go-boolean.ts';
 import { isCidr } from '../../model/fields/names.ts';
@@ -8,7 +8,7 @@ import { isObject } from '../../runtime/json-object.ts';
 import type { Pod, Texts } from '../pod/pod.ts';
 import { parseYamlText } from '../yaml-text.ts';
 
-/** `undefined`: valid. */
+/** Returns `undefined` for a valid value. */
 type Check = (value: string) => violation.Violation | undefined;
 
 const items = (value: string): string[] => (value === '' ? [] : value.split(',').map((item) => item.trim()));
@@ -37,7 +37,7 @@ const oneOf =
   (...words: readonly string[]): Check =>
   (value) =>
     words.includes(value) ? undefined : violation.unknownValue(words, value);
-/** Kubernetes' resource.Quantity, not negative. */
+/** A non-negative resource.Quantity of Kubernetes. */
 const quantity: Check = (value) =>
   /^\+?(\d+(\.\d*)?|\.\d+)([EPTGMk]i?|Ki|m|u|n|[eE][-+]?\d+)?$/.test(value)
     ? undefined
@@ -49,7 +49,7 @@ const jsonObject: Check = (value) => {
     return violation.mustBe('a JSON object', value);
   }
 };
-/** Volumes by their names, as the annotation has them. */
+/** JSON object with volumes by name. */
 const volumesByName: Check = (value) => {
   const invalid = jsonObject(value);
   if (invalid !== undefined) return invalid;
@@ -58,7 +58,6 @@ const volumesByName: Check = (value) => {
   );
   return name === undefined ? undefined : violation.mustBe('an object with names of volumes as keys', name);
 };
-/** One word of a command line: a log level, or levels of scopes. */
 const word: Check = (value) =>
   /^[\w:,.*-]*$/.test(value) ? undefined : violation.mustBe('levels such as warning or scope:debug', value);
 const objectName: Check = (value) =>
@@ -119,13 +118,13 @@ const units: Readonly<Record<string, number>> = {
   ...{ Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40, Pi: 2 ** 50, Ei: 2 ** 60 },
 };
 
-/** A Kubernetes quantity as a number for comparison, NaN if it is invalid. */
+/** A Kubernetes quantity as a number for comparison; NaN if it is invalid. */
 function amountOf(written: string): number {
   const [, digits = '', unit = ''] = /^([-+.\d]+(?:[eE][-+]?\d+)?)([A-Za-z]*)$/.exec(written) ?? [];
   return Number(digits || 'NaN') * (units[unit] ?? Number.NaN);
 }
 
-/** The API server rejects a request that exceeds its limit, and names neither annotation. */
+/** The API server rejects a request above its limit with a message about neither annotation. */
 function limitErrors(annotations: Texts, resource: 'proxyCPU' | 'proxyMemory'): violation.FieldError[] {
   const { [`sidecar.istio.io/${resource}`]: request = '', [`sidecar.istio.io/${resource}Limit`]: limit = '' } =
     annotations;
@@ -134,7 +133,7 @@ function limitErrors(annotations: Texts, resource: 'proxyCPU' | 'proxyMemory'): 
   return violation.errorsAt(`metadata.annotations["sidecar.istio.io/${resource}Limit"]`, invalid);
 }
 
-/** Every invalid annotation of a pod, each with its name as path. */
+/** Every invalid annotation, with its name as path. */
 export function annotationErrors({ metadata: { annotations = {} } }: Pod): violation.FieldError[] {
   const invalid = Object.entries(annotations).flatMap(([name, value]) => {
     const check = Object.hasOwn(checks, name) ? checks[name] : undefined;

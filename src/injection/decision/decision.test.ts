@@ -15,25 +15,31 @@ function podOf(
 }
 
 test.each([
-  ['a pod in the network of the node', podOf({ [key]: 'true' }, {}, true), 'shop', policy, false],
+  ['host network', podOf({ [key]: 'true' }, {}, true), 'shop', policy, false],
   [
-    'a pod for Windows',
+    'its operating system Windows',
     { metadata: { labels: { [key]: 'true' } }, spec: { containers: [], os: { name: 'windows' } } },
     'shop',
     policy,
     false,
   ],
-  ['a namespace of the cluster', podOf({ [key]: 'true' }), 'kube-system', policy, false],
+  ['a system namespace', podOf({ [key]: 'true' }), 'kube-system', policy, false],
   ['an unknown policy, even with a label', podOf({ [key]: 'true' }), 'shop', { ...policy, policy: 'on' }, false],
-  ['label true over annotation false', podOf({ [key]: 'true' }, { [key]: 'false' }), 'shop', policy, true],
+  ['label true before annotation false', podOf({ [key]: 'true' }, { [key]: 'false' }), 'shop', policy, true],
   ['annotation false without a label', podOf({}, { [key]: 'false' }), 'shop', policy, false],
-  ['an empty label over annotation false', podOf({ [key]: '' }, { [key]: 'false' }), 'shop', policy, true],
-  ['label yes, a word of Istio 1.16', podOf({ [key]: 'Yes' }), 'shop', { ...policy, policy: 'disabled' }, true],
+  ['an empty label before annotation false', podOf({ [key]: '' }, { [key]: 'false' }), 'shop', policy, true],
+  ['label yes, a value of Istio 1.16', podOf({ [key]: 'Yes' }), 'shop', { ...policy, policy: 'disabled' }, true],
   ['label off', podOf({ [key]: 'off' }), 'shop', policy, false],
-  ['a misspelt word with policy enabled', podOf({ [key]: 'flase' }), 'shop', policy, true],
-  ['a misspelt word with policy disabled', podOf({ [key]: 'ture' }), 'shop', { ...policy, policy: 'disabled' }, false],
+  ['policy enabled, because the label has a misspelt value', podOf({ [key]: 'flase' }), 'shop', policy, true],
   [
-    'never over always',
+    'policy disabled, because the label has a misspelt value',
+    podOf({ [key]: 'ture' }),
+    'shop',
+    { ...policy, policy: 'disabled' },
+    false,
+  ],
+  [
+    'neverInjectSelector before alwaysInjectSelector',
     podOf({ a: '1' }),
     'shop',
     {
@@ -44,7 +50,7 @@ test.each([
     false,
   ],
   [
-    'always over policy disabled',
+    'alwaysInjectSelector before policy disabled',
     podOf({ a: '1' }),
     'shop',
     {
@@ -54,24 +60,30 @@ test.each([
     },
     true,
   ],
-  ['an empty never selector, which matches nothing', podOf(), 'shop', { ...policy, neverInjectSelector: [{}] }, true],
   [
-    'a label true over never',
+    'the policy, because an empty neverInjectSelector matches no pod',
+    podOf(),
+    'shop',
+    { ...policy, neverInjectSelector: [{}] },
+    true,
+  ],
+  [
+    'label true before neverInjectSelector',
     podOf({ a: '1', [key]: 'true' }),
     'shop',
     { ...policy, neverInjectSelector: [{ matchLabels: { a: '1' } }] },
     true,
   ],
-])('%s decides', (_, pod, namespace, settings, expected) => {
+])('the injection of a pod is decided by %s', (_, pod, namespace, settings, expected) => {
   const { inject, rule } = decideInjection(pod, namespace, settings);
   expect({ inject, hasRule: rule !== '' }).toEqual({ inject: expected, hasRule: true });
 });
 
-test('an ignored value is reported', () => {
+test('an ignored value of the label or annotation is reported', () => {
   expect(decideInjection(podOf({ [key]: 'flase' }), 'shop', policy).ignoredWord).toBe('flase');
 });
 
-/** Namespace labels, pod labels, and the configurations that call for the pod: the table of spec/injection.md §1.1. */
+/** Table of spec/injection.md §1.1: namespace labels, pod labels, and the configurations that are called for the pod. */
 test.each([
   [{ 'istio-injection': 'enabled', 'istio.io/rev': 'x' }, { 'istio.io/rev': 'x' }, ['default']],
   [{ 'istio-injection': 'enabled' }, { [key]: 'false' }, []],
@@ -83,7 +95,7 @@ test.each([
   [{}, {}, []],
   [{ 'istio-injection': 'yes' }, { [key]: 'true' }, []],
   [{ 'istio.io/rev': 'default' }, {}, ['default']],
-])('namespace %j and pod %j are injected by %j', (namespace, pod, expected) => {
+])('a pod with namespace labels %j and pod labels %j is sent to configurations %j', (namespace, pod, expected) => {
   const configurations = ['', 'x', 'y'];
   const calling = configurations.filter(
     (revision) =>
@@ -93,10 +105,10 @@ test.each([
   expect(calling.map((revision) => revision || 'default')).toEqual(expected);
 });
 
-test('§1.1 the annotation alone, and a namespace whose revision does not exist, reach no configuration', () => {
+test('§1.1 a pod with only the annotation, or in a namespace of an unknown revision, is sent to no configuration', () => {
   const called = (revision: string, namespace: Record<string, string>, pod: Record<string, string> = {}) =>
     callingEntries(webhookEntriesOf(revision), namespace, pod).map(({ name }) => name);
-  // The API server selects by labels: a pod with the annotation has none.
+  // The API server selects by labels only.
   expect(called('', {})).toEqual([]);
   expect(called('x', { 'istio-injection': 'enabled' })).toEqual([]);
   expect(called('default', { 'istio-injection': 'enabled' })).toEqual(['namespace.sidecar-injector.istio.io']);
@@ -114,7 +126,7 @@ test('§1.1 namespaces without labels are injected only if the settings enable i
     expect(called(name, true)).toEqual([]);
 });
 
-test('no pod is sent to one configuration twice', () => {
+test('a pod is sent to a configuration at most once', () => {
   const values = [undefined, 'enabled', 'disabled', 'true', 'false', 'x', 'default'];
   for (const injection of values)
     for (const revision of values)

@@ -1,10 +1,10 @@
-/** Whether the injector changes a pod (spec/injection.md §1.2). */
+/** Decides whether to inject a pod (spec/injection.md §1.2). */
 import type { LabelSelector } from '../../model/kinds/label-selector.ts';
 import { annotationOf, labelOf, type Pod } from '../pod/pod.ts';
 import { matchesPod } from './label-selection.ts';
 
 export interface InjectionPolicy {
-  /** Pods that neither a label, an annotation nor a selector decides. Any other word: no pod is injected. */
+  /** `enabled` or `disabled`, for pods that neither label, annotation nor selector decides. With any other value, no pod is injected. */
   readonly policy: string;
   readonly neverInjectSelector: readonly LabelSelector[];
   readonly alwaysInjectSelector: readonly LabelSelector[];
@@ -12,21 +12,21 @@ export interface InjectionPolicy {
 
 export interface Decision {
   readonly inject: boolean;
-  /** The rule that decided, as text: `label sidecar.istio.io/inject is "false"`. */
+  /** The rule that decided: `label sidecar.istio.io/inject is "false"`. */
   readonly rule: string;
-  /** The ignored value of the label or annotation. */
+  /** Value of the label or annotation that is neither true nor false. */
   readonly ignoredWord?: string;
 }
 
-/** Label, and annotation of older pods. */
+/** A label, or an annotation of older pods. */
 export const injectKey = 'sidecar.istio.io/inject';
 
-/** Namespaces of the cluster itself, in which nothing is injected. */
+/** System namespaces of the cluster, in which no pod is injected. */
 export const systemNamespaces: ReadonlySet<string> = new Set([
   ...['kube-system', 'kube-public', 'kube-node-lease', 'local-path-storage'],
 ]);
 
-/** Words in any case: `true` and `false`, and those that Istio 1.16 and earlier accepted. */
+/** Accepted values in any case: `true` and `false`, and those that Istio 1.16 and earlier accepted. */
 const words: ReadonlyMap<string, boolean> = new Map([
   ...['true', 'y', 'yes', 'on'].map((word) => [word, true] as const),
   ...['false', 'n', 'no', 'off'].map((word) => [word, false] as const),
@@ -60,7 +60,7 @@ export function decideInjection(
   };
 }
 
-/** A present label wins even if it is empty; the annotation is read only without it. */
+/** A label has priority even if it is empty; the annotation is used only without label. */
 function ofPod(pod: Pod): { readonly decision?: Decision; readonly ignoredWord?: string } {
   const label = labelOf(pod, injectKey);
   const word = label ?? annotationOf(pod, injectKey) ?? '';

@@ -1,8 +1,7 @@
-/** Label selectors of the injector's settings. */
 import { type LabelSelector, selectsLabels } from '../../model/kinds/label-selector.ts';
 import type { Texts } from '../pod/pod.ts';
 
-/** A selector without requirements matches nothing here, unlike in Kubernetes: it would decide every pod (spec/injection.md §1.2). */
+/** A selector without requirements matches no pod, unlike in Kubernetes, where it would select every pod (spec/injection.md §1.2). */
 export function matchesPod(selector: LabelSelector, labels: Texts): boolean {
   const { matchLabels = {}, matchExpressions = [] } = selector;
   return Object.keys(matchLabels).length + matchExpressions.length > 0 && selectsLabels(selector, labels);

@@ -27,11 +27,11 @@ test('two configurations of the default revision overlap, with labels that both 
   );
 });
 
-test('an entry for namespaces without any label overlaps with none of another revision', () => {
+test('an entry for namespaces without labels does not overlap with entries of other revisions', () => {
   expect(overlapsOf([of('a', '', { injectsUnlabelled: true }), of('b', 'canary')])).toEqual([]);
 });
 
-test('labels that two selectors have in common are found exactly when there are some', () => {
+test('common labels of two selectors are found exactly if some exist', () => {
   const keys = ['a', 'b'];
   const values = ['x', 'y', 'z'];
   const requirement = fc.record({

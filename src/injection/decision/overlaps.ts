@@ -1,9 +1,8 @@
-/** Webhook configurations that select the same pods: the API server calls both, and the later one replaces the sidecar of the other. */
+/** Finds webhook configurations that select the same pods. The API server calls both, and the second replaces the sidecar of the first. */
 import { type LabelSelector, selectsLabels } from '../../model/kinds/label-selector.ts';
 import type { Texts } from '../pod/pod.ts';
 import { callingEntries, type WebhookEntry } from './webhook-entries.ts';
 
-/** A MutatingWebhookConfiguration that injects sidecars. */
 export interface InjectingConfiguration {
   readonly name: string;
   /** Label `istio.io/rev`. */
@@ -12,19 +11,18 @@ export interface InjectingConfiguration {
 }
 
 export interface Overlap {
-  /** Names of the two configurations. */
   readonly configurations: readonly [string, string];
-  /** Names of the first two entries that overlap. */
+  /** Names of the first two overlapping entries. */
   readonly entries: readonly [string, string];
-  /** Labels of a pod, and of its namespace, that both entries select. */
+  /** Example labels of a pod, and of its namespace, that both entries select. */
   readonly podLabels: Texts;
   readonly namespaceLabels: Texts;
 }
 
-/** More configurations than a cluster has revisions: each is compared with each. */
+/** More than the revisions of any cluster; limits the comparison of each pair. */
 const maxConfigurations = 100;
 
-/** Each pair of configurations that may select one pod. `matchConditions` are not evaluated. */
+/** Pairs of configurations that may select the same pod. `matchConditions` are not evaluated. */
 export function overlapsOf(configurations: readonly InjectingConfiguration[]): readonly Overlap[] {
   const compared = configurations.toSorted((a, b) => (a.name < b.name ? -1 : 1)).slice(0, maxConfigurations);
   return compared.flatMap((first, index) =>
@@ -32,7 +30,6 @@ export function overlapsOf(configurations: readonly InjectingConfiguration[]): r
   );
 }
 
-/** Names of the configurations that the API server calls for a pod. */
 export function callingConfigurations(
   configurations: readonly InjectingConfiguration[],
   namespace: Texts,
@@ -61,11 +58,11 @@ function overlapOf(first: InjectingConfiguration, second: InjectingConfiguration
   return undefined;
 }
 
-/** No selector names it. */
+/** A value that no selector contains. */
 const otherValue = 'any';
 
 /**
- * Labels that both selectors select. Requirements on different keys are independent, so that each key is decided by itself.
+ * Labels that both selectors select. Requirements on different keys are independent, so each key is evaluated separately.
  *
  * @returns `undefined` if no labels match both
  */
@@ -89,7 +86,6 @@ function keysOf({ matchLabels = {}, matchExpressions = [] }: LabelSelector): rea
   return [...Object.keys(matchLabels), ...matchExpressions.map(({ key }) => key)];
 }
 
-/** The requirements of the selector on one key. */
 function only({ matchLabels = {}, matchExpressions = [] }: LabelSelector, key: string): LabelSelector {
   return {
     ...(Object.hasOwn(matchLabels, key) && { matchLabels: { [key]: matchLabels[key]! } }),

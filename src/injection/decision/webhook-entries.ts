@@ -1,6 +1,6 @@
 /**
- * Entries of the MutatingWebhookConfigurations of a revision: which pods the API server sends to the injector (spec/injection.md §1.1).
- * The chart renders the same table (`deploy/chart/templates/injection-webhook.yaml`).
+ * Entries of the MutatingWebhookConfiguration of a revision: which pods the API server sends to the injector (spec/injection.md §1.1). The chart
+ * renders the same table (`deploy/chart/templates/injection-webhook.yaml`).
  */
 
 import { type LabelSelector, selectsLabels } from '../../model/kinds/label-selector.ts';
@@ -24,8 +24,8 @@ const isNot = (key: string, value: string): Requirement => ({ key, operator: 'No
 const namespaceLabel = 'istio-injection';
 
 /**
- * @param revision or tag; empty: `default`
- * @param injectsUnlabelled whether namespaces without any label are injected (`enableNamespacesByDefault`)
+ * @param revision or tag; empty for `default`
+ * @param injectsUnlabelled whether namespaces without a label are injected (`enableNamespacesByDefault`)
  */
 export function webhookEntriesOf(revision: string, { injectsUnlabelled = false } = {}): readonly WebhookEntry[] {
   const name = revision || 'default';
@@ -57,7 +57,7 @@ export function webhookEntriesOf(revision: string, { injectsUnlabelled = false }
   return [...revisioned, ...byDefault, ...(injectsUnlabelled ? [automatic] : [])];
 }
 
-/** The entries that the API server calls for a pod. Two or more inject it twice. */
+/** Entries that the API server calls for a pod. Two or more inject it twice. */
 export function callingEntries(
   entries: readonly WebhookEntry[],
   namespace: Texts,

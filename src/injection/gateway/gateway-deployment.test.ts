@@ -80,7 +80,7 @@ test('a Gateway has a Deployment, a Service with a port for each port of its lis
   expect(deployment.spec).not.toHaveProperty('replicas');
 });
 
-test('its pods are those that the template gateway of the injector builds, and no webhook injects them again', () => {
+test('the pods of a Gateway are built from the template gateway of the injector, and no webhook injects them again', () => {
   const { template } = objects().deployment.spec as {
     template: { metadata: Json; spec: { containers: readonly Json[]; serviceAccountName: string } };
   };
@@ -156,7 +156,7 @@ test('parameters are strategic merge patches of the objects', () => {
   expect(serviceAccount!.metadata).toMatchObject({ annotations: { role: 'a' }, name: 'front-istio' });
 });
 
-test('parameters cannot write to another namespace or object, give it away, or select pods of other workloads', () => {
+test('parameters cannot change the namespace, name or owner of an object, or select pods of other workloads', () => {
   const metadata =
     'metadata: {name: kube-dns, namespace: kube-system, ownerReferences: [], uid: u2, finalizers: [a/b], labels: {gateway.istio.io/managed: x}}';
   const hostile = `${metadata}\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\n`;
@@ -175,7 +175,7 @@ test('parameters cannot write to another namespace or object, give it away, or s
   expect((built.deployment.spec as { selector: Json }).selector).toEqual((plain.deployment.spec as Json).selector);
 });
 
-test('parameters that remove everything leave the identity', () => {
+test('parameters that remove all fields leave the identity of an object', () => {
   const { deployment } = objects({}, { deployment: 'spec: null\nmetadata: null' });
   expect(deployment).toMatchObject({ metadata: identity });
 });
@@ -208,7 +208,7 @@ test('every error names the annotation of the Gateway or the key of the ConfigMa
   ]);
 });
 
-test('every Gateway has a name that a Service may have, and no two Gateways of a namespace the same one', () => {
+test('every Gateway gets a valid name for a Service, which no other Gateway in its namespace has', () => {
   expect(defaultNameOf('front', 'istio')).toBe('front-istio');
   expect(defaultNameOf('a.b', 'istio')).not.toBe(defaultNameOf('a-b', 'istio'));
   const character = fc.constantFrom('a', 'b', '1', '-', '.');

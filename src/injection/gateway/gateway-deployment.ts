@@ -1,6 +1,5 @@
 /**
- * Objects that run a Gateway of the Gateway API: a Deployment, a Service and a ServiceAccount. Pure: from the Gateway, its parameters and the
- * injector to the objects, as they are applied. Names, labels and annotations are those of Istio.
+ * Builds the objects that run a Gateway of the Gateway API: Deployment, Service and ServiceAccount. Names, labels and annotations are those of Istio.
  */
 
 import * as E from 'fp-ts/lib/Either.js';
@@ -17,7 +16,7 @@ import { healthPort } from '../template/template-input.ts';
 import { parseYamlObject } from '../yaml-text.ts';
 import { defaultNameOf, isServiceName, maxNameCharacters } from './object-names.ts';
 
-/** A Gateway, as far as its objects depend on it. */
+/** The fields of a Gateway that its objects depend on. */
 export interface DeployedGateway {
   readonly apiVersion: string;
   readonly namespace: string;
@@ -33,20 +32,20 @@ export interface DeployedGateway {
 export interface GatewayObjects {
   readonly deployment: Json;
   readonly service: Json;
-  /** Absent: the Gateway names an account that exists. */
+  /** Absent if the Gateway uses an existing account. */
   readonly serviceAccount?: Json;
 }
 
 const gatewayApi = 'gateway.networking.k8s.io';
 export const gatewayNameLabel = `${gatewayApi}/gateway-name`;
 export const managedLabel = 'gateway.istio.io/managed';
-/** Value of {@link managedLabel}: a label's value has no slash. */
+/** Value of {@link managedLabel}; label values cannot contain a slash. */
 export const managedBy = 'istio.io-gateway-controller';
 const nameAnnotation = 'gateway.istio.io/name-override';
 const accountAnnotation = 'gateway.istio.io/service-account';
 const typeAnnotation = 'networking.istio.io/service-type';
 const serviceTypes = ['ClusterIP', 'NodePort', 'LoadBalancer'];
-/** Kinds of the Gateway's objects, and keys of the ConfigMap of `parametersRef`. */
+/** Kinds of the Gateway's objects, which are also keys of the ConfigMap of `parametersRef`. */
 const kinds = ['deployment', 'service', 'serviceAccount'] as const;
 type Kind = (typeof kinds)[number];
 
@@ -54,9 +53,9 @@ type Kind = (typeof kinds)[number];
 const metricsPort = 15_020;
 
 /**
- * @param parameters data of the ConfigMap that `spec.infrastructure.parametersRef` names: a strategic merge patch in YAML for each kind. A patch
- *   cannot change the identity of an object, so that nothing is written outside of the Gateway's namespace
- * @returns every error that prevents the deployment, by the field of the Gateway or key of the ConfigMap
+ * @param parameters data of the ConfigMap that `spec.infrastructure.parametersRef` references: a strategic merge patch in YAML for each kind. A patch
+ * cannot change the identity of an object, so it cannot write outside of the Gateway's namespace
+ * @returns all errors that prevent the deployment, by field of the Gateway or key of the ConfigMap
  */
 export function gatewayObjects(
   gateway: DeployedGateway,
@@ -140,7 +139,7 @@ function objectOf(
       namespace,
       labels: { ...infrastructure.labels, ...ownLabels(gateway, injector) },
       ...(Object.keys(infrastructure.annotations).length > 0 && { annotations: infrastructure.annotations }),
-      // Blocking the deletion of the owner would need the right to change Gateways.
+      // Blocking the deletion of the owner would require permission to change Gateways.
       ownerReferences: [{ ...owner, controller: true, blockOwnerDeletion: false }],
     },
   };
@@ -149,12 +148,12 @@ function objectOf(
 function deploymentOf(gateway: DeployedGateway, { name }: Names, pod: Pod, injector: SidecarInjector): Json {
   return {
     ...objectOf(gateway, name, injector, 'apps/v1', 'Deployment'),
-    // Without replicas: an autoscaler may own them.
+    // Has no replicas, because an autoscaler may own the field.
     spec: { selector: { matchLabels: { [gatewayNameLabel]: gateway.name } }, template: pod },
   };
 }
 
-/** The pod of the template, as the webhook would inject it; the webhook leaves it as it is. */
+/** The pod of the template as the webhook would inject it; the webhook does not change it again. */
 function injectedPod(gateway: DeployedGateway, { name, account }: Names, injector: SidecarInjector): Decoded<Pod> {
   const { infrastructure, namespace } = gateway;
   const { settings, mesh, proxyConfigFor, renderGoTemplate } = injector;
@@ -168,7 +167,7 @@ function injectedPod(gateway: DeployedGateway, { name, account }: Names, injecto
   const hash = 'pod-template-hash';
   const pod: Pod = {
     metadata: {
-      // As a pod of the Deployment's ReplicaSet, by which the injector recognizes the workload.
+      // The name that a ReplicaSet of the Deployment generates, by which the injector recognizes the workload.
       generateName: `${name}-${hash}-`,
       labels: { ...labels, [hash]: hash },
       annotations: {
@@ -265,7 +264,7 @@ function merged(built: Record<Kind, Json | undefined>, patches: Patches): Decode
   return E.right(all as unknown as GatewayObjects);
 }
 
-/** A patch is written by a user of one namespace, and applied with the rights of the control plane. */
+/** A user of one namespace writes the patch, and the control plane applies it with its own permissions. */
 function withIdentity(built: Json, patched: Json): Json {
   const { apiVersion, kind } = built;
   const builtMetadata = built.metadata as { readonly [field: string]: unknown; readonly labels: Texts };
@@ -282,7 +281,7 @@ function withIdentity(built: Json, patched: Json): Json {
   return kind === 'Deployment' ? withOwnPods(object, builtMetadata.labels) : object;
 }
 
-/** The Deployment selects the pods of its Gateway, even if a patch changes the selector, because another selector could select pods of other workloads. */
+/** The Deployment always selects the pods of its Gateway. Another selector in a patch could select pods of other workloads. */
 function withOwnPods(deployment: Json, { [gatewayNameLabel]: name }: Texts): Json {
   const field = (value: unknown, key: string): Json => {
     const found = isObject(value) ? value[key] : undefined;

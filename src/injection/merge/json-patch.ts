@@ -1,4 +1,3 @@
-/** JSON Patch (RFC 6902) from one document to another. */
 import { isDeepStrictEqual } from 'node:util';
 import { escapedPointer, isObject } from '../../runtime/json-object.ts';
 
@@ -6,7 +5,7 @@ export type PatchOperation =
   | { readonly op: 'add' | 'replace'; readonly path: string; readonly value: unknown }
   | { readonly op: 'remove'; readonly path: string };
 
-/** Objects are compared field by field; a list that differs is replaced as a whole. */
+/** JSON Patch (RFC 6902) from one document to another. Objects are compared field by field; a changed list is replaced completely. */
 export function jsonPatchOf(from: unknown, to: unknown, path = ''): PatchOperation[] {
   if (isDeepStrictEqual(from, to)) return [];
   if (!isObject(from) || !isObject(to)) return [{ op: 'replace', path, value: to }];

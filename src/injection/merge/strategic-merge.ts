@@ -1,15 +1,15 @@
 /**
- * Strategic merge patch of a Pod, as Kubernetes applies it (spec/injection.md §4.4). `test/injection/strategic-merge.test.ts` compares it
- * with Kubernetes' own implementation.
+ * Strategic merge patch of a Pod as Kubernetes applies it (spec/injection.md §4.4). `test/injection/strategic-merge.test.ts` compares it with the
+ * implementation of Kubernetes.
  */
 import { isObject } from '../../runtime/json-object.ts';
 import type { Json } from '../pod/pod.ts';
 
-/** How a field is merged; absent: objects field by field, lists and scalars as a whole. */
+/** Without a rule, objects are merged field by field, and lists and scalars are replaced. */
 interface FieldRule {
-  /** Items of the list are merged by this field. */
+  /** Field by which items of the list are merged. */
   readonly mergeKey?: string;
-  /** Items are scalars, of which the list is a set. */
+  /** The list is a set of scalars. */
   readonly isSet?: true;
   /** Rules of the fields of the object, or of each item. */
   readonly fields?: Readonly<Record<string, FieldRule>>;
@@ -39,7 +39,6 @@ const podRules: Readonly<Record<string, FieldRule>> = {
   },
 };
 
-/** Merge keys of the other objects of a gateway. */
 const gatewayRules = {
   deployment: { metadata: podRules.metadata!, spec: { fields: { template: { fields: podRules } } } },
   service: { metadata: podRules.metadata!, spec: { fields: { ports: { mergeKey: 'port' } } } },
@@ -50,10 +49,10 @@ const gatewayRules = {
   },
 } satisfies Readonly<Record<string, Readonly<Record<string, FieldRule>>>>;
 
-/** A patch that cannot be applied; the message names the field. */
+/** The message names the field. */
 export class MergeError extends Error {}
 
-/** @throws MergeError for a directive that is not supported, or a list item without its merge key */
+/** @throws MergeError for an unsupported directive, or a list item without its merge key */
 export function mergePod<T extends Json>(original: T, patch: Json): T {
   return mergeObject(original, patch, podRules, '') as T;
 }
@@ -63,11 +62,7 @@ export function mergeContainer<T extends Json>(original: T, patch: Json): T {
   return mergeObject(original, patch, container, '') as T;
 }
 
-/**
- * A Deployment, a Service or a ServiceAccount with a patch.
- *
- * @throws MergeError as {@link mergePod}
- */
+/** @throws MergeError as {@link mergePod} */
 export function mergeGatewayObject(kind: keyof typeof gatewayRules, original: Json, patch: Json): Json {
   return mergeObject(original, patch, gatewayRules[kind], '');
 }
@@ -80,7 +75,7 @@ function mergeObject(original: Json, patch: Json, rules: Readonly<Record<string,
     throw new MergeError(`${path}.$patch: must be merge, replace or delete`);
   }
   const kept = retained === undefined ? Object.entries(original) : retainedFields(original, retained, path);
-  // A Map, because a key named __proto__ must stay a key.
+  // A Map, because a key `__proto__` must stay a key.
   const merged = new Map(kept);
   for (const [key, value] of Object.entries(fields)) {
     const place = path === '' ? key : `${path}.${key}`;
@@ -126,7 +121,7 @@ function mergeList(original: readonly unknown[], patch: readonly unknown[], rule
   );
 }
 
-/** The items of the patch in their order; each other item is before the first of them that it precedes in the original, or at the end. */
+/** Items of the patch keep their order. Each other item is inserted before the first of them that follows it in the original, or at the end. */
 function interleaved(
   original: readonly unknown[],
   patched: readonly unknown[],

@@ -1,6 +1,6 @@
 /**
- * Removes an earlier injection from a pod, so that injecting it again gives the same result (spec/injection.md §4.5): the API server calls
- * webhooks again after others changed the pod, and a namespace may move to another revision.
+ * Removes an earlier injection from a pod, so that injecting it again returns the same result (spec/injection.md §4.5). The API server calls webhooks
+ * again after other webhooks changed the pod, and a namespace may move to another revision.
  */
 import { defaultProxyConfig } from '../../model/mesh/proxy-config.ts';
 import { isObject, ownValue } from '../../runtime/json-object.ts';
@@ -23,7 +23,7 @@ export const probesVariable = 'ISTIO_KUBE_APP_PROBERS';
 export const configVariable = 'PROXY_CONFIG';
 export const metricsVariable = 'ISTIO_PROMETHEUS_ANNOTATIONS';
 
-/** Containers of the user that the templates have, too. Their fields win. */
+/** The user's containers that templates contain, too. Their fields have priority. */
 export interface ContainerOverrides {
   readonly containers: readonly Container[];
   readonly initContainers: readonly Container[];
@@ -31,18 +31,17 @@ export interface ContainerOverrides {
 
 export interface PristinePod {
   readonly pod: Pod;
-  /** Volumes that the earlier injection added, empty without one. */
   readonly injectedVolumes: ReadonlySet<string>;
 }
 
-/** Value of the status annotation. The first five fields are Istio's; lists have only what the pod did not have before. */
+/** Value of the status annotation. The first five fields are Istio's; lists contain only items that the injection added. */
 export interface InjectionStatus {
   readonly initContainers: readonly string[] | null;
   readonly containers: readonly string[] | null;
   readonly volumes: readonly string[] | null;
   readonly imagePullSecrets: readonly string[] | null;
   readonly revision: string;
-  /** Labels and annotations that the injection replaced, with their earlier values, and those that it added, with `null`. */
+  /** Labels and annotations that the injection replaced, with their earlier values, or `null` if it added them. */
   readonly original: { readonly labels: OriginalTexts; readonly annotations: OriginalTexts };
 }
 
@@ -68,7 +67,7 @@ export function withoutEarlierInjection(pod: Pod): PristinePod {
   };
 }
 
-/** What {@link withoutEarlierInjection} needs to undo the step from one record of texts to another. */
+/** Earlier values of changed texts, with which {@link withoutEarlierInjection} reverts the change. */
 export function replacedTexts(original: Texts = {}, after: Texts = {}): OriginalTexts {
   const keys = [...new Set([...Object.keys(original), ...Object.keys(after)])];
   const changed = keys.filter((key) => ownValue(original, key) !== ownValue(after, key)).sort();
@@ -116,7 +115,7 @@ function withoutInjected({ spec, ...pod }: Pod, status: Json, overrides: Contain
     spec: {
       ...remaining,
       containers: [...kept(spec.containers, status.containers), ...overrides.containers],
-      // A list that only the injection filled was absent.
+      // Lists that only the injection filled were absent.
       ...Object.fromEntries(
         Object.entries(lists).filter(([field, list]) => list.length > 0 || isEmptyList(spec[field])),
       ),
@@ -133,7 +132,7 @@ function environmentOfProxy(pod: Pod): ReadonlyMap<string, string | undefined> {
   return new Map(proxies.flatMap(({ env = [] }) => env.map(({ name, value }) => [name, value] as const)));
 }
 
-/** The status port of the earlier injection, which may differ from today's. */
+/** Status port of the earlier injection, which may differ from the current setting. */
 function statusPortIn(environment: ReadonlyMap<string, string | undefined>): number {
   const { statusPort } = objectOf(environment.get(configVariable)) ?? {};
   return typeof statusPort === 'number' ? statusPort : defaultProxyConfig.statusPort;

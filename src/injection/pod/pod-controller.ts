@@ -1,4 +1,4 @@
-/** The workload that owns a pod, as it appears in metadata and names. */
+/** The workload that owns a pod, for metadata and names. */
 import type { OwnerReference, Pod } from './pod.ts';
 import { labelOf } from './pod.ts';
 
@@ -8,13 +8,12 @@ export interface PodOwner {
   readonly name: string;
 }
 
-/** Names that a CronJob gives to its Jobs: its own name and the minute. */
+/** Name of a CronJob's Job: name of the CronJob and the minute. */
 const scheduledJob = /^(.+)-\d{8,10}$/;
 
 /**
- * The controller behind the controller: a Deployment instead of its ReplicaSet, a CronJob instead of its Job. The API server has not
- * created the intermediate objects' names for us, so they are derived from the names that their controllers choose
- * (spec/injection.md §2.1).
+ * The top-level controller: a Deployment instead of its ReplicaSet, a CronJob instead of its Job. It is derived from the names that controllers
+ * generate, without requests to the API server (spec/injection.md §2.1).
  */
 export function workloadOf(pod: Pod): PodOwner {
   const { metadata } = pod;

@@ -1,6 +1,6 @@
 /**
- * Kubernetes' Pod as the injector reads and writes it. The interfaces name the fields that it knows; every other field stays as it is,
- * whatever version of Kubernetes defines it.
+ * Pod of Kubernetes. The interfaces declare the fields that the injector uses; all other fields stay unchanged, whatever version of Kubernetes
+ * defines them.
  */
 import * as E from 'fp-ts/lib/Either.js';
 import { type Decoded, fail, fieldPath } from '../../model/fields/decode.ts';
@@ -79,51 +79,47 @@ export interface Volume extends Json {
 
 /** Name of the container that runs the agent and Envoy. */
 export const proxyContainerName = 'istio-proxy';
-/** Names of the container that sets up redirection, and of the one that checks that a CNI plugin did. */
+/** Names of the container that sets up redirection, and of the one that checks the redirection of a CNI plugin. */
 export const initContainerName = 'istio-init';
 export const validationContainerName = 'istio-validation';
 
 const injectedNames: ReadonlySet<string> = new Set([proxyContainerName, initContainerName, validationContainerName]);
 
-/** Whether the container belongs to the sidecar. A user's container of that name overrides fields of the generated one. */
+/** A user's container with such a name overrides fields of the generated one. */
 export function isOfSidecar({ name }: { readonly name: string }): boolean {
   return injectedNames.has(name);
 }
 
-/** Value of an annotation; `undefined` if it is absent. */
 export function annotationOf(pod: Pod, name: string): string | undefined {
   const { annotations } = pod.metadata;
   return annotations && Object.hasOwn(annotations, name) ? annotations[name] : undefined;
 }
 
-/** Value of a label; `undefined` if it is absent. */
 export function labelOf(pod: Pod, name: string): string | undefined {
   const { labels } = pod.metadata;
   return labels && Object.hasOwn(labels, name) ? labels[name] : undefined;
 }
 
-/** The pod with other annotations. */
 export function withAnnotations(pod: Pod, annotations: Texts): Pod {
   return { ...pod, metadata: { ...pod.metadata, annotations } };
 }
 
-/** Containers of both lists. */
 export function allContainersOf({ spec }: Pod): readonly Container[] {
   return [...spec.containers, ...(spec.initContainers ?? [])];
 }
 
-/** Application containers: all that run as long as the pod, except the proxy. */
+/** Containers that run as long as the pod, except the proxy. */
 export function applicationContainersOf({ spec }: Pod): readonly Container[] {
   const sidecars = (spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === 'Always');
   return [...spec.containers, ...sidecars].filter((container) => !isOfSidecar(container));
 }
 
-/** The user that a container runs as; `undefined`: that of its image. */
+/** User of a container; `undefined` for that of its image. */
 export function userOf({ securityContext }: Container, { spec }: Pod): number | undefined {
   return securityContext?.runAsUser ?? spec.securityContext?.runAsUser;
 }
 
-/** A check of one value: `undefined` is valid. `null` counts as absent, as in Kubernetes. */
+/** Returns no errors for a valid value. `null` counts as absent, as in Kubernetes. */
 type Check = (value: unknown, path: string) => readonly violation.FieldError[];
 
 const scalar =
@@ -189,7 +185,7 @@ const pod = fieldsOf(
 );
 
 /**
- * Checks the types of the fields that the injector reads.
+ * Validates the types of the fields that the injector uses.
  *
  * @param path of the pod in its document, for errors: empty, or `spec.template`
  */
@@ -201,7 +197,7 @@ export function readPod(value: unknown, path = ''): Decoded<Pod> {
   return E.right({ ...written, metadata: written.metadata ?? {} } as Pod);
 }
 
-/** `null` is an absent field, so that later steps need not treat it. Items of lists stay. */
+/** Removes `null` fields, which count as absent. Items of lists stay. */
 function withoutNulls(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutNulls);
   if (!isObject(value)) return value;

@@ -1,26 +1,24 @@
 /**
- * Probes and lifecycle hooks of application containers, redirected to the agent (spec/injection.md §4.1): the kubelet has no certificate
- * of the mesh, and the agent sends the request to the application from inside the pod.
+ * Redirects probes and lifecycle hooks of application containers to the agent (spec/injection.md §4.1): the kubelet has no certificate of the mesh,
+ * and the agent sends the request to the application from inside the pod.
  */
 import { isObject } from '../../runtime/json-object.ts';
 import type { Container, ContainerPort, Json, Pod } from './pod.ts';
 import { isOfSidecar } from './pod.ts';
 
-/** Value of `ISTIO_KUBE_APP_PROBERS`: the original of each path. */
+/** Value of `ISTIO_KUBE_APP_PROBERS`: the original probe for each path. */
 export type RedirectedProbes = Readonly<Record<string, Json>>;
 
-/** Fields of containers with a probe, and the last part of its path. */
 const probeFields = { readinessProbe: 'readyz', livenessProbe: 'livez', startupProbe: 'startupz' } as const;
 const hookFields = { preStop: 'prestopz', postStart: 'poststartz' } as const;
 const requestKinds = ['httpGet', 'tcpSocket', 'grpc'] as const;
 
-/** A probe that is sent as a request; `exec` and `sleep` are not. */
+/** A probe by request, unlike `exec` and `sleep`. */
 interface Request {
   readonly kind: (typeof requestKinds)[number];
   readonly fields: Json;
 }
 
-/** @param statusPort of the agent */
 export function redirectProbes(pod: Pod, statusPort: number): { readonly pod: Pod; readonly probes: RedirectedProbes } {
   const probes: Record<string, Json> = {};
   const redirected = mapContainers(pod, (container) =>
@@ -35,7 +33,7 @@ export function redirectProbes(pod: Pod, statusPort: number): { readonly pod: Po
   return { pod: redirected, probes };
 }
 
-/** Undoes {@link redirectProbes}, so that an injected pod can be injected again. Ports that had a name have a number now. */
+/** Reverts {@link redirectProbes}, so that an injected pod can be injected again. Named ports become numbers. */
 export function restoreProbes(pod: Pod, probes: RedirectedProbes): Pod {
   return mapContainers(pod, (container) =>
     mapHandlers(container, (handler, path) => {
@@ -49,12 +47,12 @@ export function restoreProbes(pod: Pod, probes: RedirectedProbes): Pod {
   );
 }
 
-/** The original to store, or `undefined` for a handler that stays as it is. */
+/** The original to store; `undefined` for a handler that is not redirected. */
 function redirectedHandler(handler: Json, ports: readonly ContainerPort[], statusPort: number): Json | undefined {
   const request = requestOf(handler);
   if (request === undefined) return undefined;
   const port = portOf(request.fields.port, ports);
-  // An undeclared name has no number. The kubelet reports it, but a redirected probe would get 404 indefinitely.
+  // An undeclared port name has no number. The kubelet reports it, whereas a redirected probe would get 404 indefinitely.
   if (port === undefined || port === statusPort) return undefined;
   const { timeoutSeconds } = handler;
   return {

@@ -26,7 +26,7 @@ test.each<[string, Pod, object]>([
     { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' },
   ],
   [
-    'a ReplicaSet of nobody',
+    'a ReplicaSet without an owner',
     owned('ReplicaSet', 'web-7d9', { 'pod-template-hash': 'abc' }),
     { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-7d9' },
   ],
@@ -55,7 +55,7 @@ test.each<[string, Pod, object]>([
 const probesOf = (pod: Pod) => JSON.parse(String(environmentOf(pod).ISTIO_KUBE_APP_PROBERS ?? '{}')) as Json;
 const probe = (handler: Json) => ({ readinessProbe: handler });
 
-test('§4.1 probes and hooks of containers and init containers have paths of their own', () => {
+test('§4.1 probes and hooks of containers and init containers have separate paths', () => {
   const httpGet = { port: 80 };
   const all = {
     ...{
@@ -78,7 +78,7 @@ test('§4.1 probes and hooks of containers and init containers have paths of the
   expect(containerOf(pod, 'app').lifecycle).toMatchObject({ postStart: { sleep: { seconds: 1 } } });
 });
 
-test('§4.1 a named port that the container does not declare leaves the probe as it is', () => {
+test('§4.1 a probe of a named port that the container does not declare is unchanged', () => {
   const pod = injected(appPod({}, probe({ httpGet: { port: 'nowhere' } })));
   expect(containerOf(pod, 'app').readinessProbe).toEqual({ httpGet: { port: 'nowhere' } });
   expect(probesOf(pod)).toEqual({});
@@ -103,13 +103,13 @@ test('§4.1 scheme and host of a probe are those of the agent in the pod, and th
   expect(probesOf(pod)).toEqual({ '/app-health/app/readyz': { httpGet } });
 });
 
-test('§4.1 a probe on the status port by its name is left as it is', () => {
+test('§4.1 a probe on the status port by its name is unchanged', () => {
   const ports = [{ name: 'status', containerPort: 15020 }];
   const pod = injected(appPod({}, { ports, ...probe({ httpGet: { port: 'status' } }) }));
   expect(containerOf(pod, 'app').readinessProbe).toEqual({ httpGet: { port: 'status' } });
 });
 
-test('§4.1 injecting again adds the probes of containers that came later to those that are redirected', () => {
+test('§4.1 injecting again also redirects the probes of containers that were added since', () => {
   const once = injected(appPod({}, probe({ httpGet: { port: 80 } })));
   const later = { name: 'later', livenessProbe: { tcpSocket: { port: 90 } } };
   const pod = injected({ ...once, spec: { ...once.spec, containers: [...once.spec.containers, later] } });
@@ -119,7 +119,7 @@ test('§4.1 injecting again adds the probes of containers that came later to tho
   });
 });
 
-test('§3.4 metrics of the application are merged under any spelling of the annotations, unless they are refused', () => {
+test('§3.4 metrics of the application are merged for any spelling of the annotations, unless scraping is disabled', () => {
   const scraped = injected(appPod({ 'prometheus/io.port': '9090', 'prometheus.io/scrape': 'maybe' }));
   expect(JSON.parse(String(environmentOf(scraped).ISTIO_PROMETHEUS_ANNOTATIONS))).toEqual({
     scrape: 'maybe',
@@ -191,7 +191,7 @@ test('§4.3 redirection and its validation omit the user of a user-written istio
     runAsGroup: 2_001,
   });
   expect(flagOf(injected(withProxy({ securityContext: { runAsUser: 0 } })), '-u')).toBe('1337');
-  // The traffic of root is that of applications, too.
+  // Applications may run as root as well.
   expect(flagOf(injected(withProxy({ securityContext: { runAsUser: 0, runAsGroup: 2_001 } })), '-u')).toBe('2001');
 });
 
@@ -212,13 +212,13 @@ test('§4.3 a user of istio-proxy that an application container also runs as doe
   expect(injected(pod, {}, identity)).toEqual(pod);
 });
 
-test('§4.3 fields of a user-written istio-init win', () => {
+test('§4.3 fields of a user-written istio-init override those of the template', () => {
   const proxyPart = { name: 'istio-init', resources: { limits: { cpu: '1' } }, args: ['istio-iptables', '-u', '9'] };
   const pod = injected({ spec: { containers: [{ name: 'app' }], initContainers: [proxyPart] } });
   expect(containerOf(pod, 'istio-init')).toMatchObject(proxyPart);
 });
 
-test('§4.5 a change of the settings is applied to an injected pod, and what other webhooks added stays', () => {
+test('§4.5 changed settings are applied to an injected pod, and fields that other webhooks added stay', () => {
   const once = injected(appPod());
   const sidecar = { name: 'logger', image: 'l:1' };
   const changed = { ...once, spec: { ...once.spec, containers: [...once.spec.containers, sidecar] } };

@@ -1,4 +1,4 @@
-/** Templates in the language of Go's text/template: what they read, and how their output becomes a part of a pod (spec/injection.md §2). */
+/** Templates of Go's text/template: their input, and how their output becomes part of a pod (spec/injection.md §2). */
 import * as E from 'fp-ts/lib/Either.js';
 import { type Decoded, fail } from '../../model/fields/decode.ts';
 import * as violation from '../../model/fields/violation.ts';
@@ -8,29 +8,29 @@ import type { Json } from '../pod/pod.ts';
 import { parseYamlObject } from '../yaml-text.ts';
 import { imageOf, type TemplateInput, type TemplatePod } from './template-input.ts';
 
-/** The npm package that executes them. */
+/** Optional npm package that executes them. */
 export const goTemplatesPackage = 'chartpilot-go-templates';
 
-/** One execution. It serializes to JSON, and equal calls have equal output. */
+/** An execution. Serializable as JSON; equal calls have equal output. */
 export interface GoTemplateCall {
   readonly name: string;
   readonly template: string;
-  /** With the names of the fields in packages/go-templates/go/render.go. */
+  /** Input with the field names of packages/go-templates/go/render.go. */
   readonly data: Json;
-  /** Fields of the proxy configuration that `protoToJSON` leaves out. */
+  /** Fields of the proxy configuration that `protoToJSON` omits. */
   readonly proxyDefaults: Json;
 }
 
-/** @returns the rendered template, or why rendering failed */
+/** @returns the rendered template, or the reason why rendering failed */
 export type RenderGoTemplate = (call: GoTemplateCall) => Decoded<TemplatePod>;
 
-/** Executes templates outside of this program's thread. */
+/** Executes templates outside of the main thread. */
 export interface GoTemplateRenderer {
   /** Never rejects. */
   render(call: GoTemplateCall): Promise<Decoded<string>>;
 }
 
-/** Without the package: a pod whose template is left out would bypass the mesh. */
+/** Used without the package: a pod without its template would bypass the mesh. */
 export const rejectGoTemplate: RenderGoTemplate = ({ name }) =>
   fail(
     `templates.${name}`,
@@ -39,18 +39,17 @@ export const rejectGoTemplate: RenderGoTemplate = ({ name }) =>
     ),
   );
 
-/** How an injector executes Go templates. */
 export interface GoTemplates {
-  /** Absent: the package is not installed. */
+  /** Absent if the package is not installed. */
   readonly goTemplates?: GoTemplateRenderer;
-  /** What {@link withGoTemplates} has rendered. Absent: pods that name a Go template are rejected. */
+  /** Templates that {@link withGoTemplates} has rendered. If absent, pods with a Go template are rejected. */
   readonly renderGoTemplate?: RenderGoTemplate;
 }
 
 /**
- * Runs what needs rendered templates: first to learn which, then with all of them.
+ * Calls `run` twice: first to collect the templates that it needs, then with all of them rendered.
  *
- * @param run is pure: both times it renders the same templates
+ * @param run pure, so that both calls render the same templates
  */
 export async function withGoTemplates<Injector extends GoTemplates, T>(
   injector: Injector,
@@ -73,7 +72,6 @@ export async function withGoTemplates<Injector extends GoTemplates, T>(
   return run({ ...injector, renderGoTemplate: (call) => rendered.get(JSON.stringify(call))! });
 }
 
-/** @param written key `values` of the settings, as it is written */
 export function goTemplateCall(name: string, template: string, input: TemplateInput, written: Json): GoTemplateCall {
   const { pod, namespace, workload, settings, mesh, proxyConfig, proxyUid, proxyGid, isNative } = input;
   return {
@@ -99,7 +97,7 @@ export function goTemplateCall(name: string, template: string, input: TemplateIn
   };
 }
 
-/** The fields of `.MeshConfig`; others have the zero value of Go. */
+/** Fields of `.MeshConfig`; all others have Go's zero value. */
 function meshConfigJson(mesh: MeshConfig): Json {
   const { connectTimeoutMs, protocolDetectionTimeoutMs, dnsRefreshRateMs, defaultConfig } = mesh;
   const { proxyListenPort, proxyInboundListenPort, proxyHttpPort, ingressClass, ingressService } = mesh;

@@ -1,4 +1,4 @@
-/** The container that redirects the traffic of a pod, or checks that a CNI plugin did. */
+/** The init container that redirects the traffic of a pod, or checks the redirection of a CNI plugin. */
 import type { Container, Json } from '../pod/pod.ts';
 import { annotationOf, initContainerName, validationContainerName } from '../pod/pod.ts';
 import {
@@ -15,7 +15,6 @@ import {
 
 const traffic = 'traffic.sidecar.istio.io';
 
-/** `undefined`: no traffic is redirected. */
 export function initContainer(input: TemplateInput): Container | undefined {
   if (interceptionModeOf(input) === 'NONE') return undefined;
   const { settings } = input;
@@ -38,7 +37,6 @@ export function initContainer(input: TemplateInput): Container | undefined {
   };
 }
 
-/** Flags of `istio-iptables` (`src/iptables/flags.ts`). */
 function redirectionArgs(input: TemplateInput): string[] {
   const { pod, settings, statusPort } = input;
   const { values } = settings;
@@ -67,7 +65,7 @@ function redirectedUid(input: TemplateInput): number {
   return interceptionModeOf(input) === 'TPROXY' ? input.proxyGid : input.proxyUid;
 }
 
-/** iptables needs both capabilities and uid 0; no `restartPolicy`, with which the container would be a sidecar. */
+/** iptables needs both capabilities and uid 0. A `restartPolicy` would make the container a sidecar. */
 function initSecurity(privileged: boolean): Json {
   return {
     allowPrivilegeEscalation: privileged,
@@ -114,7 +112,7 @@ export function cniAnnotations(input: TemplateInput): Readonly<Record<string, st
   return { ...written, ...Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== '')) };
 }
 
-/** Multus runs the plugin only for pods that list it. The list is comma separated or JSON. */
+/** Multus runs the plugin only for pods that list it, separated by commas or as JSON. */
 function multusNetworks(pod: TemplateInput['pod']): string {
   const networks = annotationOf(pod, 'k8s.v1.cni.cncf.io/networks')?.trim() ?? '';
   if (networks === '') return 'default/istio-cni';

@@ -26,14 +26,13 @@ import {
   type TemplateInput,
 } from './template-input.ts';
 
-/** The role of the agent: the word after `proxy`. */
+/** Argument of the agent after `proxy`. */
 export type ProxyContainerRole = 'sidecar' | 'router';
 
-/** Where the file of a bootstrap override is mounted, and its key in the ConfigMap. */
 const bootstrapOverrideFolder = '/etc/istio/custom-bootstrap';
 const bootstrapOverrideFile = 'custom_bootstrap.json';
 
-/** @param parts that differ between templates replace those built here */
+/** @param parts of a template, which replace fields built here */
 export function proxyContainer(input: TemplateInput, role: ProxyContainerRole): Container {
   const { settings } = input;
   const { values } = settings;
@@ -62,7 +61,7 @@ function proxyArgs({ pod, settings }: TemplateInput, role: ProxyContainerRole): 
   ];
 }
 
-/** Order matters: a later variable of one name wins, and `$(NAME)` refers to earlier ones. */
+/** The order matters: a later variable overrides an earlier one of the same name, and `$(NAME)` refers to earlier ones. */
 function proxyEnvironment(input: TemplateInput): readonly EnvironmentVariable[] {
   const { pod, namespace, workload, settings, mesh, proxyConfig } = input;
   const { values, revision } = settings;
@@ -112,7 +111,6 @@ function proxyEnvironment(input: TemplateInput): readonly EnvironmentVariable[] 
   ];
 }
 
-/** What differs from the defaults of the agent. */
 function changedFields(config: TemplateInput['proxyConfig']): Json {
   const changed = Object.entries(config).filter(
     ([field, value]) => !isDeepStrictEqual(value, (defaultProxyConfig as unknown as Json)[field]),
@@ -120,7 +118,7 @@ function changedFields(config: TemplateInput['proxyConfig']): Json {
   return proxyConfigToJson(Object.fromEntries(changed));
 }
 
-/** Ports of all containers, as the control plane reads them from the node's metadata. */
+/** Ports of all containers, which the control plane reads from the node metadata. */
 function declaredPorts({ spec }: Pod): Json[] {
   return spec.containers.flatMap(({ ports = [] }) =>
     ports.map(({ name, containerPort, protocol }) => ({
@@ -151,7 +149,7 @@ function probesOf({ pod, settings, statusPort }: TemplateInput): Json {
   };
 }
 
-/** Hooks of a sidecar: drain when the applications have ended, or hold their start until the proxy is ready. */
+/** Hooks of a sidecar: drain after the applications have ended, or delay their start until the proxy is ready. */
 export function sidecarLifecycle({ settings, isNative, proxyConfig, statusPort }: TemplateInput): Json {
   const { lifecycle } = settings.values;
   const exec = (...command: readonly string[]): Json => ({ exec: { command: ['pilot-agent', ...command] } });
@@ -162,7 +160,7 @@ export function sidecarLifecycle({ settings, isNative, proxyConfig, statusPort }
   return proxyConfig.holdApplicationUntilProxyStarts === true ? { lifecycle: { postStart: exec('wait') } } : {};
 }
 
-/** Rights of a sidecar: as few as its mode of interception allows. */
+/** As few capabilities as the interception mode allows. */
 export function sidecarSecurity(input: TemplateInput): Json {
   const { pod, settings, proxyUid, proxyGid } = input;
   const { privileged } = settings.values;
@@ -223,7 +221,7 @@ export function proxyVolumes({ pod }: TemplateInput): readonly Volume[] {
   ];
 }
 
-/** An annotation with a JSON object of names, each with the other fields of its item. */
+/** Items from an annotation with a JSON object of names and the other fields. */
 function namedObjects(pod: Pod, annotation: string): Json[] {
   const value = annotationOf(pod, annotation);
   if (value === undefined) return [];

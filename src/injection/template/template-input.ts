@@ -1,4 +1,4 @@
-/** What the templates are built from. */
+/** Input of the templates. */
 import { booleanOf } from '../../model/fields/go-boolean.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import type { ProxyConfig } from '../../model/mesh/proxy-config.ts';
@@ -7,36 +7,35 @@ import type { PodOwner } from '../pod/pod-controller.ts';
 import type { InjectionSettings, InjectionValues } from '../settings.ts';
 
 export interface TemplateInput {
-  /** Without earlier injection. */
+  /** Pod without earlier injection. */
   readonly pod: Pod;
   readonly namespace: string;
   readonly workload: PodOwner;
   readonly settings: InjectionSettings;
   readonly mesh: MeshConfig;
-  /** Mesh default, ProxyConfig objects and the annotation, merged. */
+  /** Merged from mesh default, ProxyConfig objects and annotation. */
   readonly proxyConfig: ProxyConfig;
-  /** User and group of the proxy; redirection excludes their traffic. */
+  /** User and group of the proxy, which redirection excludes. */
   readonly proxyUid: number;
   readonly proxyGid: number;
-  /** The proxy is an init container with `restartPolicy: Always`. */
+  /** Whether the proxy is an init container with `restartPolicy: Always`. */
   readonly isNative: boolean;
-  /** Port of the agent's status server; 0: none. */
+  /** Port of the agent's status server; 0 if disabled. */
   readonly statusPort: number;
 }
 
-/** A part of a pod that is merged into the user's pod. */
 export type TemplatePod = Json;
 
-/** Port of Envoy's listener for readiness (`/healthz/ready`), and of its metrics. */
+/** Port of Envoy's listener for readiness (`/healthz/ready`) and metrics. */
 export const healthPort = 15_021;
 export const envoyMetricsPort = 15_090;
 
-/** Annotation of the pod, or else the setting. An empty annotation is a value. */
+/** The annotation of the pod, else the setting. An empty annotation has priority, too. */
 export function annotated(pod: Pod, name: string, setting: string): string {
   return annotationOf(pod, name) ?? setting;
 }
 
-/** The same for an annotation that is `true` or `false`. */
+/** As {@link annotated}, for `true` and `false`. */
 export function isAnnotated(pod: Pod, name: string, setting: boolean): boolean {
   return booleanOf(annotationOf(pod, name) ?? '') ?? setting;
 }
@@ -46,7 +45,7 @@ export function interceptionModeOf({ pod, proxyConfig }: TemplateInput): string 
   return annotated(pod, 'sidecar.istio.io/interceptionMode', proxyConfig.interceptionMode ?? 'REDIRECT');
 }
 
-/** Reference of the image of a pod, which its annotations and its ProxyConfig may choose. */
+/** Image reference for a pod, with overrides in annotations and ProxyConfig. */
 export function imageOf({ pod, settings, proxyConfig }: TemplateInput, name: string): string {
   const image = annotationOf(pod, 'sidecar.istio.io/proxyImage') ?? name;
   const imageType = (proxyConfig.image as { readonly imageType?: string } | undefined)?.imageType;
@@ -54,7 +53,7 @@ export function imageOf({ pod, settings, proxyConfig }: TemplateInput, name: str
   return imageReference(settings.values, image, type);
 }
 
-/** `HUB/NAME:TAG[-TYPE]`, or the name itself if it is a complete reference. The type replaces one that the tag ends in. */
+/** `HUB/NAME:TAG[-TYPE]`, or the name if it is a complete reference. The type replaces an image type at the end of the tag. */
 export function imageReference({ hub, tag }: Pick<InjectionValues, 'hub' | 'tag'>, name: string, type: string): string {
   if (name.includes('/')) return name;
   const plain = type === '' ? tag : tag.replace(/-(distroless|debug)$/, '');
@@ -79,18 +78,17 @@ export function resourcesOf({ pod, settings }: TemplateInput): Json {
   };
 }
 
-/** An environment variable with a field of the pod as its value. */
 export function fromField(name: string, fieldPath: string): EnvironmentVariable {
   return { name, valueFrom: { fieldRef: { fieldPath } } };
 }
 
-/** Environment that the mesh administrator and the workload's owner add. */
+/** Environment from the mesh administrator and the owner of the workload. */
 export function addedEnvironment({ settings, proxyConfig }: TemplateInput): readonly EnvironmentVariable[] {
   const added = { ...settings.values.proxyEnvironment, ...proxyConfig.proxyMetadata };
   return Object.entries(added).map(([name, value]) => ({ name, value }));
 }
 
-/** Rights of a container that neither changes the network nor binds privileged ports. */
+/** Security context of a container that neither changes the network nor binds privileged ports. */
 export function restrictedSecurity({ proxyUid, proxyGid }: TemplateInput): Json {
   return {
     allowPrivilegeEscalation: false,
@@ -103,7 +101,7 @@ export function restrictedSecurity({ proxyUid, proxyGid }: TemplateInput): Json 
   };
 }
 
-/** At most 63 characters, as values of labels; what is cut off must not leave a separator. */
+/** Limits a label value to 63 characters without a separator at the end. */
 export function labelValue(value: string): string {
   return value.slice(0, 63).replace(/^[-_.]+|[-_.]+$/g, '');
 }

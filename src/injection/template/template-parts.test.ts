@@ -1,4 +1,4 @@
-/** What the built-in templates add (spec/injection.md §2.1, §3). */
+/** Output of the built-in templates (spec/injection.md §2.1, §3). */
 import { expect, test } from 'vitest';
 import {
   appPod,
@@ -22,13 +22,13 @@ test.each<[string, Record<string, string>, Partial<InjectionValues>, string]>([
   ['the variant default', {}, { variant: 'default' }, 'example.com/mesh/proxyv2:1.0'],
   ['a variant of the tag', {}, { tag: '1.0-debug', variant: 'distroless' }, 'example.com/mesh/proxyv2:1.0-distroless'],
   [
-    'the variant default over one of the tag',
+    'the variant default before that of the tag',
     {},
     { tag: '1.0-debug', variant: 'default' },
     'example.com/mesh/proxyv2:1.0',
   ],
   [
-    'an annotation over the variant',
+    'an annotation before the variant',
     annotation('proxyImageType', 'debug'),
     { variant: 'distroless' },
     'example.com/mesh/proxyv2:1.0-debug',
@@ -45,7 +45,7 @@ test.each<[string, Record<string, string>, Partial<InjectionValues>, string]>([
   expect(imageOf(appPod(annotations), values)).toBe(image);
 });
 
-test('§2.1 ProxyImage has the type that the ProxyConfig names, unless an annotation names another', () => {
+test('§2.1 ProxyImage has the type of the ProxyConfig, unless an annotation overrides it', () => {
   const proxyConfigFor = () => ({ ...defaultProxyConfig, image: { imageType: 'distroless' } });
   expect(imageOf(appPod(), { variant: 'debug' }, { proxyConfigFor })).toBe('example.com/mesh/proxyv2:1.0-distroless');
   expect(imageOf(appPod(annotation('proxyImageType', 'default')), {}, { proxyConfigFor })).toBe(
@@ -53,18 +53,18 @@ test('§2.1 ProxyImage has the type that the ProxyConfig names, unless an annota
   );
 });
 
-test('§2.1 ProxyUID of the namespace is that of the proxy and the one that redirection leaves out', () => {
+test('§2.1 ProxyUID of the namespace is the user of the proxy, which redirection excludes', () => {
   const pod = injected(appPod(), {}, { proxyUid: 1_000_629_999, proxyGid: 1_000_629_998 });
   expect(containerOf(pod).securityContext).toMatchObject({ runAsUser: 1_000_629_999, runAsGroup: 1_000_629_998 });
   expect(flagOf(pod, '-u')).toBe('1000629999');
 });
 
-test('§2.1 ProxyConfig is that of the mesh, the objects and the annotation of the pod', () => {
+test('§2.1 ProxyConfig is merged from the mesh, the objects and the annotation of the pod', () => {
   const annotations = { 'proxy.istio.io/config': 'concurrency: 3' };
   expect(JSON.parse(String(environmentOf(injected(appPod(annotations))).PROXY_CONFIG))).toEqual({ concurrency: 3 });
 });
 
-test('§3.1 the probes of the proxy wait for it 10 minutes to start, and then fail after a minute', () => {
+test('§3.1 the probes of the proxy allow 10 minutes to start, and later fail after a minute', () => {
   const { readinessProbe, startupProbe } = containerOf(injected(appPod()));
   const httpGet = { path: '/healthz/ready', port: 15021 };
   expect(readinessProbe).toEqual({
@@ -88,7 +88,7 @@ test('§3.1 the label of the canonical name has at most 63 characters, without s
   expect(pod.metadata.labels).toMatchObject({ 'service.istio.io/canonical-name': 'a'.repeat(62) });
 });
 
-test('§3.1 the workload name is that of the label before that of the controller', () => {
+test('§3.1 the workload name is that of the label, else that of the controller', () => {
   const labels = { 'service.istio.io/workload-name': 'cart' };
   expect(
     environmentOf(injected({ metadata: { name: 'p', labels }, spec: { containers: [{ name: 'app' }] } })),
@@ -112,7 +112,7 @@ test('§3.1 the token is always projected for the audience istio-ca, and the lis
   });
 });
 
-test('§3.1 with CNI the validation runs as the user of the namespace, and the port list annotation is always there', () => {
+test('§3.1 with CNI the validation runs as the user of the namespace, and the pod always has the annotation of included ports', () => {
   const cni = { enabled: true, provider: 'default' };
   const pod = injected(appPod(), { cni }, { proxyUid: 5_000, proxyGid: 5_001 });
   expect(containerOf(pod, 'istio-validation')).toMatchObject({
@@ -138,14 +138,14 @@ test('§3.1 the plugin of Multus is added once to the networks of the pod', () =
   expect(networksOf('storage, default/istio-cni')).toBe('storage, default/istio-cni');
 });
 
-test('§3.1 in mode NONE there is no init container but a native proxy', () => {
+test('§3.1 in mode NONE there is no init container except a native proxy', () => {
   const pod = injected(appPod(annotation('interceptionMode', 'NONE')));
   expect(pod.spec.initContainers?.map(({ name }) => name)).toEqual(['istio-proxy']);
   const plain = injected(appPod(annotation('interceptionMode', 'NONE')), { nativeSidecars: false });
   expect(plain.spec.initContainers).toBeUndefined();
 });
 
-test('§3.1 no container has an fsGroup, and istio-init no restartPolicy', () => {
+test('§3.1 no container has an fsGroup, and istio-init has no restartPolicy', () => {
   const pod = injected(appPod());
   expect(JSON.stringify(pod)).not.toContain('fsGroup');
   expect(containerOf(pod, 'istio-init')).not.toHaveProperty('restartPolicy');
@@ -186,13 +186,13 @@ test('§3.2 CA_ADDR is the value, or the control plane of the revision in its na
   expect(addressOf('canary', { caAddress: 'ca.test:1' })).toBe('ca.test:1');
 });
 
-test('§3.2 ISTIO_META_OWNER has the namespace default where none is known', () => {
+test('§3.2 ISTIO_META_OWNER has the namespace default if the namespace is unknown', () => {
   expect(environmentOf(injected(appPod(), {}, { namespace: '' })).ISTIO_META_OWNER).toBe(
     'kubernetes://apis/v1/namespaces/default/pods/p',
   );
 });
 
-test('§3.2 the mesh ID is the value, or else the trust domain', () => {
+test('§3.2 the mesh ID is the value, else the trust domain', () => {
   const mesh = { ...defaultMeshConfig, trustDomain: 'a.test' };
   expect(environmentOf(injected(appPod(), {}, { mesh })).ISTIO_META_MESH_ID).toBe('a.test');
   expect(environmentOf(injected(appPod(), { meshId: 'm1' }, { mesh })).ISTIO_META_MESH_ID).toBe('m1');
@@ -234,7 +234,7 @@ test('§3.2 volumes and mounts of annotations are added with their names', () =>
   expect(containerOf(pod).volumeMounts).toContainEqual({ name: 'extra', mountPath: '/x' });
 });
 
-test('§3.2 fields of the pod that the sidecar does not need stay as they are', () => {
+test('§3.2 fields of the pod that the sidecar does not need are unchanged', () => {
   const fields = ['dnsPolicy', 'dnsConfig', 'hostAliases', 'terminationGracePeriodSeconds'];
   expect(fields.filter((field) => field in injected(appPod()).spec)).toEqual([]);
   const written = { dnsPolicy: 'None', terminationGracePeriodSeconds: 7, containers: [{ name: 'app' }] };
@@ -249,7 +249,7 @@ test('§3.2 pull secrets of the values are merged by name with those of the pod'
   ]);
 });
 
-test('§3.2 hooks of the values replace those of native and other proxies', () => {
+test('§3.2 hooks of the values replace those of all proxies, native or not', () => {
   const lifecycle = { preStop: { exec: { command: ['x'] } } };
   for (const nativeSidecars of [true, false])
     expect(containerOf(injected(appPod(), { lifecycle, nativeSidecars })).lifecycle).toEqual(lifecycle);
@@ -267,7 +267,7 @@ test('§3.2 the validation comes first, and without native sidecars istio-init l
   expect(initOf({ nativeSidecars: false })).toEqual(['migrate', 'istio-init']);
 });
 
-test('§3.2 a proxy that binds privileged ports runs as root with this capability alone', () => {
+test('§3.2 a proxy that binds privileged ports runs as root with only this capability', () => {
   expect(containerOf(injected(appPod(annotation('capNetBindService', 'true')))).securityContext).toMatchObject({
     ...{ runAsUser: 0, runAsGroup: 1337, capabilities: { add: ['NET_BIND_SERVICE'], drop: ['ALL'] } },
   });
@@ -292,7 +292,7 @@ test('§3.3 the template grpc-agent runs the agent without Envoy, and the applic
   expect(containerOf(pod).readinessProbe).toMatchObject({ httpGet: { port: 15020 } });
 });
 
-test('§3.4 all invalid annotations are in one message, before anything is rendered', () => {
+test('§3.4 one message lists all invalid annotations, and nothing is rendered', () => {
   const settings = {
     ...injectionRequest(appPod()).settings,
     config: { ...defaultInjectionConfig, defaultTemplates: ['unknown'] },
@@ -301,7 +301,7 @@ test('§3.4 all invalid annotations are in one message, before anything is rende
   expect(errorsOf(appPod(invalid), {}, { settings })).toHaveLength(2);
 });
 
-test('§3.4 annotations of the settings are added, and those of the pod win', () => {
+test('§3.4 annotations of the settings are added unless the pod has them', () => {
   const settings = {
     ...injectionRequest(appPod()).settings,
     config: { ...defaultInjectionConfig, injectedAnnotations: { a: 'settings', b: 'settings' } },
@@ -317,7 +317,7 @@ test('§3.4 variables of the URL replace those of the proxy', () => {
   expect(environmentOf(injected(appPod(), {}, { addedEnvironment }))).toMatchObject(addedEnvironment);
 });
 
-test('§3.4 the status names what the templates added, not all containers, and the revision', () => {
+test('§3.4 the status annotation lists the containers that templates added, and the revision', () => {
   const status = JSON.parse(injected(appPod()).metadata.annotations!['sidecar.istio.io/status']!) as Record<
     string,
     unknown

@@ -1,4 +1,3 @@
-/** The built-in templates: the part of a pod that each adds (spec/injection.md §3). */
 import { revisionLabel } from '../../model/kinds/metadata-keys.ts';
 import { type Container, isOfSidecar, labelOf } from '../pod/pod.ts';
 import { cniAnnotations, initContainer } from './init-container.ts';
@@ -11,7 +10,7 @@ export const builtInTemplates: Readonly<Record<string, (input: TemplateInput) =>
   'grpc-agent': grpcAgentTemplate,
 };
 
-/** Envoy beside the application, with its traffic redirected. */
+/** Envoy as sidecar of the application, with redirected traffic. */
 function sidecarTemplate(input: TemplateInput): TemplatePod {
   const { isNative } = input;
   const proxy: Container = {
@@ -46,7 +45,7 @@ function gatewayTemplate(input: TemplateInput): TemplatePod {
     metadata: { labels: canonicalLabels(input), annotations: commonAnnotations(input) },
     spec: {
       containers: [proxy],
-      // Ports below 1024 without a capability.
+      // Allows ports below 1024 without a capability.
       securityContext: gateways.securityContext ?? {
         sysctls: [{ name: 'net.ipv4.ip_unprivileged_port_start', value: '0' }],
         ...(gateways.seccompProfile && { seccompProfile: gateways.seccompProfile }),
@@ -56,12 +55,11 @@ function gatewayTemplate(input: TemplateInput): TemplatePod {
   };
 }
 
-/** Where the agent writes the bootstrap file and the certificates that gRPC reads. */
 const grpcFolder = '/etc/istio/proxy';
 const grpcBootstrapFile = `${grpcFolder}/grpc-bootstrap.json`;
 const certificateFolder = '/var/lib/istio/data';
 
-/** The agent without Envoy, and the environment with which gRPC in the application finds it. */
+/** The agent without Envoy, and the environment for gRPC in the application. */
 function grpcAgentTemplate(input: TemplateInput): TemplatePod {
   const proxy = proxyContainer(input, 'sidecar');
   const agent: Container = {
@@ -100,7 +98,7 @@ function grpcAgentTemplate(input: TemplateInput): TemplatePod {
   };
 }
 
-/** Without Envoy's readiness listener, the agent's status port is probed. */
+/** Probes the agent's status port, because there is no readiness listener of Envoy. */
 function readinessOfAgent({ statusPort }: TemplateInput): object {
   if (statusPort === 0) return {};
   const httpGet = { path: '/healthz/ready', port: statusPort };
@@ -118,7 +116,7 @@ function podFields(input: TemplateInput): object {
   };
 }
 
-/** Clients use mutual TLS to the pod. */
+/** Label by which clients use mutual TLS. */
 function tlsModeLabel({ pod }: TemplateInput): Readonly<Record<string, string>> {
   const name = 'security.istio.io/tlsMode';
   return { [name]: labelOf(pod, name) || 'istio' };
@@ -150,7 +148,7 @@ function commonAnnotations({ pod, settings }: TemplateInput): Readonly<Record<st
   return { [revisionLabel]: settings.revision || 'default', ...Object.fromEntries(named) };
 }
 
-/** The image that the injected pod runs, to recognize application containers with it. */
+/** Image of the proxy, to recognize application containers with it. */
 export function proxyImageOf(input: TemplateInput): string {
   return imageOf(input, input.settings.values.image);
 }

@@ -44,14 +44,14 @@ test('charts are below their parents in the order of their spawns, and effects a
   expect(rows.map((row) => (isGroup(row) ? [] : row.effects))).toEqual([['signals'], [], [], ['process']]);
 });
 
-test('a chart whose parent has ended, and an effect without one, are at the top', () => {
+test('a chart with an ended parent, and an effect without a parent, are roots of the tree', () => {
   expect(names(rowsOf(actor('epoch-0', { parent: 'supervisor' }), effect('demo', 'nobody')))).toEqual([
     'epoch-0',
     'demo',
   ]);
 });
 
-test('many actors of a kind are one group with counts by state, a few are not', () => {
+test('many actors of a kind are one group with counts by state, but a few are not', () => {
   const many = Array.from({ length: 300 }, (_, i) =>
     actor(`ads-connection-${i}`, { state: i % 3 === 0 ? 'streaming.waiting' : 'streaming.caught up' }),
   );
@@ -68,7 +68,7 @@ test('many actors of a kind are one group with counts by state, a few are not', 
   ]);
 });
 
-test('a group is filtered by number and by state', () => {
+test('a group of actors is filtered by number and by state', () => {
   const group = rowsOf(
     ...Array.from({ length: 20 }, (_, i) => actor(`ads-connection-${i}`, { state: i === 5 ? 'closing' : 'open' })),
   )[0] as ActorGroup;
@@ -87,11 +87,11 @@ test('siblings of too many kinds are one group per machine', () => {
   expect(names(rowsOf(actor('main'), ...strangers(maxKindsOfSiblings)))).toEqual(['main', 'worker ×100']);
 });
 
-test('the first of too many rows are shown, and the actors of the others are counted', () => {
+test('of too many rows of actors, the first are shown, and the others are counted', () => {
   const each = strangers(10_000, (i) => ({ machine: `machine ${i}` }));
   const tree = treeOf(...each);
   expect([tree.rows.length, tree.leftOut]).toEqual([maxActorRows, 10_000 - maxActorRows]);
-  // Exactly the limit, so none is left out.
+  // Exactly the limit, so none is omitted.
   expect(treeOf(...each.slice(0, maxActorRows)).leftOut).toBe(0);
 });
 

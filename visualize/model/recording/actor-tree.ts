@@ -1,28 +1,25 @@
-/** Living actors as a tree: charts below their parents, effects as marks, many of a kind as one group. */
+/** Living actors as a tree: charts below their parents, effects as marks, many actors of one kind as a group. */
 import type { ActorSnapshot } from '../../../src/runtime/trace/trace.ts';
 import { stateInWords } from './words.ts';
 
 /** Minimum number of siblings of one kind that form a group. */
 const groupedFrom = 6;
-/** Siblings of more kinds are grouped by machine, whatever their names are. */
+/** With more kinds, siblings are grouped by machine only. */
 export const maxKindsOfSiblings = 100;
-/** Maximum rows of the list. The actors of the others are counted, and found with the filter. */
+/** Further actors are counted, and found with the filter. */
 export const maxActorRows = 250;
-/**
- * Maximum states of a group that are sorted by name if their counts are equal; more states stay in the order of the
- * actors.
- */
+/** With more states, those with equal counts keep the order of the actors. */
 const maxStatesByName = 1_000;
 
 export interface ActorNode {
   readonly actor: ActorSnapshot;
   readonly depth: number;
-  /** Names of its effects, without its own name as prefix. */
+  /** Names of its effects without the actor's name as prefix. */
   readonly effects: readonly string[];
 }
 
 export interface ActorGroup {
-  /** `ads-connection`: the common name without numbers. The machine's id if the names have nothing in common. */
+  /** Common name without numbers (`ads-connection`), or the machine's id if the names have nothing in common. */
   readonly name: string;
   readonly depth: number;
   readonly actors: readonly ActorSnapshot[];
@@ -33,9 +30,8 @@ export interface ActorGroup {
 export type ActorRow = ActorNode | ActorGroup;
 
 export interface ActorTree {
-  /** At most {@link maxActorRows}, in display order. */
   readonly rows: readonly ActorRow[];
-  /** Charts without a row, because there are too many rows. */
+  /** Number of charts beyond the maximum of rows. */
   readonly leftOut: number;
 }
 
@@ -43,13 +39,13 @@ export function isGroup(row: ActorRow): row is ActorGroup {
   return 'actors' in row;
 }
 
-/** Each chart above its children, in the order of their spawns. */
+/** Builds the rows: each chart above its children, in the order of their spawns. */
 export function actorTree(actors: ReadonlyMap<string, ActorSnapshot>): ActorTree {
   const charts = new Map<string, ActorSnapshot[]>();
   const effects = new Map<string, string[]>();
   let remaining = 0;
   for (const actor of actors.values()) {
-    // An actor with an ended or unknown parent is at the top.
+    // An actor with an ended or unknown parent is a root.
     const parent = actor.parent !== undefined && actors.has(actor.parent) ? actor.parent : '';
     if (actor.machine !== undefined || parent === '') {
       listOf(charts, parent).push(actor);
@@ -65,7 +61,7 @@ export function actorTree(actors: ReadonlyMap<string, ActorSnapshot>): ActorTree
   const pending: Generator<ActorRow>[] = [rowsBelow(charts, effects, '', 0)];
   for (;;) {
     const next = pending.at(-1)?.next();
-    // Children of grouped actors have no row; the group represents them.
+    // Children of grouped actors have no row.
     if (next === undefined) return { rows, leftOut: 0 };
     if (next.done === true) {
       pending.pop();
@@ -92,9 +88,9 @@ function* rowsBelow(
 }
 
 /**
- * Actors whose name, state or machine contains a text, as rows without their parents.
+ * Actors whose name, state or machine contains a text, as rows without parents.
  *
- * @param limit rows that are returned; the others are counted in `leftOut`
+ * @param limit maximum rows; further ones are counted in `leftOut`
  */
 export function findActors(actors: Iterable<ActorSnapshot>, text: string, limit = maxActorRows): ActorTree {
   const wanted = text.trim().toLowerCase();
@@ -104,7 +100,7 @@ export function findActors(actors: Iterable<ActorSnapshot>, text: string, limit 
     if (!matches(actor, wanted) && actor.machine?.toLowerCase().includes(wanted) !== true) continue;
     found++;
     const row = { actor, depth: 0, effects: [] };
-    // An exact name comes first, however many other names contain the text.
+    // An exact name is first, however many other names contain the text.
     if (actor.actor.toLowerCase() === wanted) rows.unshift(row);
     else if (rows.length < limit) rows.push(row);
   }
@@ -122,13 +118,12 @@ function matches({ actor, state }: ActorSnapshot, wanted: string): boolean {
   return actor.toLowerCase().includes(wanted) || stateInWords(state).toLowerCase().includes(wanted);
 }
 
-/** Siblings of one kind. */
 interface Kin {
   readonly name: string;
   readonly actors: ActorSnapshot[];
 }
 
-/** Siblings by kind (same machine, same name except for the number), each kind at the position of its first member. */
+/** Groups siblings by kind (same machine, same name except for the number), in the order of their first members. */
 function kinds(actors: readonly ActorSnapshot[]): Kin[] {
   const found = new Map<string, Kin>();
   for (const actor of actors) {

@@ -1,4 +1,4 @@
-/** Charts that ended a moment ago: they stay visible a little longer, so that a step does not hide them at once. */
+/** Charts that ended a moment ago, which stay visible so that a step does not hide them at once. */
 import type { Recording } from './recording.ts';
 
 export interface Departed {
@@ -9,7 +9,7 @@ export interface Departed {
 const shownForMs = 1_000;
 /** If many end at once, only the last ones are shown. */
 const atMost = 4;
-/** Number of earlier records that are checked, because a busy trace has thousands per second. */
+/** A busy trace has thousands of records per second. */
 const lookedAt = 200;
 
 export function departed(recording: Recording, place: number): Departed[] {
@@ -19,7 +19,7 @@ export function departed(recording: Recording, place: number): Departed[] {
   for (let index = place; index >= 0 && index > place - lookedAt; index--) {
     const record = recording.recordAt(index)!;
     if (record.t < since || found.length === atMost) break;
-    // An effect's name is its parent's name and its own.
+    // The name of an effect is `parent/effect`.
     if (record.kind !== 'stop' || record.actor.includes('/')) continue;
     if (!living.has(record.actor) && !found.some(({ actor }) => actor === record.actor)) {
       found.push({ actor: record.actor, status: record.status });

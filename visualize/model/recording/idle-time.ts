@@ -1,44 +1,36 @@
-/**
- * Idle times, in which nothing on the timeline changes. They are folded, so that the activity between them is
- * readable.
- */
+/** Idle times, in which nothing on the timeline changes. The timeline folds them, so that the activity between them is readable. */
 
-/** A range of the trace's clock in which nothing on the timeline changes. */
 export interface IdleTime {
   readonly from: number;
   readonly to: number;
 }
 
-/** Shorter pauses belong to the activity: a drain, a back-off. */
+/** Shorter pauses belong to the activity, such as a drain or a back-off. */
 const leastMs = 120_000;
-/** Width of a fold, enough for its duration text, unless there are too many folds. */
+/** Width of a fold, enough for its duration, unless there are too many folds. */
 const foldPixels = 62;
 const fewestPixels = 14;
-/** Maximum share of the screen; the rest is for activity. */
+/** Maximum share of the timeline's width that folds take. */
 const mostOfWidth = 0.5;
 
-/** Collects idle times while a trace is read. */
 export class IdleTimes {
   readonly #found: IdleTime[] = [];
   #last: number | undefined;
 
-  /** Records a change on the timeline. Must be called in the order of time. */
+  /** Records a change on the timeline. Calls must be in the order of time. */
   note(t: number): void {
     if (this.#last !== undefined && t - this.#last >= leastMs) this.#found.push({ from: this.#last, to: t });
     this.#last = t;
   }
 
-  /** Includes the idle time that is still open at `end`, if there is one. */
+  /** Idle times up to `end`, including one that is still open then. */
   until(end: number): readonly IdleTime[] {
     const last = this.#last;
     return last !== undefined && end - last >= leastMs ? [...this.#found, { from: last, to: end }] : this.#found;
   }
 }
 
-/**
- * Idle times to fold on a timeline of this width: those far longer than the activity between them. If there are too
- * many, the longest.
- */
+/** Idle times that a timeline of this width folds: those that are far longer than the activity between them. If there are too many, the longest. */
 export function foldsOf(
   idle: readonly IdleTime[],
   whole: { readonly from: number; readonly to: number },
@@ -50,7 +42,7 @@ export function foldsOf(
   let left = whole.to - whole.from;
   for (const [i, each] of longest.entries()) {
     left -= lengthOf(each);
-    // Share of activity per fold: a pause that is not much longer than that is not folded.
+    // Folds a pause only if it is much longer than the share of activity per fold.
     if (lengthOf(each) >= (timesLonger * Math.max(left, 1)) / (i + 1)) folded = longest.slice(0, i + 1);
   }
   const pixels = Math.min(foldPixels, (width * mostOfWidth) / Math.max(1, folded.length));

@@ -24,7 +24,7 @@ test('a trace is read correctly from pieces of any length', () => {
   }
 });
 
-test('the reader stops when requested, and continues where it stopped', () => {
+test('the parser of a trace stops when requested, and continues at the same position', () => {
   const stream = new TraceStream();
   stream.push(lines(header, ...Array.from({ length: 200 }, (_, i) => timer(i + 1))));
   const { records: first } = stream.read(() => false);
@@ -33,7 +33,7 @@ test('the reader stops when requested, and continues where it stopped', () => {
   expect([...first, ...rest].map(({ seq }) => seq)).toEqual(Array.from({ length: 200 }, (_, i) => i + 1));
 });
 
-test('a last line that was half written is skipped, and its number is reported', () => {
+test('an incomplete last line is skipped, and its number is reported', () => {
   const stream = new TraceStream();
   stream.push(`${lines(header, timer(1))}{"seq":2,"t":`);
   expect(stream.read(always).records).toHaveLength(1);
@@ -41,7 +41,7 @@ test('a last line that was half written is skipped, and its number is reported',
   expect(stream.cutOff).toEqual([3]);
 });
 
-test('a last line that only lacks its newline is a record', () => {
+test('a last line without newline is a record', () => {
   const stream = new TraceStream();
   stream.push(lines(header, timer(1)) + JSON.stringify(timer(2)));
   expect(stream.read(always).records).toHaveLength(1);
@@ -73,7 +73,7 @@ test.each([
     /line 3: records out of order: record 1 follows record 2/,
   ],
   ['another run', lines(header, timer(1), { ...header, pid: 2 }), /line 3: second header/],
-])('the reader rejects %s', (_, text, why) => {
+])('the parser of a trace rejects %s', (_, text, why) => {
   const stream = new TraceStream();
   stream.push(text);
   const readAll = (): void => {
@@ -93,7 +93,7 @@ test('the header of a rotated part of the same run is skipped', () => {
   expect(stream.read(always).records.map(({ seq }) => seq)).toEqual([1, 2]);
 });
 
-test('each record comes with its text, converted to this version of the format', () => {
+test('each record is returned with its text in the current format', () => {
   const stream = new TraceStream();
   stream.push(lines(header, timer(1), timer(2)));
   expect(stream.read(always).lines.map((line) => JSON.parse(line))).toEqual([timer(1), timer(2)]);
@@ -112,7 +112,7 @@ test('each record comes with its text, converted to this version of the format',
   });
 });
 
-test('a long line in many pieces takes linear time', () => {
+test('a long line in many pieces is parsed in linear time', () => {
   const text = 'x'.repeat(20_000_000);
   const line = lines({ seq: 1, t: 0, kind: 'log', actor: 'a', level: 'info', text });
   const stream = new TraceStream();

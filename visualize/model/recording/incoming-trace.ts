@@ -1,9 +1,8 @@
-/** An incoming trace: text in pieces of any length, read line by line. */
 import { LineSplitter, LineTooLong } from '../../../src/debugger/trace/line-splitter.ts';
 import { notJson, TraceLineReader } from '../../../src/debugger/trace/trace-line.ts';
 import type { TraceHeader, TraceRecord } from '../../../src/runtime/trace/trace.ts';
 
-/** An error in a trace, with its line. The records before it are valid. */
+/** An error in a line of a trace. The records before it are valid. */
 export class TraceProblem extends Error {
   readonly line: number;
 
@@ -14,28 +13,26 @@ export class TraceProblem extends Error {
   }
 }
 
-/** Records that were read, with their texts. */
 export interface Incoming {
   readonly records: readonly TraceRecord[];
-  /** In this version of the format, whatever the version of the trace is. */
+  /** Lines in the current format, whatever the version of the trace is. */
   readonly lines: readonly string[];
 }
 
 /**
- * Reads lines. {@link TraceStream.push} adds text; {@link TraceStream.read} returns records and stops when requested,
- * so that the page stays responsive.
+ * Parses lines. {@link TraceStream.push} adds text; {@link TraceStream.read} returns records and stops on request, so that the page stays responsive.
  */
 export class TraceStream {
   header: TraceHeader | undefined;
-  /** Numbers of incomplete lines: a crash leaves the last one, or a full disk one in the middle. */
+  /** Numbers of incomplete lines. A crash leaves the last line incomplete, a full disk one in the middle. */
   readonly cutOff: number[] = [];
   readonly #reader = new TraceLineReader();
   readonly #lines = new LineSplitter();
-  /** Error in a line that was reached; the valid records before it are returned first. */
+  /** Error in a parsed line; valid records before it are returned first. */
   #problem: unknown;
   #line = 0;
   #lastSeq = 0;
-  /** A line that is not JSON: it was cut if records are missing after it. */
+  /** A line that is not JSON. If records after it are missing, it was cut off by the writer. */
   #half: { readonly line: number; readonly why: string } | undefined;
 
   push(text: string): void {
@@ -43,10 +40,9 @@ export class TraceStream {
   }
 
   /**
-   * Returns available records while `goOn`, which is called from time to time, returns true. An empty list means that
-   * no complete line is left.
+   * Returns available records while `goOn` returns true. An empty list means that no complete line is left.
    *
-   * @throws TraceProblem at an invalid line, after the records before it were returned.
+   * @throws TraceProblem for an invalid line, after the records before it were returned
    */
   read(goOn: () => boolean): Incoming {
     if (this.#problem !== undefined) throw this.#problem;
@@ -70,7 +66,7 @@ export class TraceStream {
     }
   }
 
-  /** No more text follows: a last line without its newline is read. */
+  /** Signals the end of the text: a last line without newline is parsed. */
   end(): Incoming {
     const text = this.#lines.rest();
     if (text.trim() !== '') {
@@ -111,7 +107,7 @@ export class TraceStream {
       throw new TraceProblem(this.#line, `records out of order: record ${line.seq} follows record ${this.#lastSeq}`);
     }
     if (this.#half !== undefined) {
-      // No record is missing, so the line is not a cut record.
+      // No record is missing, so the line is not an incomplete record but an error.
       if (line.seq === this.#lastSeq + 1) throw new TraceProblem(this.#half.line, this.#half.why);
       this.cutOff.push(this.#half.line);
       this.#half = undefined;
@@ -125,7 +121,7 @@ export class TraceStream {
       this.header = header;
       return;
     }
-    // A rotated trace repeats its header in the middle; a header of another program is an error.
+    // A rotated trace repeats its header; a header of another program is an error.
     const { program, pid, startedAt } = this.header;
     if (header.program !== program || header.pid !== pid || header.startedAt !== startedAt) {
       throw new TraceProblem(this.#line, 'second header: another run starts here; split the file');

@@ -1,11 +1,10 @@
-/** Lanes that belong to a place. */
 import type { TraceRecord } from '../../../src/runtime/trace/trace.ts';
 import type { Lane, Mark, MarkKind } from './lanes.ts';
 import { firstAfter } from './sorted.ts';
 
 const bad: ReadonlySet<MarkKind> = new Set(['departure', 'failure', 'rejected']);
 
-/** The lane for a place: that of the actor that the record is about or names, else the one with a mark there. */
+/** The lane of the actor that the record is about or names, else a lane with a mark at the place. */
 export function laneOf(lanes: readonly Lane[], record: TraceRecord | undefined, index: number): string | undefined {
   if (record === undefined) return undefined;
   const named = record.kind === 'event' ? record.event.name : undefined;
@@ -17,7 +16,7 @@ export function laneOf(lanes: readonly Lane[], record: TraceRecord | undefined, 
   );
 }
 
-/** The lane with the last bad mark before a place, else with the first one after it. */
+/** The lane with the last bad mark up to a place, else with the first one after it. */
 export function badLaneAt(lanes: readonly Lane[], index: number): string | undefined {
   let before: { lane: string; index: number } | undefined;
   let after: { lane: string; index: number } | undefined;
@@ -32,7 +31,6 @@ export function badLaneAt(lanes: readonly Lane[], index: number): string | undef
   return (before ?? after)?.lane;
 }
 
-/** Number of bad marks of a lane between two times. */
 export function badBetween({ marks }: Lane, from: number, to: number): number {
   const first = firstAfter(marks, ({ t }) => t >= from);
   const end = firstAfter(marks, ({ t }) => t > to);

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
 import { createMachine } from 'xstate';
 import { agentMachine } from '../../../machines/agent/agent.machine.ts';
-import { discoveryMachine } from '../../../machines/discovery/discovery.machine.ts';
-import { adsConnectionMachine } from '../../../machines/discovery/xds/ads-connection.machine.ts';
+import { discoveryProgramMachines } from '../../../machines/discovery/program-machines.ts';
 import { machinesOf, statechartOf } from '../../../src/runtime/trace/statechart.ts';
 import type { TraceBody, TraceHeader, TraceRecord } from '../../../src/runtime/trace/trace.ts';
 import { headerWith } from '../../../test/fixtures/trace-header.ts';
@@ -11,10 +10,10 @@ import { type Lane, Lanes, maxActorLanes, maxUnknownMachines } from './lanes.ts'
 const header = headerWith({ program: 'pilot-agent', machines: machinesOf(agentMachine).map(statechartOf) });
 const controlPlane: TraceHeader = {
   ...header,
-  machines: machinesOf(discoveryMachine, adsConnectionMachine).map(statechartOf),
+  machines: machinesOf(...discoveryProgramMachines).map(statechartOf),
 };
 
-/** Feeds records, the i-th at i × 10 ms. */
+/** Appends the records, the i-th at i × 10 ms. */
 function lanesOf(bodies: readonly TraceBody[], of = header): Lanes {
   const lanes = new Lanes(of);
   bodies.forEach((body, i) => {
@@ -157,7 +156,7 @@ test('a control plane shows sources, pushes and the number of connections, and n
   expect([30, 40, 95, 100].map((t) => connections.counts.findLast((count) => count.t <= t)?.n)).toEqual([1, 2, 2, 1]);
 });
 
-test('each drawn change, and nothing else, changes the version', () => {
+test('each visible change, and nothing else, increases the version of the lanes', () => {
   const lanes = new Lanes(header);
   const feed = (body: TraceBody): number => {
     lanes.feed({ seq: 1, t: 0, ...body } as TraceRecord, 0);
@@ -168,7 +167,7 @@ test('each drawn change, and nothing else, changes the version', () => {
   expect(feed(event('signal.received', { signal: 'SIGTERM' }))).toBeGreaterThan(begin);
 });
 
-test('an unchanged file that was read again is not a change', () => {
+test('reading an unchanged file again does not change the lanes', () => {
   const lanes = lanesOf([
     event('config.changed', { digest: 'one', files: 1 }),
     event('config.changed', { digest: 'one', files: 1 }),
@@ -178,7 +177,7 @@ test('an unchanged file that was read again is not a change', () => {
   expect(named(lanes, 'program').marks.map(({ index }) => index)).toEqual([0, 2, 3]);
 });
 
-test('a legend lists the existing phases and marks', () => {
+test('the legend lists the existing phases and marks', () => {
   const lanes = lanesOf([spawn('epoch-0', 'epoch'), enters('epoch-0', 'running.live'), event('signal.received')]);
   expect([...lanes.phases]).toEqual(['starting', 'live']);
   expect([...lanes.kinds]).toEqual(['signal']);
@@ -205,14 +204,14 @@ test('a machine without lane definitions has a lane for each actor, with the nam
   expect(['locked', 'open', 'live'].map((phase) => lanes.toneOf(phase))).toEqual([0, 1, undefined]);
 });
 
-test('the first of ten thousand actors of such a machine have lanes, the others are counted', () => {
+test('of ten thousand actors of a machine without lane definitions, the first have lanes and the others are counted', () => {
   const bodies = Array.from({ length: 10_000 }, (_, i) => spawn(`lock-${i}`, 'lock'));
   const lanes = lanesOf([...bodies, stop('lock-9999'), stop('lock-0')], { ...header, machines: [lock] });
   expect(lanes.lanes).toHaveLength(25);
   expect(named(lanes, 'more lock').counts.at(-1)?.n).toBe(10_000 - 24 - 1);
 });
 
-test('actors of machines that the header does not define have a bounded number of lanes, the others are counted', () => {
+test('actors of undefined machines have a limited number of lanes, and the others are counted', () => {
   const bodies = Array.from({ length: 10_000 }, (_, i) => spawn(`lock-${i}`, `machine ${i}`));
   const lanes = lanesOf([...bodies, stop('lock-9999'), stop('lock-0')]);
   const lanesOfOthers = 24;
@@ -262,7 +261,7 @@ test('mark rules of a machine come from the header, not from the name of a progr
 });
 
 test('each machine of chartpilot defines the lanes of its actors', () => {
-  const charts = [...machinesOf(agentMachine), ...machinesOf(discoveryMachine, adsConnectionMachine)].map(statechartOf);
+  const charts = [...machinesOf(agentMachine), ...machinesOf(...discoveryProgramMachines)].map(statechartOf);
   expect(charts.filter(({ timeline }) => timeline?.lane === undefined).map(({ id }) => id)).toEqual([]);
 });
 

@@ -1,4 +1,4 @@
-/** A trace over time: lanes with bars, marks and counts, as its machines define them (`machines/timeline.ts`). */
+/** Lanes of a trace over time, with bars, marks and counts, as its machines define them (`machines/timeline.ts`). */
 import { lifePhases, type MarkKind, type MarkRule, markKinds, type Timeline } from '../../../machines/timeline.ts';
 import type { Departure } from '../../../src/debugger/check/check.ts';
 import { fieldAt, filled, isMeant, stepOf } from '../../../src/debugger/trace/mark-text.ts';
@@ -8,62 +8,56 @@ import { departureInOneLine, happeningInWords, stateInWords } from './words.ts';
 
 export type { MarkKind };
 
-/** A phase of a life, from tags, or the name of a state. */
+/** A phase in the life of an actor, from tags, or the name of a state. */
 export type Phase = string;
 
-/** A time range. `to` is absent while it lasts. */
+/** A time range of a bar. `to` is absent while it lasts. */
 export interface Span {
   readonly from: number;
   to?: number;
   readonly phase: Phase;
-  /** Place of the record that began it. */
   readonly index: number;
-  /** What a step waits for, if known. */
+  /** What a step waits for, if the trace contains it. */
   readonly text?: string;
 }
 
 export interface Mark {
   readonly t: number;
-  /** Place of its record. */
   readonly index: number;
   readonly kind: MarkKind;
   readonly title: string;
 }
 
 export interface Lane {
-  /** `epoch-1`, `pushes`: stable, for tests and styles. */
+  /** Stable name for tests and styles: `epoch-1`, `pushes`. */
   readonly name: string;
   readonly title: string;
-  /** In order of time, without overlap. */
+  /** Sorted by time, without overlap. */
   readonly spans: Span[];
   readonly marks: Mark[];
-  /** Number from a time onwards; empty if nothing is counted. */
+  /** Changes of a count, each from time `t`; empty if the lane counts nothing. */
   readonly counts: { readonly t: number; readonly n: number }[];
 }
 
-/** Lanes for the actors of a machine without lane definitions; the other actors are counted. */
+/** Further actors of a machine without lane definitions are counted. */
 const mostLanesByDefault = 24;
-/** Distinguished machines without a definition in the header; the actors of further ones are shown as one machine. */
+/** Actors of further machines without definition share one entry. */
 export const maxUnknownMachines = 100;
-/** Maximum lanes of actors: further ones are counted, including those of machines with a lane for each actor. */
+/** Includes machines with a lane for each actor; further actors are counted. */
 export const maxActorLanes = 50_000;
 const program = 'program';
-/** Colours for states without a known tag. */
 const tones = 6;
 
-/** Display rules for the actors of one machine. */
 interface Shown {
-  /** The machine's id. */
   readonly name: string;
   readonly place: number;
   readonly timeline: Timeline;
-  /** Its states have tags for phases of a life. */
+  /** Whether its states have tags for phases of a life. */
   readonly hasLife: boolean;
-  /** The machine has only its root state: its actors run until they end. */
+  /** Whether the machine has only a root state, so that its actors run until they end. */
   readonly isStateless: boolean;
-  /** Its actors that have a lane by default, without a definition. */
+  /** Its actors that have a lane without a lane definition. */
   readonly byDefault: Set<string>;
-  /** Number of lanes of its actors. */
   lanes: number;
 }
 
@@ -72,34 +66,31 @@ interface ActorLane {
   readonly place: number;
 }
 
-/** Builds lanes from a trace record by record. */
+/** Builds lanes, record by record. */
 export class Lanes {
   /** Increases with each visible change. */
   version = 0;
-  /** Phases of the existing bars, for the legend. */
   readonly phases = new Set<Phase>();
   readonly kinds = new Set<MarkKind>();
   readonly #tones = new Map<Phase, number>();
   readonly #departures = lane('departures', 'deviations');
-  /** Lanes with a name of their own, in display order. */
+  /** Lanes that a definition names, in display order. */
   readonly #named = new Map<string, Lane>();
   readonly #actors = new Map<string, ActorLane>();
-  /** Sorted lanes of actors; valid until one is added. */
+  /** Sorted lanes of actors; rebuilt after one is added. */
   #sorted: readonly ActorLane[] = [];
   readonly #machines = new Map<string, string | undefined>();
   readonly #tags: StateTags;
   readonly #shown = new Map<string, Shown>();
-  /** Machines that the header does not define. */
   readonly #unknown = new Set<string>();
-  /** Shared entry for all further ones. */
+  /** Entry that all further ones share. */
   readonly #others = unknownMachine('actors', Number.MAX_SAFE_INTEGER);
   readonly #rules = new Map<string, MarkRule[]>();
-  /** Event types that are steps of a process, or set its title; most are neither. */
+  /** Types of events that are steps of a process or set its title; most are neither. */
   readonly #stepEvents = new Set<string>();
-  /** Titles of process lanes, by actor. */
   readonly #processTitles = new Map<string, string>();
   readonly #lastSeen = new Map<MarkRule, unknown>();
-  /** Items that match a rule, by rule and actor, so that each is marked once. */
+  /** Items that match a rule, by rule and actor, so that each item is marked once. */
   readonly #itemsSeen = new Map<MarkRule, Map<string, ReadonlySet<string>>>();
 
   constructor(header: TraceHeader) {
@@ -122,7 +113,7 @@ export class Lanes {
       }
     }
     if (!this.#named.has(program)) this.#named.set(program, lane(program, program));
-    // Not `Math.max(...)`: there may be a million actors.
+    // Not `Math.max(...)`, because there may be a million actors.
     const begin = (header.actors ?? []).reduce(
       (last, { spawnedAt }) => Math.max(last, spawnedAt),
       Number.NEGATIVE_INFINITY,
@@ -133,7 +124,7 @@ export class Lanes {
     }
   }
 
-  /** Named lanes that have content or are always shown; then those of actors, machine by machine. */
+  /** Named lanes with content or that are always shown, followed by lanes of actors in the order of their machines. */
   get lanes(): readonly Lane[] {
     if (this.#sorted.length !== this.#actors.size) {
       this.#sorted = [...this.#actors.values()].sort((a, b) => a.place - b.place || byNumber(a.lane, b.lane));
@@ -146,14 +137,14 @@ export class Lanes {
     ];
   }
 
-  /** The phase of an actor with a lane whose states are tagged as phases of a life. */
+  /** The phase of an actor that has a lane and a machine with tags for phases of a life. */
   phaseOf({ machine, state }: { readonly machine?: string; readonly state: string }): Phase | undefined {
     const shown = this.#shownOf(machine);
     if (shown === undefined || !shown.hasLife || !hasLanes(shown)) return undefined;
     return this.#phaseIn(machine!, state);
   }
 
-  /** Colour number of a phase that is not a phase of a life; assigned in turn. */
+  /** Number of the colour for a phase that no tag defines; colours are assigned in turn. */
   toneOf(phase: Phase): number | undefined {
     return this.#tones.get(phase);
   }
@@ -225,7 +216,7 @@ export class Lanes {
 
   #event({ from, to, event, t }: TraceRecord & { kind: 'event' }, index: number): void {
     const rules = this.#rules.get(event.type);
-    // Most events match no rule; copying each would take half of the time for lanes.
+    // Most events match no rule; copying each would double the time for lanes.
     if (rules === undefined) {
       const rule = this.#wildcard(from, to, event.type);
       if (rule !== undefined) this.#markBy(rule, { ...event, from, to }, t, index);
@@ -236,7 +227,7 @@ export class Lanes {
     if (rule !== undefined) this.#markBy(rule, fields, t, index);
   }
 
-  /** A rule for messages from a group without a rule of their own. */
+  /** The `*` rule of the sender's machine, for messages to another group of machines. */
   #wildcard(from: string, to: string, type: string): MarkRule | undefined {
     if (type.startsWith('xstate.')) return undefined;
     const { group, marks = [] } = this.#timelineOf(from) ?? {};
@@ -244,7 +235,7 @@ export class Lanes {
     return marks.find(({ event }) => event === '*');
   }
 
-  /** Marks items of lists in a context that newly match a rule. */
+  /** Marks items of lists in a context that did not match a rule before. */
   #items(
     { actor, change, t }: TraceRecord & { actor: string; change?: readonly ContextChange[] },
     index: number,
@@ -275,7 +266,7 @@ export class Lanes {
       if (isSame) return;
     }
     const name = filled(rule.lane ?? program, fields);
-    // In a merged trace, names of programs precede those of their actors.
+    // In a merged trace, names of actors begin with the name of their program.
     const [, around = ''] = /^([^:/]*:)/.exec(String(fields.to ?? fields.actor ?? '')) ?? [];
     const own = this.#actors.get(name) ?? this.#actors.get(`${around}${name}`);
     const on = this.#named.get(name) ?? own?.lane ?? this.#named.get(program)!;
@@ -308,7 +299,7 @@ export class Lanes {
     else this.#count(machine, 1, begin);
   }
 
-  /** A machine that is not in the header is shown like one without lane definitions. */
+  /** A machine that is not in the header has the same entry as one without lane definitions. */
   #shownOf(machine: string | undefined): Shown | undefined {
     if (machine === undefined) return undefined;
     const known = this.#shown.get(machine);
@@ -342,7 +333,7 @@ export class Lanes {
   #phaseIn(machine: string, state: string): Phase {
     const tags = this.#tags.of(machine, state);
     const tagged = lifePhases.find((phase) => tags.has(phase));
-    // Without a state yet, a life is starting.
+    // An actor without a state is starting.
     return tagged ?? (state === '' ? 'starting' : stateInWords(state));
   }
 
@@ -394,7 +385,7 @@ export class Lanes {
     this.#named.set(name, on);
     const { counts } = on;
     const n = Math.max(0, (counts.at(-1)?.n ?? 0) + change);
-    // Several changes at the same time are one step.
+    // Several changes at the same time are one point.
     if (counts.at(-1)?.t === t) counts.pop();
     counts.push({ t, n });
     this.version++;
@@ -413,7 +404,7 @@ function hasLanes({ timeline }: Shown): boolean {
   return timeline.lane === undefined || timeline.lane === 'each';
 }
 
-/** A rule of a newer program may use a mark that this page does not know. */
+/** A rule of a newer program may use a mark that this version does not support. */
 function isKnown({ kind }: MarkRule): boolean {
   return (markKinds as readonly string[]).includes(kind);
 }
@@ -426,7 +417,7 @@ function isEmpty({ spans, marks }: Lane): boolean {
   return spans.length === 0 && marks.length === 0;
 }
 
-/** epoch-2 before epoch-10, and epoch-1b after epoch-1. */
+/** Sorts epoch-2 before epoch-10, and epoch-1b after epoch-1. */
 const names = new Intl.Collator('en', { numeric: true });
 
 function byNumber(a: Lane, b: Lane): number {

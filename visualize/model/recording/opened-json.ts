@@ -1,21 +1,16 @@
-/** Selects initially open fields of plain data: a payload may have a million fields. */
+/** Selects the fields of plain data that are open initially. A payload may have a million fields. */
 
-/** Longer lists and objects are initially closed. */
+/** Larger lists and objects are closed initially. */
 const openUpTo = 12;
-/** Shown entries of one list or object. */
 export const maxJsonEntries = 200;
-/** Shown fields before the user opens one. */
 export const maxOpenedFields = 400;
 
-/** JSON Pointers of new values, with the previous values. */
 export type Marked = ReadonlyMap<string, unknown>;
 
-/** How many entries a list or object has. */
 export function entryCount(value: object): number {
   return Array.isArray(value) ? value.length : Object.keys(value).length;
 }
 
-/** The first entries of a list or object, at most {@link maxJsonEntries}. */
 export function shownEntries(value: object): (readonly [string, unknown])[] {
   if (Array.isArray(value)) return value.slice(0, maxJsonEntries).map((item: unknown, i) => [String(i), item]);
   const fields = value as Readonly<Record<string, unknown>>;
@@ -28,7 +23,7 @@ export function pointerTo(path: string, key: string): string {
   return `${path}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
 
-/** Pointers of the lists and objects below a value that are initially open: short ones, and those with a new value. */
+/** Pointers of lists and objects below a value that are open initially: short ones, and those with a new value. */
 export function openedAtFirst(value: object, path: string, marked: Marked | undefined): ReadonlySet<string> {
   const withNew = new Set<string>();
   for (const pointer of marked?.keys() ?? []) {
@@ -36,7 +31,7 @@ export function openedAtFirst(value: object, path: string, marked: Marked | unde
   }
   const opened = new Set<string>();
   let room = maxOpenedFields;
-  // Level by level: fields near the top are opened first.
+  // Level by level, so that fields near the top are opened first.
   let level: (readonly [string, object])[] = [[path, value]];
   while (level.length > 0) {
     const next: (readonly [string, object])[] = [];

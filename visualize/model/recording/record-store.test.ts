@@ -54,7 +54,7 @@ test('a stored record is returned from any position', () => {
   expect([store.recordAt(-1), store.recordAt(5_000)]).toEqual([undefined, undefined]);
 });
 
-test('columns and records contain the same data', () => {
+test('the columns contain the same data as the records', () => {
   const records = someRecords(3_000);
   const store = stored(records);
   const array = new RecordArray(records);
@@ -90,7 +90,7 @@ test('columns and records contain the same data', () => {
   }
 });
 
-test('records are found by their cause, including their own number, a later one, or a missing one', () => {
+test('records are found by their cause, which may be their own number, a later one or a missing one', () => {
   const records = someRecords(3_000);
   const store = stored([
     ...records,
@@ -110,7 +110,7 @@ test('records are found by their cause, including their own number, a later one,
   expect(store.ledTo(5_000_000)).toEqual([]);
 });
 
-test('the other end of a message is its sender, or the receiver of an end', () => {
+test('the other actor of a message is its sender, or the receiver of a final output', () => {
   const store = stored([
     { seq: 1, t: 0, kind: 'spawn', actor: 'root' },
     { seq: 2, t: 0, kind: 'spawn', actor: 'child', parent: 'root' },
@@ -131,7 +131,7 @@ test('the other end of a message is its sender, or the receiver of an end', () =
   ]);
 });
 
-test('the record with which an actor entered its state is found at once, however many steps followed', () => {
+test('the record with which an actor entered its state is found in constant time, however many steps followed', () => {
   const steps = Array.from(
     { length: 20_000 },
     (_, i): TraceRecord => ({ seq: i + 3, t: i, kind: 'step', actor: 'a', on: 'x' }),

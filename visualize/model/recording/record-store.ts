@@ -1,25 +1,21 @@
 /**
- * The records of a trace in the page: data that is needed of all records in columns (about 60 bytes per record), and
- * the lines as text, each parsed on access. A million records as objects would be 250 MB for each garbage collection.
+ * The records of a trace in the page. Columns (about 60 bytes per record) have the data that is needed of all records; lines are kept as text and
+ * parsed on access. A million records as objects would be 250 MB for each garbage collection.
  */
 import { MessageReader } from '../../../src/debugger/check/message.ts';
 import { firstIndex, type RecordKind, type RecordList } from '../../../src/debugger/trace/record-list.ts';
 import { recordKinds } from '../../../src/debugger/trace/trace-line.ts';
 import type { TraceHeader, TraceRecord } from '../../../src/runtime/trace/trace.ts';
 
-/** Lines that are joined to one string. */
 const blockLines = 256;
-/** Recently used records: a view reads one several times, and those near it. */
+/** A view reads a record several times, and those near it. */
 const keptRecords = 4_096;
 const firstRoom = 1_024;
 const nowhere = -1;
 
 const numberOfKind = new Map<RecordKind, number>(recordKinds.map((kind, number) => [kind, number]));
 
-/**
- * Places in order; a single one as a number, because most of a million names have one or two, and a growing list
- * reserves space for more.
- */
+/** Sorted indexes. A single one is a number, because most of a million names have one or two, and an array reserves more space. */
 type Places = number | readonly number[];
 
 const none: Places = [];
@@ -31,38 +27,31 @@ function withPlace(places: Places, index: number): Places {
   return places;
 }
 
-/** Append-only. A place is an index. */
+/** Append-only; a place is an index. */
 export class RecordStore implements RecordList {
   #length = 0;
   #seqs = new Float64Array(firstRoom);
   #times = new Float64Array(firstRoom);
   #kinds = new Uint8Array(firstRoom);
-  /**
-   * Numbers of names: the actor that it is about; the other end, if it is a message; its type in XState or in the
-   * chart.
-   */
+  /** Numbers of names: the actor that the record is about, the other actor of a message, and its type in XState or in the chart. */
   #abouts = new Int32Array(firstRoom);
   #others = new Int32Array(firstRoom);
   #types = new Int32Array(firstRoom);
-  /** Records with this one as their cause: the first and the last; and the next record with the same cause. */
+  /** First and last record with this one as cause, and the next record with the same cause. */
   #firstLed = new Int32Array(firstRoom);
   #lastLed = new Int32Array(firstRoom);
   #nextLed = new Int32Array(firstRoom);
-  /** Offset of its line in its block. */
   #begins = new Int32Array(firstRoom);
   readonly #blocks: string[] = [];
-  /** Lines of the incomplete block. */
   #lines: string[] = [];
   readonly #names: string[] = [];
   readonly #numbers = new Map<string, number>();
-  /** By the number of a name: places of the records about it, in order. */
+  /** Indexes of the records about a name, by its number. */
   readonly #about: Places[] = [];
-  /**
-   * Those of them with which it was spawned, or entered another state: a chart may take a million steps in one state.
-   */
+  /** Those of them that spawn the actor or change its state. A chart may take a million steps in one state. */
   readonly #changes: Places[] = [];
   readonly #messages: MessageReader;
-  /** Effects by a cause that is not in the trace, or not before its effect. */
+  /** Consequences whose cause is not in the trace, or not before them. */
   readonly #oddlyLed = new Map<number, number[]>();
   readonly #keptPlaces = new Int32Array(keptRecords).fill(nowhere);
   readonly #kept: TraceRecord[] = [];
@@ -76,8 +65,8 @@ export class RecordStore implements RecordList {
   }
 
   /**
-   * @param record its names are replaced by the stored ones, which speeds up other maps of names
-   * @param line its text, in this version of the format
+   * @param record its names are replaced by the stored strings, which speeds up maps of names
+   * @param line its text in the current format
    */
   append(record: TraceRecord, line: string): void {
     const index = this.#length;
@@ -137,31 +126,31 @@ export class RecordStore implements RecordList {
     return recordKinds[this.#kinds[index]!]!;
   }
 
-  /** The actor that a record is about: the one that did something, or received something. */
+  /** The actor that performed the action, or received the message. */
   aboutAt(index: number): string {
     return this.#names[this.#abouts[index]!]!;
   }
 
-  /** The other end of a message; `undefined` for other records, and for an end without a receiver. */
+  /** The other actor of a message; `undefined` for other records, and for messages without a receiver. */
   otherAt(index: number): string | undefined {
     return this.#names[this.#others[index]!];
   }
 
-  /** An event's type or a timer's name; the event of a step. */
+  /** Type of an event, name of a timer, or event of a step. */
   typeAt(index: number): string | undefined {
     return this.#names[this.#types[index]!];
   }
 
   indexOf(seq: number): number | undefined {
     const last = this.#length - 1;
-    // If no later record is missing, its distance from the end equals that of its number.
+    // If no later record is missing, distances in `seq` and in index are equal.
     const near = last - ((this.#seqs[last] ?? 0) - seq);
     if (near >= 0 && near <= last && this.#seqs[near] === seq) return near;
     const index = firstIndex(this.#length, (at) => this.#seqs[at]! >= seq);
     return index < this.#length && this.#seqs[index] === seq ? index : undefined;
   }
 
-  /** The first place whose record is after a time. */
+  /** Index of the first record after a time. */
   firstAfter(t: number): number {
     return firstIndex(this.#length, (at) => this.#times[at]! > t);
   }
@@ -174,7 +163,7 @@ export class RecordStore implements RecordList {
     return undefined;
   }
 
-  /** The first such record after a place. */
+  /** Index of the first such record after `behind`. */
   nextAbout(actor: string, kinds: readonly RecordKind[], behind: number): number | undefined {
     const places = this.#placesAbout(actor, kinds);
     for (let at = firstIndex(places.length, (i) => places[i]! > behind); at < places.length; at++) {
@@ -183,7 +172,7 @@ export class RecordStore implements RecordList {
     return undefined;
   }
 
-  /** Places of the records with this one as their cause, in order. */
+  /** Sorted indexes of the records with this one as cause. */
   ledTo(seq: number): readonly number[] {
     const odd = this.#oddlyLed.get(seq) ?? [];
     const index = this.indexOf(seq);
@@ -194,7 +183,7 @@ export class RecordStore implements RecordList {
     return odd.length === 0 ? found : [...found, ...odd].sort((a, b) => a - b);
   }
 
-  /** Places that include all records of these kinds. */
+  /** Indexes of records about an actor, which include all of these kinds. */
   #placesAbout(actor: string, kinds: readonly RecordKind[]): readonly number[] {
     const number = this.#numbers.get(actor);
     if (number === undefined) return [];
@@ -250,7 +239,7 @@ export class RecordStore implements RecordList {
   }
 }
 
-/** The same values, with twice the capacity. */
+/** Copies the values to an array of twice the capacity. */
 export function twice<Values extends Float64Array | Int32Array | Uint8Array>(values: Values): Values {
   const more = new (values.constructor as new (length: number) => Values)(2 * values.length);
   more.set(values);

@@ -40,7 +40,7 @@ const told = (to: string, type: string, cause?: number): TraceBody => ({
 });
 const log = (text: string): TraceBody => ({ kind: 'log', actor: 'a/process', level: 'info', text });
 
-test('a state requested in any order is the fold of the records up to its place', () => {
+test('the state at a place is the result of all records up to it, whatever the order of requests', () => {
   const bodies = [spawn('a'), ...Array.from({ length: 2_300 }, (_, i) => enters('a', `s${i % 7}`, i))];
   const recording = recordingOf(bodies);
   const folded = (index: number): unknown => {
@@ -53,7 +53,7 @@ test('a state requested in any order is the fold of the records up to its place'
   }
 });
 
-test('another place is another state, also after the trace has grown', () => {
+test('different places have different state objects, also after the trace has grown', () => {
   const recording = recordingOf([spawn('a')]);
   const before = recording.stateAt(0);
   recording.append([{ seq: 99, t: 999, ...enters('a', 'live') } as TraceRecord]);
@@ -68,7 +68,7 @@ test('a record is found by its number, and a place by its time', () => {
   expect([-1, 0, 99, 100, 5_000].map((t) => recording.placeAt(t))).toEqual([-1, 0, 0, 1, 2]);
 });
 
-test('a recording knows since when an actor is in its state, even if an earlier actor had its name', () => {
+test('a recording returns the time at which an actor entered its state, even if an earlier actor had its name', () => {
   const recording = recordingOf([
     spawn('a'),
     enters('a', 'x'),
@@ -81,7 +81,7 @@ test('a recording knows since when an actor is in its state, even if an earlier 
   expect(recording.inStateSince('b', 5)).toBeUndefined();
 });
 
-test('a recording knows the consequences of a record', () => {
+test('a recording returns the consequences of a record', () => {
   const recording = recordingOf([
     told('b', 'go'),
     { ...enters('b', 'x'), cause: 10 } as TraceBody,
@@ -99,7 +99,7 @@ test('log lines are found by their time', () => {
   expect(recording.logsBetween(301, 900)).toEqual([]);
 });
 
-test('deviations are found by their place, and from one to the next', () => {
+test('deviations are found by their index, and by stepping from one to the next', () => {
   const diagram = parseDiagram(
     'sequenceDiagram\n  participant a\n  participant b\n  a->>b: go.on\n  b->>a: went.on\n',
     'd.mmd',
@@ -119,7 +119,7 @@ test('deviations are found by their place, and from one to the next', () => {
   ]);
 });
 
-test('an ended chart is shown for a moment, an effect and a restarted chart are not', () => {
+test('an ended chart is shown for a moment, but an effect or a restarted chart is not', () => {
   const stop = (actor: string): TraceBody => ({ kind: 'stop', actor, status: 'stopped' });
   const recording = recordingOf([
     spawn('a'),
@@ -167,7 +167,7 @@ test('the cached states have no more entries than the trace has records, however
   applied.mockRestore();
 });
 
-test('of steps back far from a cached state only the first one replays all records between', () => {
+test('of backward steps far from a cached state, only the first one replays all records between', () => {
   const recording = new Recording(header);
   recording.append(stamped([...Array(60_000).keys()].map((i) => spawn(`a-${i}`))));
   const applied = vi.spyOn(TraceState.prototype, 'apply');

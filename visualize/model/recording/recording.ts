@@ -10,65 +10,57 @@ import { RecordStore } from './record-store.ts';
 import { firstAfter } from './sorted.ts';
 
 /**
- * Minimum records between two checkpoints; more if there are more actors than that. A checkpoint costs as much as its
- * actors, a replay as much as its records. All checkpoints together have no more entries than the trace has records.
+ * Minimum number of records between two checkpoints; more if there are more actors. Storing a checkpoint costs as much as its number of actors,
+ * replaying as much as its number of records. All checkpoints together have at most as many entries as the trace has records.
  */
 const leastBetweenCheckpoints = 500;
-/** The views need a few states of each place: before it, at it, after its consequences. */
+/** Views need the states before a place, at it, and after its consequences. */
 const keptStates = 6;
 
 /**
- * If more records than this are replayed for a state, a state this far before it is cached as well, because the next
- * place is often earlier.
+ * If more records than this are replayed for a state, the state this many records earlier is cached as well, because the next place is often earlier.
  */
 const keptBefore = 1_000;
 
-/** Kinds of records with which an actor is spawned, or enters another state. */
+/** Kinds of records that spawn an actor or change its state. */
 const changing = ['spawn', 'transition'] as const;
 
-/** Records missing from the trace: before its first one, or between two. */
+/** Missing records, before the first one or between two. */
 export interface Gap {
-  /** Place of the record after it. */
+  /** Index of the record after it. */
   readonly index: number;
   readonly missing: number;
 }
 
-/** A deviation, with the place of its record. */
+/** A deviation with the index of its record. */
 export interface PlacedDeparture {
   readonly index: number;
   readonly departure: Departure;
 }
 
-/**
- * A trace in the page. Append-only. A place in it is an index: of the last record at that place; -1 is before the
- * first one.
- */
+/** The open trace. Append-only. A place is the index of the last record at that place; -1 is before the first record. */
 export class Recording implements RecordList {
   readonly header: TraceHeader;
   readonly diagrams: readonly Diagram[];
-  /** The trace as bars and marks over time. */
   readonly lanes: Lanes;
-  /** Findings of the summary. */
   readonly verdicts: Verdicts;
   /** Times without changes on the lanes. */
   readonly idle = new IdleTimes();
   readonly #records: RecordStore;
-  /** Cached states, each after the record at its place. */
+  /** Cached states, each after the record at its index. */
   readonly #checkpoints: { readonly index: number; readonly state: TraceState }[];
-  /** State after the last record. */
   readonly #newest: TraceState;
   readonly #checker: TraceChecker;
   readonly #notChecked: readonly { readonly file: string; readonly omitted: readonly string[] }[];
   readonly #departures: PlacedDeparture[] = [];
   readonly #machines = new Map<string, string>();
-  /** Machines with only a root state. */
   readonly #stateless: ReadonlySet<string>;
   readonly #logs: number[] = [];
   readonly #gaps: Gap[] = [];
-  /** Recently requested states; the next one is usually near them. */
+  /** Recently requested states; the next request is usually near them. */
   readonly #asked: { readonly index: number; readonly state: TraceState }[] = [];
 
-  /** A state a little before one that was far from all checkpoints. */
+  /** A cached state a little before a requested one that is far from all checkpoints. */
   #near: { readonly index: number; readonly state: TraceState } | undefined;
 
   constructor(header: TraceHeader, diagrams: readonly Diagram[] = []) {
@@ -91,17 +83,15 @@ export class Recording implements RecordList {
     return this.#records.length;
   }
 
-  /** Parsed on access, unless it is cached. */
   recordAt(index: number): TraceRecord | undefined {
     return this.#records.recordAt(index);
   }
 
-  /** From one place to another, inclusive. */
+  /** @param last inclusive */
   recordsIn(first: number, last: number): TraceRecord[] {
     return Array.from({ length: Math.max(0, last - first + 1) }, (_, i) => this.#records.recordAt(first + i)!);
   }
 
-  /** Read from the columns, without parsing. */
   seqAt(index: number): number | undefined {
     return this.#records.seqAt(index);
   }
@@ -110,17 +100,17 @@ export class Recording implements RecordList {
     return this.#records.kindAt(index);
   }
 
-  /** The actor that a record is about: the one that did something, or received something. */
+  /** See {@link RecordStore.aboutAt}. */
   aboutAt(index: number): string {
     return this.#records.aboutAt(index);
   }
 
-  /** The other end of a message; `undefined` for other records, and for an end without a receiver. */
+  /** See {@link RecordStore.otherAt}. */
   otherAt(index: number): string | undefined {
     return this.#records.otherAt(index);
   }
 
-  /** An event's type or a timer's name; the event of a step. */
+  /** See {@link RecordStore.typeAt}. */
   typeAt(index: number): string | undefined {
     return this.#records.typeAt(index);
   }
@@ -129,33 +119,32 @@ export class Recording implements RecordList {
     return this.#records.lastAbout(actor, kinds, before, from);
   }
 
-  /** Why an actor has no state to show: it is an effect, its machine has no states, or it has not started. */
+  /** Why an actor of this machine has no state to show. */
   withoutState(machine: string | undefined): 'an effect' | 'no states' | 'not started' {
     if (machine === undefined) return 'an effect';
     return this.#stateless.has(machine) ? 'no states' : 'not started';
   }
 
-  /** The machine of a living or ended actor: of the last one with this name. `undefined` for effects. */
+  /** Machine of a living or ended actor: of the last one with this name. `undefined` for effects. */
   machineOf(actor: string): string | undefined {
     return this.#machines.get(actor);
   }
 
-  /** Places where records are missing, in order. */
   get gaps(): readonly Gap[] {
     return this.#gaps;
   }
 
-  /** Messages that deviate from the diagrams, with the places of their records, in order. */
+  /** Messages that deviate from the diagrams, sorted by record. */
   get departures(): readonly PlacedDeparture[] {
     return this.#departures;
   }
 
-  /** Diagrams that are not checked, because the program omits messages that they contain. */
+  /** Diagrams that are not checked, because the program does not record messages that they contain. */
   get notChecked(): readonly { readonly file: string; readonly omitted: readonly string[] }[] {
     return this.#notChecked;
   }
 
-  /** @param lines their texts, in this version of the format */
+  /** @param lines their texts in the current format */
   append(
     records: readonly TraceRecord[],
     lines: readonly string[] = records.map((record) => JSON.stringify(record)),
@@ -185,40 +174,39 @@ export class Recording implements RecordList {
     this.verdicts.take(record);
   }
 
-  /** The place of a record by its number; `undefined` if it is not in the trace. */
+  /** Index of a record by its `seq`; `undefined` if it is not in the trace. */
   indexOf(seq: number): number | undefined {
     return this.#records.indexOf(seq);
   }
 
-  /** The time of the record at this place; before the first record, the time of that one. */
+  /** Time of the record at this place; before the first record, the time of the first. */
   timeAt(index: number): number {
     return this.#records.timeAt(index) ?? this.#records.timeAt(0) ?? 0;
   }
 
-  /** The last place whose record is not after a time of the trace's clock. */
+  /** Index of the last record up to a time of the trace's clock. */
   placeAt(t: number): number {
     return this.#records.firstAfter(t) - 1;
   }
 
-  /** When an actor entered its state at a place, by the trace's clock; `undefined` if that was before the trace. */
+  /** Time at which an actor entered its state, by the trace's clock; `undefined` if that was before the trace. */
   inStateSince(actor: string, index: number): number | undefined {
     const last = this.#records.lastAbout(actor, changing, index + 1);
     return last === undefined ? undefined : this.timeAt(last);
   }
 
-  /** First and last record while an actor was in its state at a place; `undefined` before it was spawned. */
+  /** First and last record during which an actor is in its state at a place; `undefined` before its spawn. */
   inStateWithin(actor: string, index: number): readonly [number, number] | undefined {
     const first = this.#records.lastAbout(actor, changing, index + 1);
     if (first === undefined) return undefined;
     return [first, (this.#records.nextAbout(actor, changing, index) ?? this.length) - 1];
   }
 
-  /** Places of the records with this one as their cause. */
   ledTo(seq: number): readonly number[] {
     return this.#records.ledTo(seq);
   }
 
-  /** Places of log lines of processes between two times, inclusive. */
+  /** Indexes of log lines of processes between two times, inclusive. */
   logsBetween(from: number, to: number): readonly number[] {
     const first = firstAfter(this.#logs, (log) => this.timeAt(log) >= from);
     const end = firstAfter(this.#logs, (log) => this.timeAt(log) > to);
@@ -231,7 +219,7 @@ export class Recording implements RecordList {
     return this.#departures.slice(first, end).map(({ departure }) => departure);
   }
 
-  /** Place of the next deviation from a place, forwards (1) or backwards (-1). */
+  /** Index of the nearest deviation after (1) or before (-1) a place. */
   nextDeparture(index: number, direction: 1 | -1): number | undefined {
     if (direction === 1) {
       return this.#departures[firstAfter(this.#departures, (departure) => departure.index > index)]?.index;
@@ -239,7 +227,7 @@ export class Recording implements RecordList {
     return this.#departures[firstAfter(this.#departures, (departure) => departure.index >= index) - 1]?.index;
   }
 
-  /** State of every actor after the record at this place. Must not be changed; each place has its own object. */
+  /** State of every actor after the record at this place. Read-only; each place has its own object. */
   stateAt(index: number): TraceState {
     const known = this.#asked.find((asked) => asked.index === index);
     if (known !== undefined) return known.state;
@@ -249,7 +237,7 @@ export class Recording implements RecordList {
     return state;
   }
 
-  /** From the checkpoint before a place, or from a recently requested state near it. */
+  /** Starts from the checkpoint before a place, or from a cached state near it. */
   #replayTo(index: number): TraceState {
     const next = firstAfter(this.#checkpoints, (checkpoint) => checkpoint.index > index);
     let { index: from, state: begin } = this.#checkpoints[next - 1]!;

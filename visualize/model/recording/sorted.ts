@@ -1,9 +1,6 @@
 import { firstIndex } from '../../../src/debugger/trace/record-list.ts';
 
-/**
- * Index of the first item for which `isBehind` is true; the number of items without such an item. `isBehind` must be true
- * for all later items.
- */
+/** Index of the first item for which `isBehind` is true, else the number of items. `isBehind` must be true for all later items. */
 export function firstAfter<Thing>(things: readonly Thing[], isBehind: (thing: Thing) => boolean): number {
   return firstIndex(things.length, (index) => isBehind(things[index]!));
 }

@@ -31,7 +31,7 @@ test('a trace of each version is stored', () => {
 describe.each(readdirSync(folder))('the stored trace %s', (file) => {
   const lines = readFileSync(join(folder, file), 'utf8').trimEnd().split('\n').length;
 
-  test('the trace is read completely, and converted to this version', async () => {
+  test('is read completely, and converted to the current version', async () => {
     const reading = await openTrace(join(folder, file));
     expect(reading.header.version).toBe(traceVersion);
     const { records } = await readRecords(reading.records);
@@ -64,7 +64,7 @@ test('a trace of version 1, whose header has no machines, has a lane for each ac
   expect(lanes.map(({ name }) => name)).toContain('supervisor');
 });
 
-test.each([traceVersion + 1, 0, 1.5, -1])('version %d is refused with a hint', (version) => {
+test.each([traceVersion + 1, 0, 1.5, -1])('a trace of version %d is rejected with a hint', (version) => {
   const stream = new TraceStream();
   stream.push(`{"kind":"header","version":${version},"program":"x","pid":1,"startedAt":""}\n`);
   expect(() => stream.read(() => true)).toThrow(/version .*use the chartpilot release/);

@@ -22,11 +22,11 @@ test.each([
   [3_599_600, '1 h 00 min'],
   [11_520_000, '3 h 12 min'],
   [-1_000, '−1.0 s'],
-])('a duration of %d ms reads %s', (ms, text) => {
+])('a duration of %d ms is formatted as %s', (ms, text) => {
   expect(durationInWords(ms)).toBe(text);
 });
 
-test('the clock always has the same precision', () => {
+test('a time of the clock always has the same precision', () => {
   expect(clockText(12_345.9)).toBe('0:12.345');
   expect(clockText(3_723_004)).toBe('1:02:03.004');
 });
@@ -47,7 +47,7 @@ test('the wall clock has a date on other days than that of the start, and the ti
   expect(wallClockTicks(start, [0, 10], 10)).toEqual(['22:15:30.120', '22:15:30.130']);
 });
 
-test('a state is called by its innermost names, one for each region', () => {
+test('the text of a state has the innermost names, one for each region', () => {
   expect(stateInWords('running.starting.beside the serving epoch')).toBe('beside the serving epoch');
   expect(stateInWords('pushing.requests.none | pushing.contexts.idle')).toBe('none, idle');
   expect(regionsOf('')).toEqual([]);
@@ -62,7 +62,7 @@ test.each([
   [{ kind: 'step', actor: 'b', on: 'xstate.after.backoff.supervisor.running' }, 'b: no state change, on timer backoff'],
   [{ kind: 'timer-started', actor: 'b', timer: 'backoff', state: 'x', ms: 200 }, 'b: timer backoff started: 200 ms'],
   [{ kind: 'stop', actor: 'b', status: 'error', error: 'boom' }, 'b: failed: boom'],
-])('the record %j reads: %s', (body, text) => {
+])('the text of the record %j is: %s', (body, text) => {
   expect(recordInWords({ seq: 1, t: 0, ...body } as TraceRecord)).toBe(text);
 });
 

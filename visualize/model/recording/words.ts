@@ -1,9 +1,8 @@
-/** Records, states and times as readable text. */
 import type { Departure } from '../../../src/debugger/check/check.ts';
 import { aboutWhom } from '../../../src/debugger/trace/record-list.ts';
 import type { TraceRecord } from '../../../src/runtime/trace/trace.ts';
 
-/** A span of time: `850 ms`, `12.3 s`, `2 min 05 s`, `3 h 12 min`. */
+/** A duration: `850 ms`, `12.3 s`, `2 min 05 s`, `3 h 12 min`. */
 export function durationInWords(ms: number): string {
   if (ms < 0) return `−${durationInWords(-ms)}`;
   if (ms < 1_000) return `${ms < 10 && !Number.isInteger(ms) ? ms.toFixed(1) : Math.round(ms)} ms`;
@@ -14,7 +13,7 @@ export function durationInWords(ms: number): string {
   return `${Math.floor(minutes / 60)} h ${two(minutes % 60)} min`;
 }
 
-/** A time of the trace's clock, always in the same format: `0:12.345`, `1:02:03.004`. */
+/** Formats a time of the trace's clock, such as `0:12.345` or `1:02:03.004`. */
 export function clockText(t: number): string {
   const ms = Math.floor(t);
   const seconds = Math.floor(ms / 1_000);
@@ -25,8 +24,7 @@ export function clockText(t: number): string {
 }
 
 /**
- * The wall clock at a time of the trace's clock, in the user's time zone: `03:12:07.123`; on another day than that of
- * the start with its date: `Aug 3 03:12:07.123`.
+ * Wall clock of a time of the trace's clock, in the user's time zone: `03:12:07.123`. On another day than the start, with date: `Aug 3 03:12:07.123`.
  */
 export function wallClockText(startedAt: string, t: number): string {
   const at = new Date(Date.parse(startedAt) + t);
@@ -35,7 +33,7 @@ export function wallClockText(startedAt: string, t: number): string {
   return `${day === dayText(startedAt, 0) ? '' : `${day} `}${timeOfDay(at)}`;
 }
 
-/** `Aug 3`, with the year if it differs from that of the start. */
+/** Date such as `Aug 3`; with the year if it differs from that of the start. */
 export function dayText(startedAt: string, t: number): string {
   const start = new Date(startedAt);
   const at = new Date(start.getTime() + t);
@@ -47,8 +45,8 @@ export function dayText(startedAt: string, t: number): string {
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'] as const;
 
 /**
- * The wall clock of ticks, with milliseconds for steps below a second. The date is added where a day begins, and at
- * the first tick if its day is not that of the start.
+ * Wall clock of ticks, with milliseconds for steps below a second. The date is added where a day begins, and at the first tick if its day is not that
+ * of the start.
  */
 export function wallClockTicks(startedAt: string, times: readonly number[], step: number): string[] {
   let shown = dayText(startedAt, 0);
@@ -66,19 +64,18 @@ function timeOfDay(at: Date): string {
   return `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}.${String(at.getMilliseconds()).padStart(3, '0')}`;
 }
 
-/** The active states, one for each region, the innermost name last: `running.settled` → [[`running`, `settled`]]. */
+/** Active states of each region as path segments: `running.settled` → [[`running`, `settled`]]. */
 export function regionsOf(state: string): string[][] {
   return state === '' ? [] : state.split(' | ').map((path) => path.split('.'));
 }
 
-/** The names of the innermost active states. */
 export function stateInWords(state: string): string {
   return regionsOf(state)
     .map((path) => path.at(-1)!)
     .join(', ');
 }
 
-/** The actor that a record is about: the one that did something, or received something. */
+/** The actor that performed the action of a record, or received its message. */
 export const actorOf = aboutWhom;
 
 /** Whether a record is about an actor or involves it. */
@@ -87,7 +84,7 @@ export function concerns(record: TraceRecord, actor: string): boolean {
   return record.actor === actor || (record.kind === 'spawn' && record.parent === actor);
 }
 
-/** What happened: `settled → deciding`, `config.changed`; the actor is shown next to it. */
+/** Text of a record without its actor: `settled → deciding`, `config.changed`. */
 export function happeningInWords(record: TraceRecord): string {
   switch (record.kind) {
     case 'spawn':
@@ -133,7 +130,6 @@ export function eventInWords(type: string): string {
   return type === 'xstate.init' ? 'start' : type;
 }
 
-/** A deviation in one line. */
 export function departureInOneLine({ kind, message, expected, diagram }: Departure): string {
   const what = `${message.from} → ${message.to}: ${message.type}`;
   if (kind === 'undeclared') return `${what} is in no sequence diagram, although both actors are`;

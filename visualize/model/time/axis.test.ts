@@ -3,7 +3,7 @@ import { fitting, moved, showing, ticks, tickText, zoomed } from './axis.ts';
 
 const whole = { from: 0, to: 100_000 };
 
-test('zooming keeps the time under the pointer in place', () => {
+test('zooming the timeline keeps the time under the pointer in place', () => {
   const before = { from: 20_000, to: 60_000 };
   const after = zoomed(before, 30_000, 0.5, whole);
   expect((30_000 - after.from) / (after.to - after.from)).toBeCloseTo(
@@ -12,24 +12,24 @@ test('zooming keeps the time under the pointer in place', () => {
   expect(after.to - after.from).toBeCloseTo(20_000);
 });
 
-test('zooming is limited by the whole trace and by the precision of its clock', () => {
+test('zooming the timeline is limited by the complete trace and by the precision of its clock', () => {
   expect(zoomed({ from: 20_000, to: 60_000 }, 30_000, 100, whole)).toEqual(whole);
   const near = zoomed({ from: 10, to: 20 }, 15, 0.0001, whole);
   expect(near.to - near.from).toBeCloseTo(5);
 });
 
-test('the view cannot be moved beyond the ends', () => {
+test('the view of the timeline cannot be moved beyond the ends of the trace', () => {
   expect(moved({ from: 10_000, to: 30_000 }, -50_000, whole)).toEqual({ from: 0, to: 20_000 });
   expect(moved({ from: 10_000, to: 30_000 }, 500_000, whole)).toEqual({ from: 80_000, to: 100_000 });
 });
 
-test('the view moves only to show a hidden place, in its middle', () => {
+test('the view of the timeline moves only for a hidden time, which is then in its middle', () => {
   const view = { from: 10_000, to: 20_000 };
   expect(showing(view, 15_000, whole)).toBe(view);
   expect(showing(view, 50_000, whole)).toEqual({ from: 45_000, to: 55_000 });
 });
 
-test('a trace of one moment has a view', () => {
+test('a trace with a single time has a view', () => {
   const { from, to } = fitting(7, 7);
   expect(to).toBeGreaterThan(from);
 });

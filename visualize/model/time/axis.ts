@@ -1,25 +1,23 @@
-/** Time on the screen: the visible part of a trace, and its ticks. */
-
-/** The visible part of the trace's clock, in milliseconds. */
+/** The visible range of the trace's clock, in milliseconds. */
 export interface View {
   readonly from: number;
   readonly to: number;
 }
 
-/** The shortest view; the trace's clock counts milliseconds. */
+/** The trace's clock counts milliseconds. */
 const shortestMs = 5;
 const steps = [
   1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000, 60_000, 120_000, 300_000, 600_000,
   900_000, 1_800_000, 3_600_000, 7_200_000, 21_600_000, 43_200_000, 86_400_000,
 ];
 
-/** The whole trace, with a margin at both ends. */
+/** The complete trace, with a margin at both ends. */
 export function fitting(first: number, last: number): View {
   const air = Math.max((last - first) * 0.01, shortestMs / 2);
   return { from: first - air, to: last + air };
 }
 
-/** Keeps the time under a point of the screen in place. A `factor` below 1 zooms in. */
+/** Zooms and keeps the time `at` at the same position. A `factor` below 1 zooms in. */
 export function zoomed({ from, to }: View, at: number, factor: number, whole: View): View {
   const length = Math.min(Math.max((to - from) * factor, shortestMs), whole.to - whole.from);
   const share = to === from ? 0.5 : (at - from) / (to - from);
@@ -30,7 +28,6 @@ export function moved({ from, to }: View, by: number, whole: View): View {
   return within({ from: from + by, to: to + by }, whole);
 }
 
-/** Moves the view to a time that is not in it. */
 export function showing(view: View, t: number, whole: View): View {
   if (t >= view.from && t <= view.to) return view;
   const length = view.to - view.from;
@@ -43,7 +40,7 @@ function within(view: View, whole: View): View {
   return { from, to: from + length };
 }
 
-/** Round times, at least this many pixels apart. */
+/** Round times, at least `pixels` apart. */
 export function ticks(
   { from, to }: View,
   width: number,
@@ -56,7 +53,7 @@ export function ticks(
   return { step, times };
 }
 
-/** The label of a tick, with the precision of its step: `250 ms`, `12 s`, `1:30`, `2:00:00`. */
+/** Label with the precision of the step: `250 ms`, `12 s`, `1:30`, `2:00:00`. */
 export function tickText(t: number, step: number): string {
   if (t < 60_000 && t > -60_000) {
     if (step < 1_000 && t < 1_000) return `${Math.round(t)} ms`;

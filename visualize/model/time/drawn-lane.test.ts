@@ -37,7 +37,7 @@ test('a bar is as long as its phase, and is cut at the ends of the view', () => 
   ]);
 });
 
-test('a lane has a limited number of bars without gaps, each with the colour of most of it', () => {
+test('a lane has a limited number of bars without gaps, each in the colour of its longest phase', () => {
   const spans = Array.from({ length: 50_000 }, (_, i): Span => {
     const from = Math.floor(i / 2) * 0.04 + (i % 2) * 0.01;
     return { from, to: i % 2 === 0 ? from + 0.01 : from + 0.03, phase: i % 2 === 0 ? 'starting' : 'live', index: i };
@@ -82,7 +82,7 @@ test('counts begin with the value before the view, and show the maximum of each 
   ]);
 });
 
-test('of a hundred epochs only those with content in the view are shown, of a few all', () => {
+test('of a hundred epochs, only those with content in the view are shown; few epochs are all shown', () => {
   const epochs = Array.from({ length: 100 }, (_, i) =>
     lane({ name: `epoch-${i}`, spans: [{ from: i * 100, to: i * 100 + 150, phase: 'live', index: i }] }),
   );
@@ -94,7 +94,7 @@ test('of a hundred epochs only those with content in the view are shown, of a fe
   expect(names(lanesIn([...epochs, marked], { from: 1_110, to: 1_120 }))).not.toContain('signals');
 });
 
-test('of too many lanes in the view the chosen one, those with bad marks and the first ones are drawn', () => {
+test('of too many lanes in the view, the chosen one, those with bad marks and the first ones are drawn', () => {
   const failed = (t: number): Mark => ({ t, index: 1, kind: 'failure', title: 'broke' });
   const epochs = Array.from({ length: 5_000 }, (_, i) =>
     lane({ name: `epoch-${i}`, marks: i % 1_000 === 999 ? [failed(i)] : [] }),
@@ -108,7 +108,7 @@ test('of too many lanes in the view the chosen one, those with bad marks and the
   expect(drawnLanes(few, { from: 0, to: 1 }, undefined)).toEqual({ lanes: few, leftOut: 0 });
 });
 
-test('a mark has its label beside it if it fits: not on the next mark, not on a bar, never cut', () => {
+test('a mark has a label if it fits without covering the next mark or a bar', () => {
   const mark = (t: number): Mark => ({
     t,
     index: t,

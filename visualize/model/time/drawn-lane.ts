@@ -1,4 +1,4 @@
-/** The drawn content of a lane: never more than its pixels, however long the trace is. */
+/** The drawn content of a lane. Its size is bounded by its width in pixels, however long the trace is. */
 import { textWidth } from '../../../src/debugger/statechart/text-width.ts';
 import { badBetween } from '../recording/lane-at.ts';
 import type { Lane, Mark, MarkKind, Phase } from '../recording/lanes.ts';
@@ -12,7 +12,7 @@ export interface Bar {
   readonly phase: Phase;
   /** What a process step waits for; absent for merged bars. */
   readonly text?: string;
-  /** Number of merged phases, each too short to be drawn. */
+  /** Number of merged phases that are too short to be drawn. */
   readonly merged: number;
   readonly from: number;
   readonly to: number | undefined;
@@ -21,12 +21,12 @@ export interface Bar {
 
 export interface Cluster {
   readonly x: number;
-  /** The worst of their kinds. */
+  /** The worst kind of the merged marks. */
   readonly kind: MarkKind;
   readonly marks: readonly Mark[];
 }
 
-/** Marks closer than this become one. */
+/** Maximum distance of marks that are merged. */
 const markPixels = 7;
 const severity: readonly MarkKind[] = [
   'request',
@@ -40,10 +40,10 @@ const severity: readonly MarkKind[] = [
   'departure',
 ];
 
-/** Up to this many lanes are always shown, because lanes that appear and disappear are hard to follow. */
+/** Up to this number all lanes are shown, because lanes that appear and disappear are hard to follow. */
 const alwaysShown = 8;
 
-/** The lanes to show: of many (a sidecar that was restarted a hundred times) only those with content in the view. */
+/** Lanes to show. Of many lanes (a sidecar that was restarted a hundred times), only those with content in the view. */
 export function lanesIn(lanes: readonly Lane[], { from, to }: View): readonly Lane[] {
   if (lanes.length <= alwaysShown) return lanes;
   return lanes.filter(({ spans, marks, counts }) => {
@@ -53,13 +53,9 @@ export function lanesIn(lanes: readonly Lane[], { from, to }: View): readonly La
   });
 }
 
-/** Maximum number of drawn lanes; the others are counted. */
 export const maxDrawnLanes = 300;
 
-/**
- * Selects from too many lanes: the chosen actor's, then those with a bad mark in the view, then the first ones. The
- * order stays the same.
- */
+/** Limits the lanes: the chosen actor's has priority, then those with a bad mark in the view, then the first ones. The order stays the same. */
 export function drawnLanes(
   lanes: readonly Lane[],
   { from, to }: View,
@@ -74,17 +70,17 @@ export function drawnLanes(
   return { lanes: lanes.filter((lane) => drawn.has(lane)), leftOut: lanes.length - drawn.size };
 }
 
-/** Maximum bars of a lane: beyond this, thin bars are merged further. */
+/** Beyond it, wider bars are merged. */
 export const maxBars = 400;
 
-/** @param end time at which open bars are cut off: that of the last record */
+/** @param end time of the last record, at which open bars end */
 export function barsOf(lane: Lane, axis: TimeAxis, end: number): Bar[] {
   const bars = barsFrom(lane, axis, end, 1);
   if (bars.length <= maxBars) return bars;
   return barsFrom(lane, axis, end, Math.ceil((2 * axis.width) / maxBars));
 }
 
-/** @param thin pixels: thinner bars are merged, up to this width */
+/** @param thin width in pixels below which bars are merged */
 function barsFrom({ spans }: Lane, axis: TimeAxis, end: number, thin: number): Bar[] {
   const bars: Bar[] = [];
   /** Duration of each phase in the last bar, if it is a merged one. */
@@ -96,8 +92,7 @@ function barsFrom({ spans }: Lane, axis: TimeAxis, end: number, thin: number): B
     const right = axis.xOf(Math.min(to ?? end, axis.to));
     const length = (to ?? end) - from;
     const last = bars.at(-1);
-    // Merges a bar thinner than a pixel into a thin one before it: at most one bar per pixel, in the colour of most of
-    // it.
+    // Merges a bar thinner than a pixel with a thin one before it: at most one bar per pixel, in the colour of the longest phase.
     if (last !== undefined && right - x < thin && last.width <= thin && x - last.x < thin) {
       lengths.set(phase, (lengths.get(phase) ?? 0) + length);
       const width = thin === 1 ? last.width : Math.min(thin, right - last.x);
@@ -140,7 +135,7 @@ export function clustersOf({ marks }: Lane, axis: TimeAxis): Cluster[] {
   return clusters;
 }
 
-/** The maximum count of each pixel at which the number changes: points of a step line. */
+/** Points of a step line: the maximum count of each pixel at which the count changes. */
 export function stepsOf({ counts }: Lane, axis: TimeAxis): { readonly x: number; readonly n: number }[] {
   const first = firstAfter(counts, ({ t }) => t > axis.from);
   const points = [{ x: 0, n: counts[first - 1]?.n ?? 0 }];
@@ -153,7 +148,6 @@ export function stepsOf({ counts }: Lane, axis: TimeAxis): { readonly x: number;
   return points;
 }
 
-/** The tooltip of a mark. */
 export function clusterTitle({ marks }: Cluster, timeText: (t: number) => string): string {
   const lines = marks.slice(0, 8).map(({ t, title }) => `${timeText(t)}  ${title}`);
   return marks.length > 8 ? [...lines, `… and ${marks.length - 8} more: zoom in`].join('\n') : lines.join('\n');
@@ -173,7 +167,7 @@ export interface MarkLabel {
 export const labelFont = { size: 10.5 };
 const besideMark = 10;
 
-/** The labels of marks that fit between two marks, and not on a bar. */
+/** Labels of marks that fit between two marks and do not cover a bar. */
 export function labelsOf(clusters: readonly Cluster[], bars: readonly Bar[], width: number): MarkLabel[] {
   return clusters.flatMap(({ x, kind, marks }, i) => {
     const from = x + besideMark;

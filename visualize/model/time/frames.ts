@@ -1,6 +1,6 @@
-/** When records were drawn, for tests and measurements. */
+/** Records when records were drawn, for tests and measurements. */
 
-/** A record, and the `Date.now()` after the frame that showed it was painted. */
+/** `seq` of a record, and `Date.now()` after the frame that showed it was painted. */
 export interface Drawn {
   readonly seq: number;
   readonly at: number;
@@ -8,7 +8,7 @@ export interface Drawn {
 
 const kept = 1_000;
 
-/** The last records that were drawn while the trace was followed, oldest first. */
+/** Records that were drawn most recently while following the trace, oldest first. */
 export const drawn: Drawn[] = [];
 
 /** Adds records after the current frame was painted. */
@@ -30,7 +30,7 @@ function afterPaint(then: () => void): void {
   port2.postMessage(undefined);
 }
 
-/** Lets the page draw and handle input, then continues. */
+/** Lets the page draw and handle input before it continues. */
 export function nextTurn(): Promise<void> {
   return new Promise(afterPaint);
 }

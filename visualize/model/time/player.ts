@@ -1,11 +1,11 @@
-/** Playback at the pace of the program, with idle hours cut short. */
+/** Playback at the pace of the program, with idle times cut short. */
 
-/** The longest wait for the next record, at the pace of 1. */
+/** Maximum wait in milliseconds for the next record at pace 1. */
 const longestGapMs = 1_500;
 
 export const paces = [0.25, 1, 4, 16] as const;
 
-/** How long a record is shown until the next one, and how fast the trace's clock runs in that time. */
+/** Milliseconds for which a record is shown until the next one, and the rate of the trace's clock in that time. */
 export function gapBetween(t: number, next: number, pace: number): { readonly ms: number; readonly rate: number } {
   const gap = Math.max(0, next - t);
   const ms = Math.min(gap, longestGapMs) / pace;
@@ -13,9 +13,9 @@ export function gapBetween(t: number, next: number, pace: number): { readonly ms
 }
 
 /**
- * The place after some playback time: it may pass several records at once, because they come in bursts.
+ * The place after some playback time. It may pass several records at once, because records come in bursts.
  *
- * @param at the shown place, and how long it has been shown
+ * @param at the shown place, and for how long it has been shown
  */
 export function playedOn(
   timeAt: (index: number) => number,

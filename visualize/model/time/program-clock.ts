@@ -1,10 +1,10 @@
-/** The clock of the open live program, which advances between its records. */
+/** The clock of the open live program. */
 import { signal } from '@preact/signals';
 
-/** Two readings of a host's clock do not differ by more; the latency of a record is smaller. */
+/** Maximum difference of two readings of the same host's clock; the latency of a record is smaller. */
 const sameMs = 1_000;
 
-/** The program's time (`t` of the trace) at a moment of this page's (`performance.now()`). */
+/** Time of the program (`t` of the trace) at a time of the page (`performance.now()`). */
 interface ClockReading {
   readonly t: number;
   readonly at: number;
@@ -23,13 +23,13 @@ export function setProgramClock(startedAt: string, now: number | undefined, at =
   reading.value = Number.isFinite(t) && t >= 0 ? { t, at } : undefined;
 }
 
-/** Handles a new record: its time is more exact than the wall clock, unless the record is an old one. */
+/** Uses the time of a new record, which is more exact than the wall clock, unless the record is an old one. */
 export function noteRecord(t: number, at = performance.now()): void {
   const known = programTime(at);
   if (known === undefined || t > known - sameMs) reading.value = { t, at };
 }
 
-/** `t` of the program at this moment; `undefined` while it is unknown. */
+/** Current `t` of the program; `undefined` while unknown. */
 export function programTime(at = performance.now()): number | undefined {
   const known = reading.peek();
   return known === undefined ? undefined : known.t + (at - known.at);

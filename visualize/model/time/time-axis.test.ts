@@ -51,14 +51,14 @@ describe('the folded times', () => {
   const folds = (idle: IdleTimes, end: number, width = 1_200): number =>
     foldsOf(idle.until(end), { from: 0, to: end }, width).folds.length;
 
-  test('the hours between restarts are folded, a pause as long as the activity is not', () => {
+  test('hours between restarts are folded, but a pause as long as the activity is not', () => {
     expect(folds(restarts(7), 6 * 12 * hour + 60_000)).toBe(6);
     const steady = new IdleTimes();
     for (let t = 0; t <= 40; t++) steady.note(t * 60_000);
     expect(folds(steady, 40 * 60_000)).toBe(0);
   });
 
-  test('the time since the last change is folded', () => {
+  test('the idle time after the last change is folded', () => {
     expect(folds(restarts(2), 30 * hour)).toBe(2);
   });
 
@@ -69,7 +69,7 @@ describe('the folded times', () => {
   });
 });
 
-test('each restart of a week is wide enough to be read, with its date beside it', () => {
+test('each restart of a week is wide enough to be read, and has its date', () => {
   const end = 13 * 12 * hour + 60_000;
   const whole = { from: 0, to: end };
   const width = 1_300;
@@ -88,7 +88,7 @@ test('each restart of a week is wide enough to be read, with its date beside it'
   for (const [i, [from]] of labels.entries()) expect(from).toBeGreaterThan(labels[i - 1]?.[1] ?? -1);
 });
 
-test('a label that exceeds the right edge is left out, because a cut time would be wrong', () => {
+test('a label that exceeds the right edge is omitted, because a truncated time would be wrong', () => {
   const axis = new TimeAxis(foldedClock([], 0, { from: 0, to: 640 }, 730), { from: 0, to: 640 }, 730);
   const ticks = axisTicks(axis, startedAt);
   expect(ticks.at(-1)).toMatchObject({ t: 600, text: '600 ms' });

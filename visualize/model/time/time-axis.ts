@@ -1,20 +1,16 @@
-/**
- * Converts times to screen positions and back: folded times take as much space as their labels, whatever their length.
- */
+/** Converts times to positions on the timeline and back. Folded times take as much space as their labels, whatever their duration. */
 import { textWidth } from '../../../src/debugger/statechart/text-width.ts';
 import type { IdleTime } from '../recording/idle-time.ts';
 import { firstAfter } from '../recording/sorted.ts';
 import { dayText, wallClockText, wallClockTicks } from '../recording/words.ts';
 import { ticks, tickText, type View } from './axis.ts';
 
-/** A fold with its start on the folded clock. */
 interface PlacedFold extends IdleTime {
   readonly shownFrom: number;
 }
 
-/** The trace's clock with its idle times cut short. Outside the folds its milliseconds are those of the trace. */
+/** The trace's clock with its idle times cut short. Outside of the folds, a millisecond has the same length as in the trace. */
 export class FoldedClock {
-  /** Length of each fold on this clock. */
   readonly foldMs: number;
   readonly folds: readonly PlacedFold[];
 
@@ -29,7 +25,6 @@ export class FoldedClock {
     });
   }
 
-  /** Converts a time of the trace to this clock. */
   shown(t: number): number {
     const before = this.folds[firstAfter(this.folds, ({ from }) => from > t) - 1];
     if (before === undefined) return t;
@@ -38,7 +33,6 @@ export class FoldedClock {
     return shownFrom + ((t - from) / (to - from)) * this.foldMs;
   }
 
-  /** Converts a time of this clock to the trace's. */
   timeOf(shown: number): number {
     const before = this.folds[firstAfter(this.folds, ({ shownFrom }) => shownFrom > shown) - 1];
     if (before === undefined) return shown;
@@ -48,7 +42,7 @@ export class FoldedClock {
   }
 }
 
-/** The folded clock of a whole trace on a screen of this width. */
+/** The folded clock of a complete trace on a timeline of this width. */
 export function foldedClock(
   folds: readonly IdleTime[],
   pixels: number,
@@ -64,7 +58,7 @@ export function foldedClock(
 export class TimeAxis {
   readonly view: View;
   readonly width: number;
-  /** The trace's times at its ends. */
+  /** The trace's times at both ends. */
   readonly from: number;
   readonly to: number;
   readonly #clock: FoldedClock;
@@ -87,7 +81,7 @@ export class TimeAxis {
     return this.#clock.timeOf(this.view.from + x / this.#scale);
   }
 
-  /** The visible folds, each with its ends on the screen. */
+  /** Visible folds with their positions on the timeline. */
   get folds(): readonly { readonly from: number; readonly to: number; readonly x: number; readonly width: number }[] {
     return this.#clock.folds
       .filter(({ from, to }) => from < this.to && to > this.from)
@@ -98,19 +92,17 @@ export class TimeAxis {
   }
 }
 
-/** A labelled place on the axis. */
 export interface AxisTick {
   readonly t: number;
   readonly x: number;
-  /** Time since the program's start; empty if there is no space for it. */
+  /** Time since the program's start; empty if there is no space. */
   readonly text: string;
-  /** Wall clock; with the date where a day begins, and after each fold. */
+  /** Wall clock, with date where a day begins and after each fold. */
   readonly wall: string;
-  /** Position of that label: after a fold it may be below the label of the fold. */
+  /** Position of the wall clock label: after a fold it may be below the label of the fold. */
   readonly wallX: number;
 }
 
-/** Space for a tick's label. */
 const labelPixels = 90;
 const besideTick = 4;
 const textFont = { size: 11 };
@@ -132,7 +124,7 @@ export function axisTicks(axis: TimeAxis, startedAt: string): AxisTick[] {
     }
     const times = roundTimes(stretch.from, stretch.to, step).filter((t) => {
       const x = axis.xOf(t);
-      // A label that ends after the start of the fold would overlap the fold's label.
+      // A label that ends after the start of the fold would overlap the label of the fold.
       return x >= free && (after === undefined || x + labelPixels <= stretch.end);
     });
     const walls =
@@ -141,7 +133,7 @@ export function axisTicks(axis: TimeAxis, startedAt: string): AxisTick[] {
         : times.map((t) => timeOfDayText(startedAt, t, step));
     for (const [at, t] of times.entries()) {
       const x = axis.xOf(t);
-      // A label that is cut at the end of the screen would be wrong.
+      // A label that is cut off at the end of the timeline would be wrong.
       const fits = (words: string, font: { readonly size: number }): string =>
         x + besideTick + textWidth(words, font) <= stretch.end ? words : '';
       const [text, wall] = [fits(tickText(t, step), textFont), fits(walls[at]!, wallFont)];
@@ -151,9 +143,7 @@ export function axisTicks(axis: TimeAxis, startedAt: string): AxisTick[] {
   return found;
 }
 
-/**
- * The label may begin below the fold, whose own label is in the line above; it is left out if even that is too narrow.
- */
+/** The label may begin below the fold, whose own label is one line higher. It is omitted if even that space is too narrow. */
 function tickBehindFold(
   axis: TimeAxis,
   fold: { readonly to: number; readonly x: number },
