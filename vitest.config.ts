@@ -2,9 +2,9 @@ import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type Reporter, type TestCase, type TestModule, type TestSpecification } from 'vitest/node';
 
-/** The last line of a run, alone on its line: what .ci/run ends with. */
+/** Prints the last line of a run, which .ci/run parses. */
 const closingLine: Reporter = {
-  /** Vitest says why at the end, which a run that is cut off does not reach. */
+  /** Prints failures immediately, because a run that is cut off does not reach Vitest's summary. */
   onTestCaseResult(test: TestCase) {
     const { state, errors = [] } = test.result();
     if (state !== 'failed') return;
@@ -18,7 +18,7 @@ const closingLine: Reporter = {
   onTestRunEnd(modules: readonly TestModule[]) {
     const count = { passed: 0, failed: 0, skipped: 0 };
     for (const module of modules) {
-      // A file that does not load, or whose last check fails, has no test to fail for it.
+      // A file that fails to load, or whose teardown fails, has no failed test.
       if (module.state() === 'failed' && module.errors().length > 0) count.failed++;
       for (const test of module.children.allTests()) {
         const state = test.result().state;
@@ -30,8 +30,8 @@ const closingLine: Reporter = {
 };
 
 /**
- * A file that begins last and takes a minute is waited for alone; a clone knows of no earlier run. By the seconds that each took of
- * a clock, which is what it keeps a process for.
+ * A long file that starts last keeps the whole run waiting, and a clone has no timings of earlier runs. Ordered by
+ * wall-clock seconds, during which a file occupies a process.
  */
 const longest = [
   'test/node/mesh/mesh',
@@ -129,7 +129,10 @@ const longest = [
   'test/e2e/discovery',
 ];
 
-/** What waits comes before what works: the last files of a run are then short ones, which keep both cores busy to the end. */
+/**
+ * Files that mostly wait precede files that use the CPU: the last files of a run are short ones, which keep both cores
+ * busy.
+ */
 const inOrder = ['lint', 'cluster', 'e2e', 'alone', 'unit', 'timed', 'measured'];
 
 class LongestFirst extends BaseSequencer {
@@ -138,14 +141,14 @@ class LongestFirst extends BaseSequencer {
       const found = longest.findIndex((name) => moduleId.includes(`/${name}.`));
       return found < 0 ? longest.length : found;
     };
-    // Those of a project come together: a process that ends a file goes on with the next one of its own project only.
+    // Files of a project are adjacent, because a process continues only with files of its own project.
     const sorted = await super.sort(files);
     const rank = ({ project }: TestSpecification): number => inOrder.indexOf(project.name);
     return sorted.sort((one, other) => rank(one) - rank(other) || place(one) - place(other));
   }
 }
 
-/** A file says in its name what it asks of its surroundings (test/README.md); the others share a process. */
+/** The file name states special requirements (test/README.md). All other files share processes. */
 const alone = '**/*.alone.test.ts';
 const timed = '**/*.timed.test.ts';
 const measured = '**/*.measured.test.ts';
@@ -156,31 +159,31 @@ const cluster = 'test/cluster/**/*.test.ts';
 const node = 'test/node/**/*.test.ts';
 
 /**
- * One group, in which a file begins as soon as another one ends: groups run one after the other, and each ended with idle cores. Five
- * files that wait left a quarter of two processors idle.
+ * One group, in which a file starts as soon as another one ends. Separate groups left cores idle at the end of each,
+ * and five waiting files left a quarter of two cores idle.
  */
 const beside = { maxWorkers: 6, sequence: { groupOrder: 1 } };
 
 export default defineConfig({
-  // XState's development build warns of events sent to stopped actors and of mistakes in a machine's configuration.
+  // XState's development build warns of events sent to stopped actors and of invalid machine configurations.
   ssr: { resolve: { conditions: ['development'] } },
   test: {
     reporters: ['default', closingLine],
-    // Against hanging alone: on machines that do ten other things and run at half their speed one took 91 s, and each of the waits
-    // in a test that fails may take patienceMs (test/harness/eventually.ts), whose word says more than this limit.
+    // Stops hanging tests only: on machines with ten other tasks and half the speed a test took 91 s, and each wait of
+    // a failing test may take patienceMs (test/harness/eventually.ts), whose message is more specific.
     testTimeout: 600_000,
     hookTimeout: 600_000,
-    // The condition decides, not the clock: a page beside six other files draws its first frame after more than the usual second.
+    // A page that is rendered next to six other files needs more than the default second for its first frame.
     expect: { poll: { timeout: 90_000 } },
     setupFiles: ['test/harness/setup-cpu.ts'],
-    // Hundreds of programs are started from their sources: to strip their types and compile them took half of that time.
+    // Hundreds of programs run from source. Without this cache half of their time is type stripping and compilation.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/node') },
     sequence: { sequencer: LongestFirst },
     projects: [
       { extends: true, test: { name: 'lint', include: [lint], ...beside } },
       {
         extends: true,
-        // They share an API server, which ends when the last of them has: `timed` and `measured` come later.
+        // These files share an API server, which stops after the last of them. `timed` and `measured` run later.
         test: {
           name: 'cluster',
           include: [cluster, node],
@@ -192,8 +195,8 @@ export default defineConfig({
       },
       {
         extends: true,
-        // Most of their time they wait for an Envoy, a file, a page. Ports, folders and base ids are each test's own. To begin a
-        // process for a file takes as long as to start four Envoys: they share six.
+        // These files mostly wait for an Envoy, a file or a page, and use separate ports, folders and base IDs.
+        // Starting a process for each file takes as long as starting four Envoys, so they share six.
         test: {
           name: 'e2e',
           include: [e2e, load],
@@ -206,8 +209,8 @@ export default defineConfig({
       { extends: true, test: { name: 'alone', include: [alone], ...beside } },
       {
         extends: true,
-        // Six processes take all files: to begin one for each file took as long as the tests. A file leaves everything as it found
-        // it, which `setup-shared.ts` watches.
+        // Six processes run all files, because starting a process for each file took as long as the tests.
+        // `setup-shared.ts` checks that a file leaves no state behind.
         test: {
           name: 'unit',
           include: ['{deploy,machines,src,test,visualize}/**/*.test.ts'],
@@ -219,8 +222,8 @@ export default defineConfig({
       },
       {
         extends: true,
-        // Seconds are judged there, or requests under load: with four at once, a crash was not over in its second. They wait
-        // for a third of their time.
+        // These tests check seconds, or requests under load: with four at once, a crash took longer than its second.
+        // They wait for a third of their time.
         test: {
           name: 'timed',
           include: [timed],
@@ -232,7 +235,7 @@ export default defineConfig({
       },
       {
         extends: true,
-        // What a person sees has its time in milliseconds: nothing else runs meanwhile.
+        // These tests check milliseconds of user interfaces, so they run alone.
         test: {
           name: 'measured',
           include: [measured],

@@ -1,9 +1,9 @@
 /**
- * Generates src/gen from Envoy's v3 API and our own .proto files. Works offline once npm has installed its packages.
+ * Generates src/gen from Envoy's v3 API and our own .proto files. Works offline after npm has installed its packages.
  *
- * The .proto files come from the npm package @grpc/grpc-js-xds; only the import closure of roots.txt is copied to a
- * work folder, because the bundle also holds v2 files that do not resolve. Of the whole v3 API there are descriptors
- * besides (`envoy-api.binpb`): what a person writes in an EnvoyFilter may be of any type.
+ * The .proto files come from the npm package @grpc/grpc-js-xds. Only the import closure of roots.txt is copied to a
+ * work folder, because the bundle also contains v2 files that do not resolve. `envoy-api.binpb` contains descriptors of
+ * the whole v3 API, because an EnvoyFilter may contain any type.
  */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -26,12 +26,12 @@ const sources = [
 const work = join(here, '.work');
 const out = join(root, 'src/gen');
 
-/** Finds a .proto file by its import path in the first source folder that has it. */
+/** Finds a .proto file by its import path in the first source folder that contains it. */
 function locate(importPath: string): string | undefined {
   return sources.map((dir) => join(dir, importPath)).find((path) => existsSync(path));
 }
 
-/** The files that the roots need, themselves included: import path → text. Google's well-known types come with buf. */
+/** The roots and all their imports: import path → text. Google's well-known types come with buf. */
 function importClosure(roots: readonly string[]): Map<string, string> {
   const found = new Map<string, string>();
   const todo = [...roots];
@@ -48,8 +48,9 @@ function importClosure(roots: readonly string[]): Map<string, string> {
 }
 
 /**
- * Fields that Envoy's API got after the bundle was made. Without SourcedMetadata Envoy 1.40 warns, because `metadata` of permissions and
- * principals is deprecated in favour of it (envoy.config.rbac.v3); a custom tag's `value` is a format string since 1.37.
+ * Adds fields that are newer than the bundle. Without SourcedMetadata Envoy 1.40 warns, because it replaces the
+ * deprecated `metadata` of permissions and principals (envoy.config.rbac.v3). A custom tag's `value` is a format string
+ * since 1.37.
  */
 function withNewerFields(path: string, text: string): string {
   if (path === 'envoy/type/tracing/v3/custom_tag.proto' && !text.includes('string value = 6')) {
@@ -77,8 +78,8 @@ message SourcedMetadata {
 }
 
 /**
- * The bundle's validate.proto is older than its Envoy files, which use `ignore_empty` on every rule message.
- * The options are dropped from the output anyway; the field only has to exist for the files to compile.
+ * The bundle's validate.proto is older than its Envoy files, which use `ignore_empty` on every rule message. The output
+ * contains no options; the field must only exist for the files to compile.
  */
 function addMissingRuleField(text: string): string {
   return text.replace(/^message (\w+Rules) \{([\s\S]*?)^\}/gm, (message, name: string, body: string) =>
@@ -120,7 +121,7 @@ writeFileSync(join(work, 'api/buf.yaml'), 'version: v2\n');
 buf('build', '.work/api', '--exclude-source-info', '--output', '.work/api.binpb');
 writeFileSync(join(work, 'gen/envoy-api.binpb'), withoutAnnotations(readFileSync(join(work, 'api.binpb'))));
 writeFileSync(join(work, 'gen/.stamp'), digest);
-// In one step: a program that is being loaded meanwhile finds the old files or the new ones.
+// A rename is atomic: a program that starts at this time loads either the old files or the new ones.
 const old = join(work, 'old');
 if (existsSync(out)) renameSync(out, old);
 renameSync(join(work, 'gen'), out);
@@ -129,7 +130,7 @@ console.log(
   `generated ${relative(process.cwd(), out) || '.'} from ${files.size} .proto files, descriptors of ${api.size}`,
 );
 
-/** Every file of the v3 API that what the bundle holds suffices for: OpenCensus' and Prometheus' types are not in it. */
+/** Every file of the v3 API whose imports the bundle contains. It lacks the types of OpenCensus and Prometheus. */
 function wholeApi(): string[] {
   const envoy = readdirSync(join(bundle, 'envoy-api'), { recursive: true, encoding: 'utf8' });
   const known = envoy.filter((path) => /\/v3(?:alpha)?\/[^/]+\.proto$/.test(path)).sort();
@@ -160,7 +161,7 @@ function buf(...args: string[]): void {
   });
 }
 
-/** Descriptors are made when they are first looked into: see src/runtime/protobuf/lazy-descriptors.ts. */
+/** Descriptors are parsed on first use: see src/runtime/protobuf/lazy-descriptors.ts. */
 function withLazyDescriptors(text: string, folder: string): string {
   const maker = join(relative(folder, '..'), 'runtime/protobuf/lazy-descriptors.ts');
   const call = /fileDesc\("([^"]+)"(?:, \[([^\]]*)\])?\)/;
@@ -177,7 +178,7 @@ function withLazyDescriptors(text: string, folder: string): string {
     .replace(call, () => `lazyFileDesc(${outline}, "${descriptor}", [${imports}])`);
 }
 
-/** Without the options of the API's own tooling: they are half of the descriptors, and nobody reads them. */
+/** Removes the options of the API's own tooling: they are half of the descriptors and unused. */
 function withoutAnnotations(descriptors: Uint8Array): Uint8Array {
   const set = fromBinary(FileDescriptorSetSchema, descriptors);
   dropUnknown(set);

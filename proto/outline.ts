@@ -1,8 +1,11 @@
-/** What generated code says of a file before its descriptor is read (src/runtime/protobuf/lazy-descriptors.ts). */
+/**
+ * Summary of a .proto file that generated code uses before its descriptor is parsed
+ * (src/runtime/protobuf/lazy-descriptors.ts).
+ */
 import type { DescriptorProto, FileDescriptorProto } from '@bufbuild/protobuf/wkt';
 import type { FileOutline, MessageOutline } from '../src/runtime/protobuf/lazy-descriptors.ts';
 
-/** @throws Error when the file has what an outline does not show */
+/** @throws Error if the file contains something that an outline does not represent */
 export function outlineOf(file: FileDescriptorProto): FileOutline {
   const { name, messageType, enumType, service, extension, publicDependency } = file;
   if (publicDependency.length > 0)

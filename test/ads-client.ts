@@ -1,6 +1,6 @@
 /**
- * A small xDS client for tests: it opens streams of every kind, sends what it is told to, acknowledges by itself if it
- * should, and keeps what it got. It shares no code with the server but the generated messages.
+ * An xDS client for tests: it opens streams of both protocols, sends given requests, optionally acknowledges
+ * automatically, and stores responses. It shares no code with the server except the generated messages.
  */
 import {
   create,
@@ -39,15 +39,13 @@ const services = {
 } as const;
 export type ServiceName = keyof typeof services;
 
-/** How long a test waits for something that should come. */
+/** Time limit for a response. */
 const timeoutMs = 30_000;
 
-/** A stream of either protocol. */
 class TestStream<Request extends DescMessage, Response extends DescMessage> {
-  /** All responses, in order. */
+  /** All responses in order. */
   readonly responses: MessageShape<Response>[] = [];
   requests = 0;
-  /** How the stream ended. */
   readonly ended: Promise<StatusObject>;
   onResponse: (response: MessageShape<Response>) => void = () => {};
   readonly #stream: ClientDuplexStream<Buffer, Buffer>;
@@ -83,7 +81,7 @@ class TestStream<Request extends DescMessage, Response extends DescMessage> {
     this.#stream.write(Buffer.from(bytes));
   }
 
-  /** The next response that no call has answered before. */
+  /** The next response that was not returned before. */
   async next(): Promise<MessageShape<Response>> {
     const deadline = Date.now() + timeoutMs;
     while (this.#taken >= this.responses.length) {
@@ -98,13 +96,13 @@ class TestStream<Request extends DescMessage, Response extends DescMessage> {
     return this.responses[this.#taken++]!;
   }
 
-  /** Responses that nobody has waited for, after what is on its way has had time to come. */
+  /** Responses that no call returned, after a pause for responses in flight. */
   async unexpected(ms = 150): Promise<MessageShape<Response>[]> {
     await new Promise((resolve) => setTimeout(resolve, ms));
     return this.responses.slice(this.#taken);
   }
 
-  /** Sends no more, but reads on. */
+  /** Half-closes the stream and continues to read. */
   halfClose(): void {
     this.#stream.end();
   }
@@ -113,7 +111,7 @@ class TestStream<Request extends DescMessage, Response extends DescMessage> {
     this.#stream.cancel();
   }
 
-  /** Reads no more: flow control then stops the server. */
+  /** Stops reading, so that flow control stops the server. */
   stopReading(): void {
     this.#stream.pause();
   }
@@ -137,10 +135,10 @@ export class AdsTestClient {
 
   /**
    * @param port on loopback, or a target such as `unix:/run/XDS`
-   * @param channelCredentials without TLS unless given
+   * @param channelCredentials default without TLS
    */
   constructor(port: number | string, channelCredentials = credentials.createInsecure(), options: ClientOptions = {}) {
-    // A channel of its own: grpc-js shares connections between clients of equal options.
+    // grpc-js shares connections between clients with equal options; this client needs a separate one.
     this.#client = new Client(typeof port === 'string' ? port : `127.0.0.1:${port}`, channelCredentials, {
       'grpc.use_local_subchannel_pool': 1,
       'grpc.max_receive_message_length': -1,

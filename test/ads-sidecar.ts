@@ -1,4 +1,6 @@
-/** A client that says the same in both protocols: for tests of what a server does, whatever it is asked in. */
+/**
+ * A client with one interface for both protocols, for tests of server behavior that does not depend on the protocol.
+ */
 import type { JsonObject } from '@bufbuild/protobuf';
 import { BinaryReader } from '@bufbuild/protobuf/wire';
 import type { AdsTestClient } from './ads-client.ts';
@@ -8,12 +10,12 @@ export interface SidecarNode {
   readonly metadata?: JsonObject;
 }
 
-/** What a test says and sees, the same in both protocols. */
+/** Requests and responses in the form that both protocols share. */
 export interface Sidecar {
-  /** Asks for names: in state of the world, for these from now on; in delta, for these as well. */
+  /** Requests names: in state of the world exactly these, in delta in addition to the previous ones. */
   ask(typeUrl: string, names: readonly string[], nonce?: string): void;
   drop(typeUrl: string, kept: readonly string[], dropped: readonly string[], nonce?: string): void;
-  /** Acknowledges the last response of the type, with all that is subscribed to. */
+  /** Acknowledges the last response of the type, with all subscribed names. */
   ack(seen: Seen, names?: readonly string[]): void;
   reject(seen: Seen, message: string, names?: readonly string[]): void;
   next(): Promise<Seen>;
@@ -26,7 +28,7 @@ export interface Seen {
   readonly typeUrl: string;
   readonly nonce: string;
   readonly version: string;
-  /** Names of resources, which are also their contents' first words. */
+  /** Names of resources, which are also the first words of their content. */
   readonly names: readonly string[];
   readonly removed: readonly string[];
 }
@@ -37,7 +39,7 @@ export function sotwSidecar(client: AdsTestClient, node: SidecarNode): Sidecar {
     stream.send({ node, typeUrl, resourceNames: [...names], responseNonce });
   return {
     ask: send,
-    // All that is left; nothing at all is said by an empty name, which means everything to nobody.
+    // Subscribes to the remaining names. An empty list would be a wildcard subscription, so an empty name replaces it.
     drop: (typeUrl, kept, _, nonce) => send(typeUrl, kept, nonce),
     ack: ({ typeUrl, nonce }, names = []) => send(typeUrl, names, nonce),
     reject({ typeUrl, nonce: responseNonce }, message, names = []) {
@@ -79,7 +81,7 @@ export function deltaSidecar(client: AdsTestClient, node: SidecarNode): Sidecar 
   };
 }
 
-/** What a resource is called: field 1 of every Envoy message that has a name, or the word before `=` of a scripted one. */
+/** Name of a resource: field 1 of every named Envoy message, or the word before `=` in a scripted one. */
 function nameIn(value: Uint8Array): string {
   if (value[0] !== 0x0a) return Buffer.from(value.subarray(0, 100)).toString('latin1').split('=')[0]!;
   const reader = new BinaryReader(value);

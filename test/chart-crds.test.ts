@@ -1,4 +1,7 @@
-/** `deploy/chart/crds` has the definitions that `pilot-discovery crds` prints: Helm installs them where they do not exist. */
+/**
+ * `deploy/chart/crds` contains the definitions that `pilot-discovery crds` prints: Helm installs them if they do not
+ * exist.
+ */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -7,7 +10,7 @@ import { packageRoot } from '../src/runtime/package-root.ts';
 
 const file = join(packageRoot(), 'deploy/chart/crds/istio-api.yaml');
 
-test('the definitions in the chart are those of the program', async () => {
+test('the CRDs in the chart equal those of the program', async () => {
   const printed: string[] = [];
   await crdsCommand((text) => printed.push(text)).parseAsync([], { from: 'user' });
   const text = printed.join('');

@@ -1,4 +1,4 @@
-/** `npm run lint`, beside the tests: what the linter and the compiler find fails the run as a test does. */
+/** Runs `npm run lint` as tests: findings of the linter and compiler fail the run. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
@@ -7,7 +7,7 @@ import manifest from '../package.json' with { type: 'json' };
 import { packageRoot } from '../src/runtime/package-root.ts';
 
 test.each(manifest.scripts.lint.split(' && '))('%s finds nothing', async (command) => {
-  // The compiler is of Go: its garbage is collected less often, which takes a third of its processor time.
+  // The compiler is written in Go. Fewer garbage collections save a third of its CPU time.
   const env = { ...process.env, GOGC: '400' };
   const linter = spawn(`${command} 2>&1`, {
     cwd: packageRoot(),

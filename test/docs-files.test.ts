@@ -1,4 +1,4 @@
-/** Documents name files and headings; both move. */
+/** Files and headings that documents name exist. */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -11,7 +11,7 @@ const documents = globSync(['*.md', 'docs/*.md', '{deploy,examples,machines,src,
   .filter((file) => !file.includes('node_modules'))
   .sort();
 
-/** Folders at the root of the tree: what begins with one of them, in code style, is a path. */
+/** Code spans that start with a folder of the root are paths. */
 const path = /^(?:\.ci|bin|deploy|docs|examples|machines|proto|src|test|visualize)\/[\w./*{},-]+$/;
 
 /** Relative links, and paths in code style. @returns where each leads, from the root */
@@ -68,22 +68,22 @@ function isThere(end: string): boolean {
   return tracked.some((file) => new RegExp(`(^|/)${pattern}$`).test(file));
 }
 
-/** Made when they are needed. */
+/** Generated on demand. */
 const made = /^(src\/gen|types|dist)(\/|$)/;
 
-describe('every file that is named is there', () => {
-  test.each(documents)('%s', (document) => {
+describe('every file that a document names exists', () => {
+  test.each(documents)('%s names existing files', (document) => {
     const missing = filesNamedIn(document)
       .filter((file) => !made.test(file))
       .filter((file) => !existsSync(join(root, file)) && globSync(file, { cwd: root }).length === 0);
     expect([...missing, ...endsOfPathsIn(document).filter((end) => !isThere(end))]).toEqual([]);
   });
 
-  test.each(documents)('headings that are linked are there, tables have headers: %s', (document) => {
+  test.each(documents)('%s: linked headings exist, and tables have headers', (document) => {
     expect([...lostAnchors(document), ...strayRows(document)]).toEqual([]);
   });
 
-  test('and some files are named: this test sees them', () => {
+  test('documents name files, and this test finds them', () => {
     expect(documents).toContain('README.md');
     expect(filesNamedIn('README.md')).toContain('machines/agent/envoy/supervisor.machine.ts');
     expect(filesNamedIn('docs/state-machines.md')).toContain('docs/pictures/supervisor.svg');

@@ -1,4 +1,4 @@
-/** docs/operations.md, "On-call questions": each command runs, and shows what the page says. */
+/** Each command in "On-call questions" of docs/operations.md runs and has the described output. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -85,7 +85,7 @@ async function changeClusters(): Promise<void> {
   await stream.next();
 }
 
-it('why a proxy is stale: its page and its pushes show the response without an answer', async () => {
+it('the commands of "Why is this proxy stale" show the response without an acknowledgement', async () => {
   answer();
   await changeClusters();
   const [proxyz, changes, all] = commandsOf('Why is this proxy stale');
@@ -98,7 +98,7 @@ it('why a proxy is stale: its page and its pushes show the response without an a
   expect(JSON.parse(await run(all!))[0]).toMatchObject({ worst: 'STALE' });
 });
 
-it('which change broke a moment, and which proxy rejected what', async () => {
+it('the commands of "Which change broke 14:05" and "Which proxy rejected what" show the change and the rejection', async () => {
   answer();
   await changeClusters();
   answer('no such thing');
@@ -106,35 +106,35 @@ it('which change broke a moment, and which proxy rejected what', async () => {
   await eventually('the rejection is shown', async () => /rejected by .*: no such thing/.test(await run(rejected)));
   const [changes] = commandsOf('Which change broke 14:05');
   expect(changes).toBe('pilot-discovery changes --since 14:00 --until 14:10');
-  // The same form of time, for a change of now; a minute ago is another day at midnight only.
+  // A relative time of the same form, because the change is recent. One minute ago is on another day only at midnight.
   const text = await run(changes!.replace('14:00', '1m').replace(/ --until \S+/, ''));
   expect(text).toContain('added DestinationRule shop/cart');
 });
 
-it('which certificate expires next', async () => {
+it('the command of "Which certificate expires next" shows the server certificate', async () => {
   expect(await run(commandsOf('Which certificate expires next')[0]!)).toMatch(/server +secure xDS port and webhooks/);
 });
 
-it('how much memory the process has', async () => {
+it('the command of "How much memory" shows the resident memory', async () => {
   const [metrics] = commandsOf('How much memory do 2,000 proxies take');
   expect(await run(metrics!)).toMatch(/^process_resident_memory_bytes \d+$/m);
 });
 
-it('one proxy: the configuration that it has, and how it routes a request', async () => {
+it('the commands of "Debug one proxy" show its configuration and the route of a request', async () => {
   answer();
   const [dump, ...others] = commandsOf('Debug one proxy').filter((line) => line.startsWith('pilot-discovery'));
   expect(await run(dump!)).toContain('outbound|80||cart.example.com');
   for (const line of others) expect(await run(line)).not.toBe('');
 });
 
-it('a replica that is drained ends its streams, and exits with 0', async () => {
+it('a drained replica ends its streams with OK and exits with 0', async () => {
   answer();
   plane.signal();
   expect((await stream.ended).code).toBe(status.OK);
   expect((await plane.ended).exitCode).toBe(0);
 });
 
-it('a restored directory of the authority has the same root', async () => {
+it('a restored authority directory has the same root', async () => {
   const [pack, unpack] = commandsOf('Back up and restore');
   const certificate = readFileSync(join(root, 'ca/root-cert.pem'), 'utf8');
   await stopControlPlanes();

@@ -1,6 +1,6 @@
 /**
- * The catalogues of events are whole: what a protocol declares, what a diagram draws and what a catalogue lists is the same.
- * docs/events.md is made of them.
+ * The catalogues of events are complete: a protocol, its diagrams and its catalogue have the same events.
+ * docs/events.md is generated from them.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ interface Side {
   readonly program: 'agent' | 'discovery';
   readonly protocols: readonly string[];
   readonly catalogue: readonly CatalogueRow[];
-  /** What an actor sends itself: nobody else sees it, and no diagram draws it. */
+  /** Events that an actor sends to itself, which no diagram contains. */
   readonly inner: readonly string[];
 }
 
@@ -66,7 +66,7 @@ const sides: readonly Side[] = [
 
 const textOf = ({ type, from, to }: CatalogueRow): string => `${from} → ${to}: ${type}`;
 
-/** Type of each declared event with the comment above it. */
+/** Comment of each declared event by type. */
 function declarationsOf({ program, protocols }: Side): Map<string, string> {
   const found = new Map<string, string>();
   for (const protocol of protocols) {
@@ -87,13 +87,13 @@ function declarationsOf({ program, protocols }: Side): Map<string, string> {
   return found;
 }
 
-/** Without the names of who sends it to whom. */
+/** The comment without sender and receiver. */
 const meaningOf = (comment: string): string => comment.replace(/^[^.]* → [^.]*\. ?/, '');
 
-/** What stands in both programs is one thing: the debugger shows both on one axis, and reads events by their names. */
+/** Events with one meaning in both programs: the debugger shows both on one axis and identifies events by name. */
 const sameInBoth = ['files.changed', 'http.failed', 'http.listening', 'signal.received'];
 
-it('no name of an event has a meaning for each program', () => {
+it('an event name has a meaning in one program only, except shared events', () => {
   const [inAgent, inDiscovery] = [ofAgent, ofDiscovery].map(
     (rows) => new Set(rows.map(({ type }) => type).filter((type) => !/^(spawn|timer) ?/.test(type))),
   );
@@ -105,27 +105,30 @@ describe.each(sides)('$name', (side) => {
   const diagrams = arrowsOf(side.program);
   const declared = declarationsOf(side);
 
-  it('lists every event that its protocol declares', () => {
+  it('the catalogue lists every event that its protocol declares', () => {
     const listed = new Set(catalogue.map(({ type }) => type));
     expect([...declared.keys()].filter((type) => !listed.has(type))).toEqual(inner);
   });
 
-  it('lists no event that its protocol does not declare', () => {
+  it('the catalogue lists no event that its protocol does not declare', () => {
     const events = [...new Set(catalogue.map(({ type }) => type))].filter((type) => type.includes('.'));
     expect(events.filter((type) => !declared.has(type))).toEqual([]);
   });
 
-  it('lists every message of its diagrams', () => {
+  it('the catalogue lists every message of its diagrams', () => {
     const listed = new Set(catalogue.map(textOf));
     const drawn = new Set([...diagrams.values()].flatMap((arrows) => [...arrows]));
     expect([...drawn].filter((arrow) => !listed.has(arrow))).toEqual([]);
   });
 
-  it.each(catalogue.map((row) => [textOf(row), row] as const))('%s is in its diagram', (text, { diagram }) => {
-    expect([...(diagrams.get(diagram) ?? [])]).toContain(text);
-  });
+  it.each(catalogue.map((row) => [textOf(row), row] as const))(
+    'the message %s is in its diagram',
+    (text, { diagram }) => {
+      expect([...(diagrams.get(diagram) ?? [])]).toContain(text);
+    },
+  );
 
-  it('lists nothing twice, but what two messages of the seeds stand for', () => {
+  it('the catalogue lists no message twice, except one that stands for two messages of the seeds', () => {
     const plain = catalogue.filter(({ seeds }) => seeds.length === 0).map(textOf);
     expect(plain.filter((text, index) => plain.indexOf(text) !== index)).toEqual([]);
   });
@@ -139,7 +142,7 @@ All events between two actors: meaning, sender and receiver, and the diagram wit
 \`timer …\`).
 `;
 
-/** One row for an event: the same one may have several senders and receivers. */
+/** One row per event, which may have several senders and receivers. */
 function tableOf(side: Side): string {
   const declared = declarationsOf(side);
   const events = [...new Set(side.catalogue.map(({ type }) => type))].filter((type) => declared.has(type)).sort();
@@ -162,13 +165,13 @@ function tableOf(side: Side): string {
 }
 
 describe('docs/events.md', () => {
-  it('has the catalogues as they are', () => {
+  it('docs/events.md has the current catalogues', () => {
     const text = `${[introduction, ...sides.map((side) => `${tableOf(side)}\n`)].join('\n')}`;
     if (update) writeFileSync(file, text);
     expect(existsSync(file) && readFileSync(file, 'utf8') === text, `${file}: run with UPDATE_TABLES=1`).toBe(true);
   });
 
-  it.each(sides)('says of each event of $name what it means', (side) => {
+  it.each(sides)('docs/events.md has a meaning for each event of $name', (side) => {
     const silent = [...declarationsOf(side)].filter(([, comment]) => meaningOf(comment).length < 5);
     expect(silent.map(([type]) => type)).toEqual([]);
   });

@@ -1,4 +1,4 @@
-/** docs/glossary.md: a term that stands nowhere any more, or in another file than its row names, is out of date. */
+/** Each term of docs/glossary.md occurs in the file of its row. */
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -22,7 +22,7 @@ const sections: readonly (readonly Row[])[] = readFileSync(glossary, 'utf8')
   );
 const rows = sections.flat();
 
-/** As a word of a sentence, of a name (`handOver`, `stand-in`, `push_context`), or of an event. */
+/** As a word of a sentence, a name (`handOver`, `stand-in`, `push_context`) or an event. */
 function stands(term: string, text: string): boolean {
   const pattern = term.split(/[ -]/).join('[ _-]?');
   const inName = pattern.replace(/^./, (letter) => letter.toUpperCase());
@@ -30,7 +30,7 @@ function stands(term: string, text: string): boolean {
 }
 
 describe('docs/glossary.md', () => {
-  it('has rows, each term once, in order', () => {
+  it('docs/glossary.md has each term once, in alphabetical order', () => {
     expect(sections.map((section) => section.length)).not.toContain(0);
     expect(new Set(rows.map(({ term }) => term)).size).toBe(rows.length);
     for (const section of sections) {
@@ -39,12 +39,12 @@ describe('docs/glossary.md', () => {
     }
   });
 
-  it.each(rows)('$term stands in the file that its row names', ({ term, file }) => {
+  it.each(rows)('the term $term occurs in the file of its row', ({ term, file }) => {
     expect(existsSync(file), file).toBe(true);
     expect(stands(term, readFileSync(file, 'utf8')), `${term} in ${file}`).toBe(true);
   });
 
-  it('knows a term that is gone', () => {
+  it('a term that no longer occurs is found', () => {
     expect(stands('doomed', 'a doomed epoch')).toBe(true);
     expect(stands('doomed', 'an epoch')).toBe(false);
     expect(stands('turn', 'a return')).toBe(false);

@@ -1,4 +1,4 @@
-/** Every place where text leaves a program, given hostile text: no control or invisible character leaves with it. */
+/** Every output of a program escapes control characters and invisible characters of hostile text. */
 import { once } from 'node:events';
 import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import type { Server } from 'node:http';
@@ -187,7 +187,7 @@ const sinks: readonly {
 ];
 
 describe('hostile text', () => {
-  test.each(sinks)('is escaped by $sink', async ({ isLine, text }) => {
+  test.each(sinks)('hostile text is escaped by $sink', async ({ isLine, text }) => {
     const visible = await text();
     expect(visible).toMatch(/\\(x1b|u001b)/);
     expect(visible).toContain('\\u202e');
@@ -195,7 +195,7 @@ describe('hostile text', () => {
     if (isLine) expect(visible).not.toMatch(/^\s*forged/m);
   });
 
-  test('leaves JSON valid and its value the same', async () => {
+  test('escaping keeps JSON valid and its value unchanged', async () => {
     const wellFormed = JSON.parse(JSON.stringify(inJson)) as object;
     expect(JSON.parse(await answered(inJson))).toEqual(wellFormed);
     expect(JSON.parse(logged(true, (log) => log.warn('upstream.failed', { reason: hostileText })))).toMatchObject({
@@ -204,12 +204,12 @@ describe('hostile text', () => {
   });
 });
 
-describe('a new way out', () => {
+describe('output bypasses no sink', () => {
   const files = globSync('src/**/*.ts', { cwd: packageRoot() }).filter(
     (file) => !file.startsWith('src/gen/') && !file.endsWith('.test.ts'),
   );
 
-  /** Each way past the sinks, and the files that are the sinks. `process.stdout` and `console` are forbidden by lint. */
+  /** Ways to bypass the sinks, and the files that implement the sinks. Lint rejects `process.stdout` and `console`. */
   test.each<[string, RegExp, readonly string[]]>([
     [
       'the standard streams are opened in one place',

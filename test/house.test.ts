@@ -1,4 +1,7 @@
-/** Imports never run in circles: neither from file to file, nor from folder to folder; and each folder says what may be in it. */
+/**
+ * Structure of the sources: no import cycles between files or folders, layers, a layout of charts and effects, size
+ * limits, and a README for each folder.
+ */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -11,7 +14,7 @@ const files = globSync('{machines,src,visualize}/**/*.{ts,tsx}', { cwd: packageR
 const known = new Set(files);
 const imports = new Map(files.map((file) => [file, importsOf(file)]));
 
-/** What a file imports of the house, types as well; the formatter sees to it that all imports are written alike. */
+/** Imports of a file within the package, including types. The formatter guarantees the form of imports. */
 function importsOf(file: string, among: ReadonlySet<string> = known): readonly string[] {
   const text = readFileSync(join(packageRoot(), file), 'utf8');
   return [...text.matchAll(/\b(?:from |import |import\()'(\.[^']+)'/g)]
@@ -20,8 +23,8 @@ function importsOf(file: string, among: ReadonlySet<string> = known): readonly s
 }
 
 /**
- * `src/model/kinds/kubernetes/pod.ts` → `src/model/kinds`; a file beside the rooms, such as `src/networking/index.ts` or
- * `machines/agent/protocol.ts`, is a room of its own.
+ * `src/model/kinds/kubernetes/pod.ts` → `src/model/kinds`. A file outside of these folders, such as
+ * `src/networking/index.ts` or `machines/agent/protocol.ts`, is its own group.
  */
 function roomOf(file: string): string {
   const [top, part, room, ...rest] = file.split('/');
@@ -29,7 +32,7 @@ function roomOf(file: string): string {
   return dirname(file);
 }
 
-/** Each group of nodes that reach one another, largest first (Tarjan's algorithm). */
+/** Strongly connected components with several nodes, largest first (Tarjan's algorithm). */
 function circles(edges: ReadonlyMap<string, Iterable<string>>): string[][] {
   const found: string[][] = [];
   const order = new Map<string, number>();
@@ -62,7 +65,7 @@ function betweenRooms(): ReadonlyMap<string, Set<string>> {
   return edges;
 }
 
-/** `a → b: file → file`, for every import that ties rooms of one circle. */
+/** `a → b: file → file` for every import between folders of one cycle. */
 function ties(groups: readonly (readonly string[])[]): string[] {
   return groups.flatMap((group) =>
     [...imports].flatMap(([file, targets]) =>
@@ -75,7 +78,7 @@ function ties(groups: readonly (readonly string[])[]): string[] {
   );
 }
 
-/** Programs and what they share, from the top: each imports layers below its own, and none beside it. */
+/** Programs and shared code from top to bottom: each imports only lower layers. */
 const layers: readonly (readonly string[])[] = [
   ['src/cli'],
   ['src/simulation', 'visualize'],
@@ -94,7 +97,7 @@ function layerOf(file: string): { readonly part: string; readonly depth: number 
   return { part, depth: layers.findIndex((parts) => parts.includes(part)) };
 }
 
-/** Files in no layer, and imports that do not lead to a lower one. */
+/** Files in no layer, and imports of the same or a higher layer. */
 function layerProblems(all: ReadonlyMap<string, readonly string[]>): string[] {
   return [...all].flatMap(([file, targets]) => {
     const from = layerOf(file);
@@ -107,7 +110,7 @@ function layerProblems(all: ReadonlyMap<string, readonly string[]>): string[] {
 }
 
 describe('imports', () => {
-  test('circles are found where there are some', () => {
+  test('import cycles are found', () => {
     expect(
       circles(
         new Map([
@@ -120,26 +123,26 @@ describe('imports', () => {
     ).toEqual([['b', 'c']]);
   });
 
-  test('the house is read', () => {
+  test('all sources and their imports are read', () => {
     expect(files.length).toBeGreaterThan(500);
     expect(imports.get('src/model/kinds/index.ts')).toContain('src/model/kinds/kubernetes/index.ts');
   });
 
-  test('run in no circle from file to file', () => {
+  test('imports between files have no cycle', () => {
     expect(circles(imports)).toEqual([]);
   });
 
-  test('run in no circle from file to file in tests', () => {
+  test('imports between files have no cycle in tests', () => {
     const tests = globSync('{machines,src,visualize,test,proto}/**/*.{ts,tsx}', { cwd: packageRoot() });
     const all = new Set(tests.filter((file) => !file.startsWith('src/gen/')));
     expect(circles(new Map([...all].map((file) => [file, importsOf(file, all)])))).toEqual([]);
   });
 
-  test('lead from a program to what is below it, and to no other program', () => {
+  test('imports lead from a program to lower layers, and to no other program', () => {
     expect(layerProblems(imports)).toEqual([]);
   });
 
-  test('one that leads back or to another program, and a file in no layer, are found', () => {
+  test('an import of a higher layer or another program, and a file in no layer, are found', () => {
     const all = new Map([
       ['src/agent/a.ts', ['src/agent/b/c.ts', 'src/model/kinds/d.ts', 'machines/agent/e.ts']],
       ['src/model/kinds/d.ts', ['src/networking/index.ts']],
@@ -155,12 +158,12 @@ describe('imports', () => {
     ]);
   });
 
-  test('run in no circle from room to room', () => {
+  test('imports between folders have no cycle', () => {
     expect(ties(circles(betweenRooms()))).toEqual([]);
   });
 });
 
-/** Files of one name stand for one thing in rooms that are alike; elsewhere a name says which file is meant. */
+/** Groups of similar folders, in which files may have equal names. Elsewhere a file name is unique. */
 const namesakes: readonly (readonly [why: string, rooms: RegExp])[] = [
   ['the way into a room', /\/(index|build)\.ts$/],
   ['the two sides, and what they share', /^machines\//],
@@ -176,14 +179,14 @@ const charted = new Set(
   files.filter((file) => file.startsWith('machines/')).map((file) => `${file.split('/')[1]}/${posix.basename(file)}`),
 );
 
-/** `src/agent/…/x.ts` beside `machines/agent/…/x.ts`: the effects of what the chart has by that name. */
+/** Whether the file contains effects of a chart: `src/agent/…/x.ts` for `machines/agent/…/x.ts`. */
 function isEffectOf(file: string): boolean {
   const [, side = ''] = /^src\/(agent|discovery)\//.exec(file) ?? [];
   const name = posix.basename(file);
   return charted.has(`${side}/${name}`);
 }
 
-/** For a file's name that is there twice: all but one are where they may be. */
+/** Files with equal names outside of the allowed groups. */
 function namedTwice(all: readonly string[]): string[] {
   const byName = Map.groupBy(all, (file) => posix.basename(file));
   return [...byName.values()]
@@ -193,7 +196,7 @@ function namedTwice(all: readonly string[]): string[] {
     .flat();
 }
 
-test('a name of a file means one thing', () => {
+test('a file name is unique outside of similar folders', () => {
   expect(namedTwice(['src/a/merge.ts', 'src/b/merge.ts', 'src/c/x.ts', 'machines/x.ts'])).toEqual([
     'src/a/merge.ts',
     'src/b/merge.ts',
@@ -201,7 +204,7 @@ test('a name of a file means one thing', () => {
   expect(namedTwice(files.filter((file) => !file.startsWith('visualize/')))).toEqual([]);
 });
 
-/** Folders of one side only, with the reason: every other folder exists in `machines/` and in `src/`. */
+/** Folders that exist only in `machines/` or only in `src/`, with the reason. All others exist in both. */
 const oneSided: ReadonlyMap<string, string> = new Map([
   ['machines/agent/sequences', 'diagrams'],
   ['machines/discovery/sequences', 'diagrams'],
@@ -231,11 +234,11 @@ interface Layout {
 const effectsOf = (chart: string): string =>
   chart.replace(/^machines\//, 'src/').replace(/\.machine\.ts$/, '.effects.ts');
 
-/** What breaks the layout: `src/P/X/foo.effects.ts` provides the effects of `machines/P/X/foo.machine.ts`, and nothing else does. */
+/** Violations of the layout: only `src/P/X/foo.effects.ts` provides the effects of `machines/P/X/foo.machine.ts`. */
 function layoutProblems({ files: all, textOf }: Layout): string[] {
   const there = new Set(all);
   const charts = all.filter((file) => /^machines\/.*\.machine\.ts$/.test(file));
-  /** In the chart, in a file that it is built with, or in a chart that it invokes or spawns. */
+  /** Whether the chart, a file that it is built with, or a chart that it invokes or spawns names effects. */
   const namesEffects = (file: string): boolean =>
     /\b(promise|callback)Effect</.test(textOf(file)) ||
     [...textOf(file).matchAll(/^import (?!type )[^;]*? from '(\.[^']+)'/gm)]
@@ -259,7 +262,7 @@ function layoutProblems({ files: all, textOf }: Layout): string[] {
   ];
 }
 
-/** Folders below a program that exist on one side only and are not in the list, and rows of the list that are not true. */
+/** Unlisted folders of a program that exist on one side only, and list entries that do not apply. */
 function unpairedFolders(all: readonly string[], exceptions: ReadonlyMap<string, string>): string[] {
   const folders = new Set(
     all.flatMap((file) => file.match(/^(?:machines|src)\/(?:agent|discovery)\/[^/]+(?=\/)/)?.[0] ?? []),
@@ -271,10 +274,10 @@ function unpairedFolders(all: readonly string[], exceptions: ReadonlyMap<string,
   ];
 }
 
-/** Lines of the composition of the control plane: more of them belong into the factory of a folder. */
+/** Maximum lines of the control plane's composition. More code belongs in the factory of a folder. */
 const maxCompositionLines = 250;
 
-/** Folders of the control plane without a factory of their own, with the folder that creates their parts. */
+/** Folders of the control plane without a factory, with the folder that creates their parts. */
 const withoutFactory: ReadonlyMap<string, string> = new Map([
   ['bundles', 'ca'],
   ['conformance', 'test adapter'],
@@ -286,7 +289,7 @@ const withoutFactory: ReadonlyMap<string, string> = new Map([
   ['references', 'pure functions'],
 ]);
 
-/** Folders of the control plane without `make-<folder>.ts`, and what `control-plane.ts` imports of them otherwise. */
+/** Folders of the control plane without `make-<folder>.ts`, and other imports of `control-plane.ts`. */
 function factoryProblems(
   all: readonly string[],
   composition: string,
@@ -310,9 +313,9 @@ function factoryProblems(
   ];
 }
 
-/** Lines of a file: more of them are more than one concept. */
+/** A longer file contains more than one concept. */
 const maxFileLines = 450;
-/** Files beside each other, without tests that are beside their subject. */
+/** Maximum files of a folder. Tests next to their subject do not count. */
 const maxFolderFiles = 25;
 
 /** Files that may be longer, with reasons. */
@@ -321,7 +324,7 @@ const longFiles: ReadonlyMap<string, string> = new Map([
   ['src/simulation/agent/simulated-host.ts', 'one host: each rule about processes reads the state of all others'],
 ]);
 
-/** Files and folders beyond a limit, and exceptions that are not needed. */
+/** Files and folders beyond a limit, and unnecessary exceptions. */
 function sizeProblems(
   all: readonly string[],
   linesOf: (file: string) => number,
@@ -349,15 +352,15 @@ describe('layout', () => {
     expect(layoutProblems({ files, textOf })).toEqual([]);
   });
 
-  test('the control plane is a composition of folders', () => {
+  test("the control plane's composition is short", () => {
     expect(textOf('src/discovery/control-plane.ts').split('\n').length).toBeLessThan(maxCompositionLines);
   });
 
-  test('each folder of the control plane has a factory, and the composition uses nothing else of it', () => {
+  test('each folder of the control plane has a factory, and the composition imports nothing else of it', () => {
     expect(factoryProblems(files, textOf('src/discovery/control-plane.ts'))).toEqual([]);
   });
 
-  test('a folder without a factory, and a part that is created beside it, are found', () => {
+  test('a folder without a factory, and a part that is created without it, are found', () => {
     const composition = [
       "import { makeA } from './a/make-a.ts';",
       "import { type Part, Other } from './a/part.ts';",
@@ -377,11 +380,11 @@ describe('layout', () => {
     ).toEqual(['b: no make-b.ts', 'a: the exception is not needed', 'a/part.ts: use the factory of the folder']);
   });
 
-  test('no file and no folder is too large', () => {
+  test('each file and each folder is within its size limit', () => {
     expect(sizeProblems(files, (file) => textOf(file).trimEnd().split('\n').length)).toEqual([]);
   });
 
-  test('a file of too many lines, a folder of too many files, and an exception that is none, are found', () => {
+  test('a file with too many lines, a folder with too many files, and an unnecessary exception are found', () => {
     const many = Array.from({ length: maxFolderFiles + 1 }, (_, index) => `src/a/x${index}.ts`);
     const linesOf = (file: string): number => (file.startsWith('src/b/') ? maxFileLines + 1 : maxFileLines);
     const exceptions = new Map([
@@ -420,7 +423,7 @@ describe('layout', () => {
     ]);
   });
 
-  test('a folder of one side, and an exception that is none, are found', () => {
+  test('a folder on one side only and an unnecessary exception are found', () => {
     const all = ['machines/agent/a/x.ts', 'src/agent/a/x.ts', 'machines/agent/b/x.ts', 'src/discovery/c/x.ts'];
     const exceptions = new Map([
       ['src/agent/a', ''],
@@ -430,7 +433,7 @@ describe('layout', () => {
   });
 });
 
-/** A folder that has no README of its own is in a row or sentence of the one above it, as `name/`. */
+/** Whether the folder has a README, or the next README above names it as `name/`. */
 function isIntroduced(folder: string): boolean {
   const readmeOf = (of: string): string => join(packageRoot(), of, 'README.md');
   if (existsSync(readmeOf(folder))) return true;
@@ -444,11 +447,11 @@ function isIntroduced(folder: string): boolean {
 describe('folders', () => {
   const folders = [...new Set(files.map((file) => dirname(file)))];
 
-  test.each(folders)('%s is introduced by a README', (folder) => {
+  test.each(folders)('a README describes %s', (folder) => {
     expect(isIntroduced(folder)).toBe(true);
   });
 
-  test('one that nobody introduces is seen', () => {
+  test('a folder without a README is found', () => {
     expect(isIntroduced('src/model/nothing')).toBe(false);
     expect(isIntroduced('src/networking')).toBe(true);
   });

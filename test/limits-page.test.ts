@@ -1,4 +1,4 @@
-/** docs/operations.md has the limits of both programs with the values that the code has. */
+/** docs/operations.md has the limits of both programs with their values in the code. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -31,7 +31,7 @@ const number = (count: number): string => count.toLocaleString('en-US');
 const seconds = (ms: number): string => `${ms / 1_000} s`;
 const fixed = '';
 
-/** What is limited, setting, default, what happens beyond it. */
+/** Limited resource, setting, default, and behavior beyond the limit. */
 type Row = readonly [what: string, setting: string, value: string, beyond: string];
 
 const config = defaultConfigLimits;
@@ -183,7 +183,7 @@ function table(): string {
   ].join('\n');
 }
 
-test('the table of limits has the values of the code', () => {
+test('docs/operations.md has the limits with the values of the code', () => {
   const text = readFileSync(file, 'utf8');
   const from = text.indexOf(begin);
   expect(from).toBeGreaterThan(0);
@@ -192,7 +192,7 @@ test('the table of limits has the values of the code', () => {
   expect(readFileSync(file, 'utf8'), 'run with UPDATE_TABLES=1').toBe(current);
 });
 
-test('each setting of the table is one that the programs read', () => {
+test('each setting of the table of limits is read by a program', () => {
   const read = new Set<string>();
   const environment = new Environment(new Proxy({}, { get: (_, name) => void read.add(String(name)) }), () => {});
   configLimitsOf(environment);

@@ -1,4 +1,4 @@
-/** The rules that keep machines apart from effects, and layers in order, are held by the linter: it refuses what breaks them. */
+/** The linter enforces that machines do not use effects and that layers import in one direction. */
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { packageRoot } from '../src/runtime/package-root.ts';
 
-/** What the linter, with this package's rules, says of a file with this text. */
+/** Output of the linter, with this package's rules, for a file with this text. */
 function lint(file: string, text: string): { refused: boolean; output: string } {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-lint-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
@@ -38,10 +38,10 @@ describe('a machine', () => {
     ['randomness', 'export const chance = Math.random();\n'],
     ['a timer', 'export const timer = setTimeout(() => {}, 1);\n'],
     ['the process', 'export const pid = process.pid;\n'],
-    ['what XState keeps of a parent', 'export const parentOf = ({ self }) => self._parent;\n'],
+    ['the internal reference to a parent', 'export const parentOf = ({ self }) => self._parent;\n'],
     ['an actor by a name without a type', "export const status = ({ system }) => system.get('status');\n"],
-    ['one of its own system', "export const status = ({ self }) => self.system.get('status');\n"],
-  ])('may not use %s', (_, text) => {
+    ['an untyped actor of its own system', "export const status = ({ self }) => self.system.get('status');\n"],
+  ])('a machine may not use %s', (_, text) => {
     const { refused, output } = lint('machines/agent/new.machine.ts', text);
     expect(refused, output).toBe(true);
     expect(output).toMatch(/machines\/agent\/new\.machine\.ts:1:\d+ (lint\/style\/noRestricted|plugin)/);
@@ -53,11 +53,11 @@ describe('a machine', () => {
     ['machines/agent/envoy/new.machine.ts', '../../discovery/settings.ts'],
     ['machines/agent/envoy/new.machine.ts', '../../discovery/push/push-line.ts'],
     ['machines/new.ts', './agent/settings.ts'],
-  ])('%s may not use %s: the sides know nothing of one another', (file, other) => {
+  ])('%s may not import %s of the other program', (file, other) => {
     expect(lint(file, `export { something } from '${other}';\n`).refused).toBe(true);
   });
 
-  test('may use xstate, its own side and what both sides share', () => {
+  test('a machine may use xstate, its own side and shared files', () => {
     const text = [
       "import { setup } from 'xstate';",
       "import { reasonOf } from '../effect.ts';",
@@ -70,7 +70,7 @@ describe('a machine', () => {
     expect(refused, output).toBe(false);
   });
 
-  test('may use, in a room, what lies beside it and in its side', () => {
+  test('a machine in a folder may use files of its folder and of its side', () => {
     const text = [
       "import { setup } from 'xstate';",
       "import { reasonOf } from '../../effect.ts';",
@@ -85,40 +85,40 @@ describe('a machine', () => {
   });
 });
 
-describe('keys that a stranger chose', () => {
+describe('keys of external input', () => {
   test.each([
     [
       'a literal',
       'export function f(key: string) {\n  const seen: Record<string, number> = {};\n  seen[key] = 1;\n  return seen;\n}\n',
     ],
     [
-      'a nested one',
+      'a nested literal',
       'export function f() {\n  let seen: Record<string, Record<string, object>> = {};\n  seen = {};\n  return seen;\n}\n',
     ],
-  ])('are not put into an object: %s', (_, text) => {
+  ])('external keys are not stored in an object: %s', (_, text) => {
     for (const file of ['src/discovery/new.ts', 'src/agent/new.ts', 'src/runtime/new.ts']) {
       const { refused, output } = lint(file, text);
       expect(refused, output).toBe(true);
-      expect(output).toContain('keys that a stranger chose go into a Map');
+      expect(output).toContain('keys of external input go into a Map');
     }
   });
 
-  test('are in a Map; names of our own may be in an object', () => {
+  test('external keys are stored in a Map; known keys may be stored in an object', () => {
     const text = [
       'export const byName = new Map<string, number>();',
       'export const table: Record<string, number> = { one: 1 };',
       "export const known: Partial<Record<'a' | 'b', number>> = {};",
       '',
     ].join('\n');
-    expect(lint('src/discovery/new.ts', text).output).not.toContain('a stranger chose');
-    // What a test makes up is no stranger's.
+    expect(lint('src/discovery/new.ts', text).output).not.toContain('external input');
+    // Keys in tests are not external input.
     expect(lint('src/discovery/new.test.ts', 'export const seen: Record<string, number> = {};\n').output).not.toContain(
-      'a stranger chose',
+      'external input',
     );
   });
 });
 
-describe('imports point one way', () => {
+describe('imports point in one direction', () => {
   test.each([
     ['src/model/new.ts', '../networking/index.ts'],
     ['src/model/kinds/gateway-api/new.ts', '../../../networking/index.ts'],
@@ -143,7 +143,7 @@ describe('imports point one way', () => {
   });
 });
 
-describe('output goes where it is neither waited for nor lost', () => {
+describe('output goes through bounded sinks', () => {
   test.each([
     'process.exit(1)',
     'process.exit()',
@@ -151,13 +151,13 @@ describe('output goes where it is neither waited for nor lost', () => {
     "process.stderr.write('x')",
     "console.log('x')",
     "console.error('x', 1)",
-  ])('%s is refused', (use) => {
+  ])('the linter rejects %s', (use) => {
     const { refused, output } = lint('src/agent/new.ts', `export const used = (): unknown => ${use};\n`);
     expect(refused, output).toBe(true);
     expect(output).toContain('output goes through standardOutput');
   });
 
-  test('where the outputs are opened it is allowed', () => {
+  test('files that open the outputs may use process.stdout', () => {
     const { refused, output } = lint('src/runtime/output/outlet.ts', 'export const used = process.stdout;\n');
     expect(refused, output).toBe(false);
   });
@@ -174,7 +174,7 @@ describe("the debugger's page", () => {
     '../src/runtime/trace/trace-file.ts',
     '../src/debugger/visualize/page-server.ts',
     '../machines/agent/protocol.ts',
-  ])('may not import %s', (imported) => {
+  ])('the page may not import %s', (imported) => {
     const { refused, output } = lint(
       'visualize/new.tsx',
       `import * as all from '${imported}';\nexport const used = all;\n`,
@@ -183,7 +183,7 @@ describe("the debugger's page", () => {
     expect(output).toContain('the page imports preact');
   });
 
-  test('may import preact, itself, the trace format, and what of the debugger needs no Node', () => {
+  test('the page may import preact, its own files, the trace format, and debugger files that need no Node', () => {
     const imported = [
       'preact',
       'preact/hooks',

@@ -1,4 +1,7 @@
-/** The tables of log events are whole: each ID is in one table and used by a program. docs/log-events.md is generated from them. */
+/**
+ * The tables of log events are complete: each ID is in one table and used by a program. docs/log-events.md is generated
+ * from them.
+ */
 import { existsSync, globSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -71,7 +74,7 @@ function tableText(table: LogEventTable): string {
   return ['| event | level | message | meaning | what to do |', '| --- | --- | --- | --- | --- |', ...lines].join('\n');
 }
 
-/** Scopes with what their lines are about; `default` and others are scopes of both programs. */
+/** Description of each scope. `default` and others are scopes of both programs. */
 function scopesText(): string {
   const [agent, discovery] = (['pilot-agent', 'pilot-discovery'] as const).map((program) => new Map(scopesOf(program)));
   const about = new Map([...agent!, ...discovery!]);
@@ -92,18 +95,18 @@ function documentText(): string {
 }
 
 describe('log events', () => {
-  it('are all documented, those of each table', () => {
+  it('the events of every table are documented', () => {
     const files = readdirSync(join(packageRoot(), 'src/runtime/log-events'));
     expect(tables).toHaveLength(files.filter((name) => name.endsWith('-events.ts') && name !== 'log-events.ts').length);
   });
 
-  it('are each in one table', () => {
+  it('each event is in one table', () => {
     const ids = rows.map(([id]) => id);
     expect(ids.filter((id, index) => ids.indexOf(id) !== index)).toEqual([]);
     expect(rows.length).toBeGreaterThan(150);
   });
 
-  it('are each used by a program', () => {
+  it('each event is used by a program', () => {
     const sources = globSync('src/**/*.ts', { cwd: packageRoot(), exclude: (name) => name === 'gen' })
       .filter((path) => !path.endsWith('.test.ts') && !path.startsWith('src/runtime/log-events/'))
       .map((path) => readFileSync(join(packageRoot(), path), 'utf8'))
@@ -113,16 +116,16 @@ describe('log events', () => {
     expect(rows.map(([id]) => id).filter((id) => !isUsed(id))).toEqual([]);
   });
 
-  it('have the level at which they are logged: another one does not compile', () => {
+  it('an event can only be logged at its level, which the compiler checks', () => {
     const log: Pick<Logger, 'info' | 'warn'> = { info: () => {}, warn: () => {} };
     log.info('readiness.ready');
-    // @ts-expect-error it is logged at info
+    // @ts-expect-error the event has the level info
     log.warn('readiness.ready');
     // @ts-expect-error there is no such event
     log.info('readiness.unknown');
   });
 
-  it('have an ID of a noun and what happened, a short message, a meaning and an action', () => {
+  it('each event has an ID of noun and verb, a short message, a meaning and an action', () => {
     const faults = rows.flatMap(([id, { message, meaning, action }]) => [
       ...(/^[a-z][A-Za-z-]*(\.[a-z][A-Za-z-]*){1,2}$/.test(id) ? [] : [`${id}: ID`]),
       ...(/^(?:[a-z{]|[A-Z]{2,} |API |DNS |JWT |Consul |Kubernetes |Envoy |HTTP |Lease |Node\.js |SDS |Secret |WorkloadEntry |xDS )/.test(
@@ -140,7 +143,7 @@ describe('log events', () => {
 });
 
 describe('docs/log-events.md', () => {
-  it('has the tables as they are', () => {
+  it('docs/log-events.md has the current tables', () => {
     const text = documentText();
     if (update) writeFileSync(file, text);
     expect(existsSync(file) && readFileSync(file, 'utf8') === text, `${file}: run with UPDATE_TABLES=1`).toBe(true);

@@ -1,4 +1,4 @@
-/** docs/metrics.md has all metrics with their labels as the programs define them, and the dashboards that use each. */
+/** docs/metrics.md has all metrics with their labels and the dashboards that use them. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -70,7 +70,7 @@ Buckets of histograms (milliseconds or bytes): ${code(standardBuckets)}, \`+Inf\
 `;
 }
 
-test('docs/metrics.md has the metrics of both programs as they are defined', async () => {
+test('docs/metrics.md has the metrics of both programs with their definitions', async () => {
   const [agent, controlPlane] = [await agentMetrics(), controlPlaneMetrics()];
   const uses = usesOf([...agent, ...controlPlane, ...meshMetrics()]);
   const parts: Readonly<Record<string, string>> = {
@@ -89,7 +89,7 @@ test('docs/metrics.md has the metrics of both programs as they are defined', asy
   expect(readFileSync(file, 'utf8'), 'run with UPDATE_TABLES=1').toBe(text);
 });
 
-test('no metric of a program has two definitions, and each one has a meaning', async () => {
+test('each metric of a program has one definition and a meaning', async () => {
   for (const metrics of [await agentMetrics(), controlPlaneMetrics()]) {
     const names = metrics.map(({ name }) => name);
     expect(names.filter((name, place) => names.indexOf(name) !== place)).toEqual([]);
@@ -97,7 +97,7 @@ test('no metric of a program has two definitions, and each one has a meaning', a
   }
 });
 
-test('each metric that a dashboard of Istio queries exists, with its labels', async () => {
+test('each metric that an Istio dashboard queries exists with its labels', async () => {
   const all = [...(await agentMetrics()), ...controlPlaneMetrics(), ...meshMetrics()];
   const known = new Map(all.map(({ name, labels }) => [name, labels]));
   const problems = istioQueries().flatMap(({ query }) => {

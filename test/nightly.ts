@@ -1,6 +1,7 @@
 /**
- * `npm run test:nightly -- [--only PART,…] [--short]`: everything that `npm test` does in short, at length, one part after
- * the other; `--short` tries whether each part still works. Exit code 1 when a part failed; the table at the end says what each gave (test/README.md has the last one).
+ * `npm run test:nightly -- [--only PART,…] [--short]`: runs the long forms of tests that `npm test` runs briefly, one
+ * part after another. `--short` checks that each part works. Exit code 1 if a part failed. The table at the end has the
+ * result of each part (test/README.md has the last one).
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -14,9 +15,9 @@ import { packageRoot } from '../src/runtime/package-root.ts';
 interface Part {
   readonly name: string;
   readonly command: string;
-  /** A minute of it: shows that it still works. */
+  /** Arguments for a run of about a minute, which checks that the part works. */
   readonly short: string;
-  /** The last line that matches says what it gave. */
+  /** The last matching line is the result. */
   readonly gave: RegExp;
 }
 

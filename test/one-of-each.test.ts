@@ -1,4 +1,4 @@
-/** What was once written in several places, with several answers, stands in one. */
+/** Some code must exist in one place only. */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -11,7 +11,7 @@ const files = globSync('{machines,src,visualize}/**/*.{ts,tsx}', { cwd: root }).
   (file) => !/^src\/gen\/|\.test\.tsx?$/.test(file),
 );
 
-/** Comments are left out. */
+/** Files whose code matches, without comments. */
 function filesWith(pattern: RegExp): string[] {
   const codeOf = (file: string): string =>
     readFileSync(join(root, file), 'utf8').replaceAll(/^\s*(\*|\/[/*]).*$/gm, '');
@@ -27,33 +27,33 @@ const resourceTypes = [
 
 test.each([
   {
-    what: 'the URL of a type of resource',
+    what: 'the type URL of a resource',
     pattern: new RegExp(
       `['"\`](type\\.googleapis\\.com/|\\$\\{\\w+\\})(${resourceTypes.join('|').replaceAll('.', '\\.')})['"\`]`,
     ),
     where: ['machines/discovery/xds/ads-types.ts'],
   },
   {
-    what: 'whether an address is loopback',
+    what: 'the check for loopback addresses',
     pattern: /function isLoopback|startsWith\('127\.'\)/,
     where: ['src/runtime/addresses/loopback.ts'],
   },
-  { what: 'whether a program can be run', pattern: /\bX_OK\b/, where: ['src/runtime/files/executable.ts'] },
+  { what: 'the check for executable files', pattern: /\bX_OK\b/, where: ['src/runtime/files/executable.ts'] },
   {
-    what: 'with which status an API server answered',
+    what: 'the check of the status of an API error',
     pattern: /error\.failure\.kind === 'status'/,
     where: ['src/discovery/kubernetes/api-failure.ts'],
   },
   {
-    what: 'an error in one line',
+    what: 'the formatting of an error in one line',
     pattern: /explainError\([^)]*\)\.replace/,
     where: ['src/runtime/errors.ts'],
   },
-])('$what', ({ pattern, where }) => {
+])('only one file contains $what', ({ pattern, where }) => {
   expect(filesWith(pattern)).toEqual(where);
 });
 
-test('words that nobody can look up, where the field has one, have not come back as names', () => {
+test('names contain no words without a meaning in the field', () => {
   const homemade = [
     'oddit(y|ies)',
     'concern',
@@ -79,7 +79,7 @@ test('each error code is used', () => {
     .filter((file) => !file.startsWith('src/runtime/error-codes/'))
     .map((file) => readFileSync(join(root, file), 'utf8'));
   const unused = Object.keys({ ...errorTable, ...fieldTable }).filter(
-    // Charts import nothing of `src/`: their reasons end with the code in brackets.
+    // Charts do not import `src/`: their reasons end with the code in brackets.
     (code) => !texts.some((text) => text.includes(`'${code}'`) || text.includes(`[${code}]`)),
   );
   expect(unused).toEqual([]);

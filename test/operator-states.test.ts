@@ -1,4 +1,4 @@
-/** Every state of a chart whose changes an operator reads has a word. */
+/** Every state that a chart shows to operators has a word. */
 import { expect, test } from 'vitest';
 import type { AnyStateNode } from 'xstate';
 import { agentMachine } from '../machines/agent/agent.machine.ts';
@@ -21,7 +21,7 @@ function leaves({ states }: Node, path = ''): string[] {
   return children.flatMap(([name, child]) => leaves(child, path === '' ? name : `${path}.${name}`));
 }
 
-/** Events that a chart raises for itself are in no catalogue. */
+/** Events that a chart raises itself are in no catalogue. */
 const raised = (root: { readonly events: readonly string[] }): readonly string[] => root.events;
 
 const charts = [
@@ -31,7 +31,7 @@ const charts = [
   ['discovery', discoveryStates, discoveryMachine.root],
 ] as const;
 
-/** Causes of the transitions of a chart that change its word. */
+/** Causes of a chart's transitions that change its word. */
 function causesOf(chart: string, { words }: OperatorStates, root: Node): string[] {
   const table = words[chart]!;
   const pathOf = ({ path }: AnyStateNode): string => path.join('.');
@@ -52,20 +52,23 @@ function causesOf(chart: string, { words }: OperatorStates, root: Node): string[
   return [...new Set(visit(root as AnyStateNode))].sort();
 }
 
-test.each(charts)('each state of %s has a word, and each word is of a state that exists', (chart, { words }, root) => {
-  const table = words[chart]!;
-  const paths = leaves(root);
-  expect(paths.filter((path) => wordOf(table, path) === undefined)).toEqual([]);
-  const isPath = (beginning: string): boolean =>
-    paths.some((path) => path === beginning || path.startsWith(`${beginning}.`));
-  expect(Object.keys(table).filter((beginning) => !isPath(beginning))).toEqual([]);
-});
+test.each(charts)(
+  'each state of %s has a word, and each word belongs to an existing state',
+  (chart, { words }, root) => {
+    const table = words[chart]!;
+    const paths = leaves(root);
+    expect(paths.filter((path) => wordOf(table, path) === undefined)).toEqual([]);
+    const isPath = (beginning: string): boolean =>
+      paths.some((path) => path === beginning || path.startsWith(`${beginning}.`));
+    expect(Object.keys(table).filter((beginning) => !isPath(beginning))).toEqual([]);
+  },
+);
 
 test.each([
   ['agent', agentStates, agentCatalogue, raised(supervisorMachine.root)],
   ['discovery', discoveryStates, discoveryCatalogue, []],
 ] as const)(
-  'each cause in the words of %s is an event of its protocols',
+  'each cause in the states of %s is an event of its protocols',
   (_, { causes, alarming, words }, catalogue, own) => {
     const ofRuntime = charts.flatMap(([chart, states, root]) =>
       states.causes === causes ? causesOf(chart, states, root) : [],
@@ -77,8 +80,8 @@ test.each([
   },
 );
 
-test.each(charts)('each cause of a state change of %s has words', (chart, states, root) => {
+test.each(charts)('each cause of a state change of %s has a text', (chart, states, root) => {
   const causes = causesOf(chart, states, root);
-  // The name of a failed component is a word.
+  // The cause contains the name of the failed component.
   expect(causes.filter((cause) => !cause.endsWith(' failed') && !Object.hasOwn(states.causes, cause))).toEqual([]);
 });

@@ -1,18 +1,20 @@
-/** Each participant and message of the seed documents' diagrams has a row in docs/seeds.md, which names files that exist. */
+/**
+ * Each participant and message of the seed documents' diagrams has a row in docs/seeds.md, which names existing files.
+ */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { packageRoot } from '../src/runtime/package-root.ts';
 
 interface SeedDiagram {
-  /** Heading of its part in docs/seeds.md. */
+  /** Heading of its section in docs/seeds.md. */
   readonly heading: string;
   readonly participants: readonly string[];
   /** `sender -> receiver: text`; in the flow chart, edges. */
   readonly messages: readonly string[];
 }
 
-/** Extracted from the mermaid diagrams; notes in Chinese are translated, repeated messages occur once. */
+/** Extracted from the mermaid diagrams. Chinese notes are translated, and repeated messages are listed once. */
 const diagrams: readonly SeedDiagram[] = [
   {
     heading: 'Pilot Agent',
@@ -215,13 +217,16 @@ function filesIn({ here }: Row): string[] {
 }
 
 describe('docs/seeds.md', () => {
-  test.each(diagrams)('has a row for each participant and message of the diagram "$heading"', (diagram) => {
-    const seeds = new Set(rowsUnder(diagram.heading).map(({ seed }) => seed));
-    const named = [...diagram.participants, ...diagram.messages];
-    expect(named.filter((name) => !seeds.has(`\`${name}\``))).toEqual([]);
-  });
+  test.each(diagrams)(
+    'docs/seeds.md has a row for each participant and message of the diagram "$heading"',
+    (diagram) => {
+      const seeds = new Set(rowsUnder(diagram.heading).map(({ seed }) => seed));
+      const named = [...diagram.participants, ...diagram.messages];
+      expect(named.filter((name) => !seeds.has(`\`${name}\``))).toEqual([]);
+    },
+  );
 
-  test.each(headings)('names existing files, or a reason, in each row of "%s"', (heading) => {
+  test.each(headings)('docs/seeds.md names existing files, or a reason, in each row of "%s"', (heading) => {
     const rows = rowsUnder(heading);
     expect(rows.length).toBeGreaterThan(0);
     const faulty = rows.filter((row) => {
@@ -232,7 +237,7 @@ describe('docs/seeds.md', () => {
     expect(faulty).toEqual([]);
   });
 
-  test('has no row of a message that no diagram contains', () => {
+  test('docs/seeds.md has no row for a message that no diagram contains', () => {
     const arrows = diagrams.flatMap(({ heading, messages }) =>
       rowsUnder(heading)
         .map(({ seed }) => seed.slice(1, -1))

@@ -1,4 +1,4 @@
-/** docs/state-tables.md is made of the charts as they are, and the supervisor's table is full. */
+/** docs/state-tables.md is generated from the current charts, and the supervisor's table is complete. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -34,7 +34,7 @@ async function tableOf(name: string): Promise<string> {
 }
 
 describe('docs/state-tables.md', () => {
-  it('has the tables of the charts as they are', async () => {
+  it('docs/state-tables.md has the tables of the current charts', async () => {
     const sections = [introduction];
     for (const { name } of charts) sections.push(`## ${name}\n\n${await tableOf(name)}`);
     const text = sections.join('\n');
@@ -49,20 +49,20 @@ describe('the table of the supervisor', () => {
     row.map(({ tried }, index) => ({ path, event: events[index]!, tried })),
   );
 
-  it('says of each condition what follows where it does not hold', () => {
+  it("the supervisor's table has a result for each condition that does not hold", () => {
     const open = cells.filter(({ tried }) => tried.length > 0 && tried.at(-1)!.guard !== undefined);
-    // Nobody but the newest can become live.
+    // Only the newest epoch can become live.
     expect([...new Set(open.map(({ event }) => event))]).toEqual(['epoch.live']);
   });
 
-  it('has a place for the end of an epoch wherever there may be one', () => {
+  it("the supervisor's table handles the exit of an epoch in every state that may have one", () => {
     const without = cells.filter(
       ({ event, tried }) => /^epoch\.(exited|failed|unkillable)$/.test(event) && tried.length === 0,
     );
     expect([...new Set(without.map(({ path }) => path))]).toEqual(['idle', 'waiting for configuration']);
   });
 
-  it('ignores nothing for all states at once', () => {
+  it("the supervisor's chart ignores no event in all states", () => {
     const { on } = supervisorMachine.config as { on: Record<string, object> };
     expect(Object.values(on).filter((reaction) => Object.keys(reaction).length === 0)).toEqual([]);
   });

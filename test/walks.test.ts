@@ -1,11 +1,11 @@
-/** The walks of docs/architecture.md are true: files exist, and each is connected to one above it. */
+/** The walks of docs/architecture.md are correct: files exist, and each is connected to one above it. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { packageRoot } from '../src/runtime/package-root.ts';
 import { documentedWalks, type VisitedFile, type Walk, walksOf } from './harness/walks.ts';
 
-/** Most files, charts and structures of the way of an EndpointSlice event to EDS. */
+/** Maximum files, charts and structures from an EndpointSlice event to EDS. */
 const sliceWalk = { title: 'EndpointSlice event to EDS', maxFiles: 30, charts: 4, structures: 3 } as const;
 
 const textOf = (file: string): string => {
@@ -21,7 +21,7 @@ function importsOf(file: string, text: TextOf): readonly string[] {
   );
 }
 
-/** Whether the connection that the line names exists, or an import if it names none. */
+/** Whether the named connection exists, or an import if the line names none. */
 function isConnected({ file, connection }: VisitedFile, above: readonly string[], text: TextOf): boolean {
   const imports = (one: string, other: string): boolean => importsOf(one, text).includes(other);
   if (connection === undefined) return above.some((one) => imports(one, file) || imports(file, one));
@@ -40,7 +40,7 @@ function isConnected({ file, connection }: VisitedFile, above: readonly string[]
   }
 }
 
-/** A composition creates a part by itself, or by the factory of the part's folder. */
+/** Whether a composition creates a part directly or with the factory of the part's folder. */
 function reaches(composition: string, file: string, text: TextOf): boolean {
   const direct = importsOf(composition, text);
   return (
@@ -49,7 +49,7 @@ function reaches(composition: string, file: string, text: TextOf): boolean {
   );
 }
 
-/** Lines of a walk that are not true. */
+/** Lines of a walk that are incorrect. */
 function problemsOf({ title, files }: Walk, text: TextOf): string[] {
   return files.flatMap(({ file, connection }, index) => {
     if (text(file) === '') return [`${title}: ${file} does not exist`];
@@ -65,12 +65,12 @@ function problemsOf({ title, files }: Walk, text: TextOf): string[] {
 describe('the walks of docs/architecture.md', () => {
   const walks = documentedWalks();
 
-  it.each(walks)('$title: each file exists and is connected to one above it', (walk) => {
+  it.each(walks)('walk "$title": each file exists and is connected to one above it', (walk) => {
     expect(walk.files.length).toBeGreaterThan(1);
     expect(problemsOf(walk, textOf)).toEqual([]);
   });
 
-  it('an EndpointSlice event visits no more files, charts and structures than the page says', () => {
+  it('an EndpointSlice event passes no more files, charts and structures than docs/architecture.md states', () => {
     const { files } = walks.find(({ title }) => title === sliceWalk.title)!;
     const page = textOf('docs/architecture.md');
     const structures = [...page.matchAll(/^\d+\. `[^`]+`: structure (\d)/gm)].map(([, number]) => number);
@@ -80,7 +80,7 @@ describe('the walks of docs/architecture.md', () => {
     expect(structures).toHaveLength(sliceWalk.structures);
   });
 
-  it('a file that is missing, listed twice or not connected is found', () => {
+  it('a walk with a missing, repeated or unconnected file is found', () => {
     const page = [
       '## Walks',
       '### A walk',

@@ -1,4 +1,4 @@
-/** Dashboards and alert rules are current, and query what exists. */
+/** Dashboards and alert rules are current, and query existing metrics. */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -10,7 +10,7 @@ import { alertExpression, generatedFiles } from './generate.ts';
 
 const folder = join(packageRoot(), 'deploy/dashboards');
 
-test('the files are what the definitions generate', () => {
+test('the dashboard and alert files equal the generated ones', () => {
   const files = generatedFiles();
   if (process.env.UPDATE_TABLES === '1') for (const [name, text] of files) writeFileSync(join(folder, name), text);
   const found = readdirSync(folder).filter((name) => /\.(?:json|yaml)$/.test(name));
@@ -28,7 +28,7 @@ const queries = [
   ...alerts.map(alertExpression),
 ];
 
-/** Labels that a scrape adds. */
+/** Labels that Prometheus adds at a scrape. */
 const targetLabels = ['job', 'instance'];
 
 test('each metric and label of a query exists', async () => {
@@ -58,7 +58,7 @@ test.each([
   ['sum by (a) (rate(x_total{b="1 or y", c=~"."}[5m])) or vector(0)', ['x_total'], ['b', 'c'], ['a']],
   ['histogram_quantile(0.9, sum(rate(y_bucket[5m])) by (le, d)) / 1e3 > 30 * 86400', ['y_bucket'], [], ['le', 'd']],
   ['(a{} or b) - on (c) group_left (d) e', ['a', 'b', 'e'], [], ['c', 'd']],
-])('names are found in %s', (query, metrics, labels, grouping) => {
+])('metrics and labels are extracted from %s', (query, metrics, labels, grouping) => {
   const found = namesIn(query);
   expect(found.metrics.map(({ name }) => name).sort()).toEqual(metrics);
   expect(found.metrics.flatMap((metric) => metric.labels)).toEqual(labels);

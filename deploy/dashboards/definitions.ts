@@ -1,4 +1,4 @@
-/** Our dashboards as data. `$…` are their variables; Grafana sets `$__rate_interval`. */
+/** Dashboards as data. `$…` are their variables; Grafana sets `$__rate_interval`. */
 
 export type Unit = 'reqps' | 'percentunit' | 'ms' | 's' | 'Bps' | 'bytes' | 'short' | 'ops';
 
@@ -11,7 +11,7 @@ export interface Panel {
 
 export interface Variable {
   readonly name: string;
-  /** `label_values(…)` of Grafana. */
+  /** Metric of Grafana's `label_values(…)`. */
   readonly metric: string;
   readonly label: string;
 }
@@ -25,7 +25,7 @@ export interface Dashboard {
 
 const over = '[$__rate_interval]';
 
-/** A panel of one query. */
+/** A panel with one query. */
 function panel(title: string, unit: Unit, expression: string, legend = '{{instance}}', description?: string): Panel {
   return { title, unit, queries: [{ expression, legend }], ...(description && { description }) };
 }
@@ -39,7 +39,7 @@ function requestRate(title: string, labels: string, by: string): Panel {
 function errorRatio(title: string, labels: string, by: string): Panel {
   const failed = sumOfRate(`istio_requests_total{${labels}, response_code=~"5..|0"}`, by);
   const all = sumOfRate(`istio_requests_total{${labels}}`, by);
-  // Without a failure there is no series of failures: the product keeps the ratio at 0.
+  // Without a failure there is no series of failures; the product keeps the ratio at 0.
   return panel(title, 'percentunit', `(${failed} or ${all} * 0) / ${all}`, legendOf(by));
 }
 
@@ -67,7 +67,7 @@ const legendOf = (by: string): string =>
     .map((label) => `{{${label}}}`)
     .join(' ');
 
-/** The rows that a service, a workload and the mesh have alike. */
+/** The rows that the dashboards of services, workloads and the mesh share. */
 function trafficRow(title: string, labels: string, by: string) {
   return {
     title,
@@ -251,7 +251,7 @@ const controlPlane: Dashboard = {
   ],
 };
 
-/** By the name of their file. */
+/** Dashboards by file name. */
 export const dashboards: Readonly<Record<string, Dashboard>> = {
   mesh,
   service,
@@ -261,13 +261,13 @@ export const dashboards: Readonly<Record<string, Dashboard>> = {
 
 export interface Alert {
   readonly name: string;
-  /** What is compared; has data also while nothing is wrong. */
+  /** Compared expression, which has data even without a problem. */
   readonly value: string;
   readonly condition: string;
   readonly for: string;
   readonly severity: 'critical' | 'warning';
   readonly summary: string;
-  /** A page of `docs/` that says what to do. */
+  /** Page of `docs/` with instructions. */
   readonly page: string;
 }
 

@@ -1,4 +1,4 @@
-/** Files of Grafana and Prometheus from the definitions. */
+/** Generates files of Grafana and Prometheus from the definitions. */
 import { stringify } from 'yaml';
 import { type Alert, alerts, type Dashboard, dashboards, type Panel, type Variable } from './definitions.ts';
 
@@ -6,7 +6,7 @@ const datasource = { type: 'prometheus', uid: '$datasource' };
 /** Grafana's grid has 24 columns. */
 const [panelWidth, panelHeight] = [8, 8];
 
-/** Content by the name of a file in this folder. */
+/** Content by name of a file in this folder. */
 export function generatedFiles(): ReadonlyMap<string, string> {
   const files = new Map<string, string>();
   for (const [name, dashboard] of Object.entries(dashboards)) {
@@ -60,7 +60,7 @@ function grafanaVariable({ name, metric, label }: Variable): object {
   };
 }
 
-/** Expression of an alert, with its condition. */
+/** Expression of an alert including its condition. */
 export function alertExpression({ value, condition }: Alert): string {
   return `${/\bor\b/.test(value) ? `(${value})` : value} ${condition}`;
 }

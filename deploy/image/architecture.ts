@@ -2,9 +2,9 @@
 
 export interface Architecture {
   readonly name: 'amd64' | 'arm64';
-  /** As Node and npm name it. */
+  /** Name in Node and npm. */
   readonly node: 'x64' | 'arm64';
-  /** As GNU tools and Debian's library folders name it. */
+  /** Name in GNU tools and in Debian's library folders. */
   readonly triplet: string;
 }
 

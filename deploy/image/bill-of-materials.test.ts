@@ -30,13 +30,13 @@ function packagesInSourceMaps(): string[] {
   });
 }
 
-test('each npm package whose code is in dist/ is listed with its version and license', () => {
+test('the bill of materials lists each npm package whose code is in dist/ with its version and license', () => {
   const bundled = packagesInSourceMaps();
   expect(bundled.length).toBeGreaterThan(20);
   const components = bundledPackages(root);
   const listed = components.map(({ name, version }) => `${name} ${version}`);
   expect(listed).toEqual(expect.arrayContaining(bundled));
-  // Copied to dist/ as it is.
+  // Copied to dist/ unchanged.
   expect(listed.join('\n')).toMatch(/^re2js \d/m);
   for (const { purl, licenses } of components) {
     expect(purl).toMatch(/^pkg:npm\/(%40[^@/]+\/)?[^@/]+@\d/);
@@ -44,7 +44,7 @@ test('each npm package whose code is in dist/ is listed with its version and lic
   }
 });
 
-test('the document lists Node, Envoy and Debian packages with their package URLs, in an order that does not depend on the input', () => {
+test('the bill of materials lists Node, Envoy and Debian packages with their package URLs, in an order that does not depend on the input', () => {
   const [amd64] = architectures as [(typeof architectures)[number]];
   const debian = [{ name: 'libstdc++6', version: '12.2.0-14', architecture: 'amd64', source: 'gcc-12 12.2.0-14' }];
   const components = [nodeComponent(root, amd64), envoyComponent(amd64), ...debianComponents(debian)];

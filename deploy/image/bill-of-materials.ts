@@ -19,7 +19,9 @@ export interface Component {
   readonly properties?: readonly { readonly name: string; readonly value: string }[];
 }
 
-/** The npm packages whose code is in `dist/`, from `dist/THIRD-PARTY.txt`, which the build writes from esbuild's metafiles. */
+/**
+ * npm packages whose code is in `dist/`, from `dist/THIRD-PARTY.txt`, which the build writes from esbuild's metafiles.
+ */
 export function bundledPackages(checkout: string): Component[] {
   const [, ...notices] = readFileSync(join(checkout, 'dist/THIRD-PARTY.txt'), 'utf8').split(`\n${'-'.repeat(80)}\n\n`);
   return notices.map((notice) => {
@@ -51,7 +53,7 @@ export function nodeComponent(checkout: string, { node }: Architecture): Compone
     type: 'application',
     ...identity(name, version, `pkg:npm/${name}@${version}`),
     cpe: `cpe:2.3:a:nodejs:node.js:${version}:*:*:*:-:*:*:*`,
-    // Of the npm package: the image has its binary without the symbol table.
+    // Hash of the npm package: the image contains its binary without the symbol table.
     hashes: [{ alg: 'SHA-512', content: Buffer.from(integrity.slice('sha512-'.length), 'base64').toString('hex') }],
   };
 }
@@ -79,7 +81,7 @@ export interface BillOfMaterials {
   readonly components: readonly Component[];
 }
 
-/** @returns the document as text, equal for equal images */
+/** @returns the document, byte-identical for equal images */
 export function billOfMaterials({ name, version, digest, timeS, components }: BillOfMaterials): string {
   const document = {
     bomFormat: 'CycloneDX',

@@ -94,7 +94,7 @@ function optionsOf(args: readonly string[]): Options | undefined {
 
 type FolderOf = (layer: LayerName) => string;
 
-/** @returns what is in each layer */
+/** @returns the content of each layer */
 async function writeBaseLayers(
   folderOf: FolderOf,
   scratch: string,
@@ -117,7 +117,7 @@ async function writeBaseLayers(
   };
 }
 
-/** The base layers, of the cache if it has them. */
+/** Adds the base layers, from the cache if it has them. */
 async function addBaseLayers(
   layout: OciLayout,
   { architecture, compression, cache }: Options,
@@ -143,7 +143,7 @@ async function buildImages(options: Options): Promise<void> {
   const { output, architecture, name, onlyLayers, compression } = options;
   requireTools(['tar']);
   process.umask(0o022);
-  // dist/ is current.
+  // Ensures that dist/ is current.
   await import('../../src/cli/build-unless-built.ts');
   const scratch = mkdtempSync(join(tmpdir(), 'chartpilot-image-'));
   try {

@@ -1,6 +1,6 @@
 /**
- * The Debian files of the image. apt downloads the packages and verifies their signatures, tar extracts them: no maintainer script runs
- * and no root is needed. What those scripts would create is written here.
+ * The Debian files of the image. apt downloads the packages and verifies their signatures, tar extracts them: no
+ * maintainer script runs and no root is needed. The files that those scripts would create are written here.
  */
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -53,10 +53,11 @@ const excludedPaths = [
   './usr/share/gcc',
   './usr/lib/*/gconv',
   './usr/share/gdb',
-  // Of ebtables and arptables.
+  // Modules of ebtables and arptables.
   './usr/lib/*/xtables/libebt_*',
   './usr/lib/*/xtables/libarpt_*',
-  // Of programs that were compiled with -ffast-math, of profilers and debuggers, and of NIS: no program of the image needs them.
+  // Libraries of programs compiled with -ffast-math, of profilers, debuggers and NIS: no program of the image needs
+  // them.
   ...['libmvec', 'libc_malloc_debug', 'libmemusage', 'libpcprofile', 'libthread_db', 'libnsl', 'libtic'].flatMap(
     (library) => [`./lib/*/${library}.so*`, `./usr/lib/*/${library}.so*`],
   ),
@@ -108,7 +109,7 @@ const busyboxLinks = [
   ],
 ];
 
-/** The user of Istio's sidecars, whose connections are not redirected. */
+/** The UID of Istio's sidecars, whose connections are not redirected. */
 const passwd = `root:x:0:0:root:/root:/usr/sbin/nologin
 nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin
 istio-proxy:x:1337:1337:istio-proxy:/var/lib/istio:/usr/sbin/nologin
@@ -118,7 +119,10 @@ nogroup:x:65534:
 istio-proxy:x:1337:
 `;
 
-/** Volumes of Istio's pods. With these modes a tmpfs, which takes the mode of the folder below it, is writable for any uid. */
+/**
+ * Volumes of Istio's pods. With these modes a tmpfs, which inherits the mode of the folder below it, is writable for
+ * any UID.
+ */
 const writableFolders = ['etc/istio/proxy', 'var/lib/istio/data', 'run/secrets', 'tmp'];
 
 export interface DebianPackage {
@@ -145,7 +149,7 @@ export function writeDebianLayer(root: string, scratch: string, { name: arch }: 
   return controls.map(packageOfControl).sort((one, other) => (one.name < other.name ? -1 : 1));
 }
 
-/** @returns the paths of the archives, sorted */
+/** @returns paths of the archives, sorted */
 function downloadPackages(scratch: string, arch: string): string[] {
   const archives = join(scratch, 'archives');
   for (const folder of ['lists/partial', 'cache/archives/partial', 'archives']) {
@@ -158,7 +162,7 @@ function downloadPackages(scratch: string, arch: string): string[] {
     `deb [${key}] http://deb.debian.org/debian ${debianSuite} main\n` +
       `deb [${key}] http://deb.debian.org/debian-security ${debianSuite}-security main\n`,
   );
-  // Proxies and the like of this machine's apt configuration remain.
+  // Settings such as proxies of this machine's apt configuration still apply.
   const settings = {
     'Dir::State': scratch,
     'Dir::State::lists': join(scratch, 'lists'),
@@ -186,9 +190,9 @@ function downloadPackages(scratch: string, arch: string): string[] {
 }
 
 /**
- * Extracts a package, and registers it in dpkg's database, which vulnerability scanners read.
+ * Extracts a package and registers it in dpkg's database, which vulnerability scanners read.
  *
- * @returns its entry in the database
+ * @returns its database entry
  */
 function extractPackage(archive: string, root: string, control: string): string {
   const data = `${control}.tar`;
@@ -230,7 +234,7 @@ function finishConfiguration(root: string): void {
   };
   write('etc/passwd', passwd);
   write('etc/group', group);
-  // A kubelet or Docker mounts its own over it, runc alone does not.
+  // A kubelet or Docker mounts its own file over it, runc alone does not.
   write('etc/hosts', '127.0.0.1\tlocalhost\n::1\tlocalhost\n');
   write('etc/nsswitch.conf', 'passwd: files\ngroup: files\nhosts: files dns\n');
   link('dash', 'bin/sh');
@@ -241,7 +245,7 @@ function finishConfiguration(root: string): void {
     .sort()
     .map((file) => `${readFileSync(join(certificates, file), 'utf8').trimEnd()}\n`);
   write('etc/ssl/certs/ca-certificates.crt', bundle.join(''));
-  // As update-alternatives creates them; the legacy programs are in the image too.
+  // As update-alternatives creates them; the image contains the legacy programs, too.
   for (const tool of ['iptables', 'ip6tables']) {
     for (const name of [tool, `${tool}-restore`, `${tool}-save`]) {
       link(`/usr/sbin/${name.replace(tool, `${tool}-nft`)}`, `etc/alternatives/${name}`);

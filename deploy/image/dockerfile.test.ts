@@ -8,7 +8,7 @@ interface Stage {
   readonly settings: Readonly<Record<string, string>>;
 }
 
-/** The layers and settings of each stage of the Dockerfile, with those of the stage that it is based on. */
+/** Layers and settings of each stage of the Dockerfile, including those of its base stage. */
 function stages(): ReadonlyMap<string, Stage> {
   const found = new Map<string, Stage>();
   const [, ...texts] = readFileSync(join(import.meta.dirname, 'Dockerfile'), 'utf8').split(/^FROM /m);

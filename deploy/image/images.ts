@@ -17,7 +17,7 @@ const common = {
   WorkingDir: '/',
 };
 
-/** The init container of Istio's pods is `agent` as root with the command `istio-iptables`. */
+/** The init container of Istio's pods is the image `agent`, run as root with the command `istio-iptables`. */
 export const images: readonly ImageDefinition[] = [
   {
     tag: 'agent',

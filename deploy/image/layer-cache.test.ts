@@ -27,11 +27,11 @@ async function filledLayout(): Promise<{ layout: OciLayout; layers: BaseLayers }
   return { layout, layers: { debian: await add('debian'), node: await add('node'), envoy: await add('envoy') } };
 }
 
-test('a cache returns the layers of a build with equal inputs, and adds their files to the layout', async () => {
+test('a layer cache returns the layers of a build with equal inputs and adds their files to the layout', async () => {
   const cache = folder();
   const { layout, layers } = await filledLayout();
   new LayerCache(cache, inputs).write(layers, layout.blobs);
-  // Of two builds at the same time.
+  // As after two concurrent builds.
   new LayerCache(cache, inputs).write(layers, layout.blobs);
   const other = new OciLayout(folder(), 1_000, 'none');
   expect(new LayerCache(cache, inputs).read(other.blobs)).toEqual(layers);
@@ -42,10 +42,10 @@ test('a cache returns the layers of a build with equal inputs, and adds their fi
 });
 
 test.each([
-  ['another architecture', { architecture: arm64 }],
-  ['another compression', { compression: 'gzip' }],
-  ['another time', { timeS: 2_000 }],
-] as const)('%s has another entry in the cache', async (_, changed) => {
+  ['a different architecture', { architecture: arm64 }],
+  ['a different compression', { compression: 'gzip' }],
+  ['a different time', { timeS: 2_000 }],
+] as const)('a layer cache has no entry for %s', async (_, changed) => {
   const cache = folder();
   const { layout, layers } = await filledLayout();
   new LayerCache(cache, inputs).write(layers, layout.blobs);

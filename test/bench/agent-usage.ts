@@ -1,13 +1,12 @@
-/** What an agent takes from the host, seen from outside. */
+/** Resources that an agent uses, as the kernel reports them. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface AgentUsage {
-  /** Resident memory of the agent's own process. */
+  /** Resident memory of the agent without its children. */
   readonly rssBytes: number;
-  /** Its open file descriptors. */
   readonly fds: number;
-  /** Files in /dev/shm under the base ids that its Envoys were seen with. */
+  /** Files in /dev/shm with the base IDs of its Envoys. */
   readonly sharedMemoryFiles: number;
 }
 
@@ -15,8 +14,8 @@ const settlingMs = 100;
 const readingsAtMost = 20;
 
 /**
- * Reads until two readings in a row have the same number of file descriptors: those of an Envoy that has just ended are
- * on their way out.
+ * Reads until two consecutive readings have the same number of file descriptors: those of an Envoy that just exited may
+ * still be open.
  */
 export async function settledUsage(pid: number, baseIds: ReadonlySet<number>): Promise<AgentUsage> {
   let usage = readUsage(pid, baseIds);
@@ -37,7 +36,7 @@ function readUsage(pid: number, baseIds: ReadonlySet<number>): AgentUsage {
   return { rssBytes: rssKib * 1024, fds, sharedMemoryFiles };
 }
 
-/** The shared memory of all epochs of a base id, which Envoy multiplies by ten (spec/envoy-hot-restart.md fact 2). */
+/** Shared memory of all epochs of a base ID. Envoy multiplies the base ID by ten (spec/envoy-hot-restart.md fact 2). */
 export function sharedMemoryFile(baseId: number): string {
   return `/dev/shm/envoy_shared_memory_${baseId * 10}`;
 }

@@ -1,31 +1,33 @@
-/** The frame of a benchmark: a mesh that is ended whatever happens, also by Ctrl-C, and a look at what is left. */
+/**
+ * Runs a benchmark in a mesh that is always stopped, also after Ctrl-C, and checks for leftover processes and files.
+ */
 import { basename } from 'node:path';
 import { messageOf } from '../../src/runtime/errors.ts';
 import { checkTraces } from '../harness/check-traces.ts';
 import { Mesh, type MeshOptions } from '../harness/mesh.ts';
 
-/** As a shell reports a program that was ended by Ctrl-C before it had done its work. */
+/** Exit code that a shell reports for a program that SIGINT ended (128 + 2). */
 export const interruptedCode = 130;
 
 export interface Bench {
   readonly mesh: Mesh;
-  /** Registers what has to be ended before the mesh is. */
+  /** Registers a cleanup that runs before the mesh stops. */
   onEnd(end: () => Promise<unknown>): void;
 }
 
 export interface BenchEnd {
-  /** One sentence each: an error of the run, what is left behind, and why the run was not a clean one. */
+  /** One sentence for each error of the run and each leftover process or file. */
   readonly problems: readonly string[];
-  /** Traces that do not conform to the sequence diagrams, with what the check says. */
+  /** Traces that do not conform to the sequence diagrams, with the findings. */
   readonly refusedTraces: readonly string[];
 }
 
 export const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
 /**
- * Runs a benchmark in a mesh of its own; its parts are not started yet. Exits the process when it was interrupted.
+ * Runs a benchmark in a new mesh whose programs are not started yet. Exits the process after an interruption.
  *
- * @param run takes what it finds out to its caller itself, so that an error does not lose it.
+ * @param run stores its results outside of the promise, so that a later error does not lose them.
  */
 export async function runBench(options: MeshOptions, run: (bench: Bench) => Promise<void>): Promise<BenchEnd> {
   const interrupted = interruption();
@@ -50,7 +52,7 @@ export async function runBench(options: MeshOptions, run: (bench: Bench) => Prom
   return { problems, refusedTraces };
 }
 
-/** Ends this process with a benchmark's exit code: 2 when it could not be done at all. */
+/** Exits with the code of the benchmark, or with 2 if it threw an error. */
 export async function exitWith(main: () => Promise<number>): Promise<never> {
   try {
     process.exit(await main());
@@ -60,7 +62,7 @@ export async function exitWith(main: () => Promise<number>): Promise<never> {
   }
 }
 
-/** Resolves at the first signal to end; a second one ends at once, with everything that was started. */
+/** Resolves at the first signal to stop. A second signal kills all started programs and exits at once. */
 export function interruption(): Promise<'interrupted'> {
   const { promise, resolve } = Promise.withResolvers<'interrupted'>();
   let seen = false;
@@ -68,7 +70,7 @@ export function interruption(): Promise<'interrupted'> {
     process.on(signal, () => {
       if (seen) process.exit(interruptedCode);
       seen = true;
-      print('ending everything; once more to end at once');
+      print('stopping everything; press again to kill it');
       resolve('interrupted');
     });
   }
@@ -81,7 +83,7 @@ async function refusal(traceFile: string): Promise<string[]> {
 }
 
 /**
- * Reads a flag of the command line as a whole number that is at least one.
+ * Parses a flag of the command line as an integer >= 1.
  *
  * @throws Error that names the flag.
  */

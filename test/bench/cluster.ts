@@ -18,32 +18,32 @@ import { type Programs, runWithPrograms } from './programs.ts';
 import { type Figure, figure, formatFigure, missedGoals } from './push/push-figures.ts';
 import { nextMark, settleMs } from './push/push-run.ts';
 
-/** What the goals are for. */
+/** Size that the goals apply to. */
 const goalSize = { services: 1_000, pods: 10_000, sidecars: 300 } as const;
 
 const usage = `Usage: npm run bench:cluster -- [--quick] [--services N] [--pods N] [--streams N] [--changes N] [--rolled N] [--grow]
        npm run bench:cluster -- --slices [--beside FOLDER] [--services N] [--pods N] [--streams N] [--changes N] [--seconds N] [--rate N]
 
 Fills a real API server (npm run cluster) with services, a slice and a VirtualService for each, and pods, and starts bin/pilot-discovery on it,
-with sidecars that a client of our own plays. The last line has all figures as JSON.
+with simulated sidecars. The last line has all figures as JSON.
 
-  --quick       a small size: does it run?
+  --quick       a small size, to check that it runs
   --services N  default ${goalSize.services}
-  --pods N      of all services together, default ${goalSize.pods}
+  --pods N      pods of all services, default ${goalSize.pods}
   --streams N   sidecars, default ${goalSize.sidecars}
-  --changes N   of a pod's readiness, default 20
+  --changes N   changes of a pod's readiness, default 20
   --rolled N    pods that are replaced one after the other, eight services at a time, default 1000
-  --grow        as well: five times as many services and pods, without sidecars
-  --slices      instead: the cost of EndpointSlice events (default 100 services, 5000 pods, 20 sidecars)
-  --beside DIR  with --slices: a second checkout, built, which follows the same API server at the same time; prints ratios
-  --seconds N   with --slices: how long slices are written, default 15
-  --rate N      with --slices: slices that are written in a second, default 50
+  --grow        also measures five times as many services and pods, without sidecars
+  --slices      only measures the cost of EndpointSlice events (default 100 services, 5000 pods, 20 sidecars)
+  --beside DIR  with --slices: a second built checkout, which watches the same API server at the same time; prints ratios
+  --seconds N   with --slices: duration of the writes, default 15
+  --rate N      with --slices: written slices per second, default 50
 
-Exit code 1 when something was missed by a sidecar, left behind, or a goal was missed (5 s until ready, 400 MiB, 250 ms from a pod's readiness until
-the last sidecar has acknowledged it). Goals are for the default size on two cores that do nothing else.
+Exit code 1 if a sidecar missed a change, a process or file was left behind, or a goal was missed (5 s until ready, 400 MiB, 250 ms from a pod's readiness until
+the last sidecar has acknowledged it). Goals are for the default size on two otherwise idle cores.
 `;
 
-/** Of `--slices`. */
+/** Size of a run with `--slices`. */
 const sliceSize = { services: 100, pods: 5_000, sidecars: 20 } as const;
 
 interface Settings extends ClusterSize {
@@ -51,7 +51,7 @@ interface Settings extends ClusterSize {
   readonly changes: number;
   readonly rolled: number;
   readonly grows: boolean;
-  /** Present: only the cost of slice events is measured. */
+  /** If set, only the cost of EndpointSlice events is measured. */
   readonly slices?: { readonly beside?: string; readonly seconds: number; readonly eventsPerSecond: number };
 }
 
@@ -78,7 +78,7 @@ function readSettings(): Settings | undefined {
   const services = wholeNumber('services', values.services, quick ? 30 : size.services);
   const pods = wholeNumber('pods', values.pods, quick ? 300 : size.pods);
   if (services < 2 || pods % services !== 0 || pods / services > 200) {
-    throw new Error('--services, --pods: there are two services at least, with as many pods in each, 200 at the most');
+    throw new Error('--services, --pods: expected at least two services with equally many pods in each, at most 200');
   }
   return {
     ...{ services, pods, grows: values.grow },
@@ -95,7 +95,7 @@ function readSettings(): Settings | undefined {
   };
 }
 
-/** What one more sidecar has of endpoints, which it acknowledges. */
+/** Adds a sidecar that subscribes to endpoints. @returns its current addresses by cluster */
 function followEndpoints(programs: Programs, port: number, names: readonly string[]): Map<string, string[]> {
   const held = new Map<string, string[]>();
   const client = new AdsTestClient(port);
@@ -138,7 +138,7 @@ async function measure(programs: Programs, settings: Settings): Promise<Figure[]
   await pilot.tellMemory('with sidecars');
   const held = followEndpoints(programs, pilot.port, [...filled.addresses().keys()]);
   const readiness: { ackMs: number; cpuMs: number }[] = [];
-  // The first one is not measured: the code is not warm.
+  // The first change warms up the code and is not measured.
   for (let change = 0; change <= changes; change++) {
     const mark = nextMark();
     await filled.prepareReadiness(mark);
@@ -174,7 +174,7 @@ async function measure(programs: Programs, settings: Settings): Promise<Figure[]
   ];
 }
 
-/** Pods are replaced as fast as the API server takes it. */
+/** Replaces pods as fast as the API server accepts the writes. */
 async function roll(filled: FilledCluster, fleet: FleetProcess, pid: number, pods: number): Promise<Figure[]> {
   const mark = nextMark();
   const before = { cpuMs: cpuTimeMs(pid), counts: await fleet.counts(), atMs: nowMs() };
@@ -203,7 +203,7 @@ function isSame(held: ReadonlyMap<string, string[]>, wanted: ReadonlyMap<string,
   return [...wanted].every(([name, addresses]) => held.get(name)?.join() === addresses.join());
 }
 
-/** How the start and the memory grow with what there is. */
+/** Measures how start time and memory grow with the size of the cluster. */
 async function measureGrowth(programs: Programs, { services, pods }: ClusterSize): Promise<Figure[]> {
   const filled = await FilledCluster.make(programs, { services: services * 5, pods: pods * 5 });
   const pilot = await startFollowing(programs, filled);

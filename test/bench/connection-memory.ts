@@ -1,4 +1,7 @@
-/** `node test/bench/connection-memory.ts`: memory of a control plane by connections, with TLS and without; see the usage. */
+/**
+ * `node test/bench/connection-memory.ts`: memory of a control plane by number of connections, with and without TLS; see
+ * the usage.
+ */
 import { parseArgs } from 'node:util';
 import { exitWith, print } from './bench-run.ts';
 import { runWithPrograms } from './programs.ts';

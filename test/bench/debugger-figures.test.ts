@@ -11,7 +11,7 @@ const good: DebuggerRun = {
   recordCostUs: 20,
 };
 
-test('a run within all goals has no problems, and its figures are on one line', () => {
+test('reports no problems and formats one line when a run meets all goals', () => {
   expect(problemsOf(good)).toEqual([]);
   expect(pushShare(good)).toBeCloseTo(0.0015);
   expect(formatDebuggerRun(good)).toBe(
@@ -26,6 +26,6 @@ test.each<[Partial<DebuggerRun>, string]>([
   [{ pushRecords: 9_000 }, "recording a push costs 45.00 % of the push's CPU, the goal is 3.00 %"],
   [{ stormRestarts: [9, 1] }, 'no storm: 9 and 1 restarts'],
   [{ pushCpuMs: 0, pushRecords: 0 }, 'the push took no CPU that could be measured'],
-])('%o is a problem', (change, problem) => {
+])('a run with %o has a problem', (change, problem) => {
   expect(problemsOf({ ...good, ...change })).toContain(problem);
 });

@@ -1,27 +1,27 @@
-/** What tracing costs. Pure. */
+/** Cost of tracing. Pure. */
 
 export interface DebuggerRun {
-  /** Of one core, beside the same agent without a trace. */
+  /** Additional share of one core, compared with the same agent without a trace. */
   readonly steadyShare: number;
   readonly stormShare: number;
-  /** Hot restarts that the agents of the storm made, each. */
+  /** Hot restarts of each agent during the restart storm. */
   readonly stormRestarts: readonly number[];
   readonly connections: number;
-  /** Of one push to all connections, in milliseconds of the control plane's CPU. */
+  /** CPU time of the control plane for one push to all connections, in milliseconds. */
   readonly pushCpuMs: number;
   readonly pushRecords: number;
-  /** Of one record, as measured with the records of that push. */
+  /** CPU time of one record of that push. */
   readonly recordCostUs: number;
 }
 
-/** Shares of one core, and of a push. */
+/** `steady` and `storm` are shares of one core, `push` is a share of a push. */
 export const goals = { steady: 0.01, storm: 0.05, push: 0.03 } as const;
 
-/** What the records of a push cost, as a share of its CPU. */
+/** Cost of the records of a push, as a share of its CPU time. */
 export const pushShare = ({ pushRecords, recordCostUs, pushCpuMs }: DebuggerRun): number =>
   (pushRecords * recordCostUs) / 1_000 / pushCpuMs;
 
-/** Every goal that was missed, one sentence each. */
+/** One sentence for each missed goal. */
 export function problemsOf(run: DebuggerRun): string[] {
   const [traced = 0, plain = 0] = run.stormRestarts;
   return [
@@ -33,7 +33,7 @@ export function problemsOf(run: DebuggerRun): string[] {
   ];
 }
 
-/** The closing line. */
+/** Formats the last line of the output. */
 export function formatDebuggerRun(run: DebuggerRun): string {
   const { stormRestarts, connections, pushCpuMs, pushRecords, recordCostUs } = run;
   return [

@@ -1,4 +1,4 @@
-/** `npm run bench:debugger`: what tracing costs; see the usage. */
+/** `npm run bench:debugger`: cost of tracing; see the usage. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { join } from 'node:path';
@@ -16,23 +16,23 @@ import { medianOf } from './statistics.ts';
 const usage = `Usage: npm run bench:debugger -- [--seconds S] [--connections N] [--services N]
 
 Runs two agents side by side, one that writes a trace while a viewer reads its stream, one with neither, and compares their
-CPU time: with nothing to do but answer readiness probes, then in a storm of hot restarts. Then pushes to many streams of one
-control plane: the records of a push × the cost of one record, as a share of the push's CPU. The last line has the figures.
+CPU time: first idle except for readiness probes, then in a storm of hot restarts. Then measures pushes of one control plane to
+many streams: the records of a push × the cost of one record, as a share of the push's CPU time. The last line has the figures.
 
-  --seconds S        how long each agent phase is measured, default 30
+  --seconds S        duration of each agent phase, default 30
   --connections N    default 500
   --services N       services in the mesh, default 300
 
-Exit code 1 when a goal was missed or something was left behind.
+Exit code 1 if a goal was missed or a process or file was left behind.
 `;
 
-/** All streams come at once: the control plane must not spread them over time. */
+/** All streams open at once: the control plane must not limit their rate. */
 const env = { PILOT_MAX_REQUESTS_PER_SECOND: '100000' };
 const times = { watchDelayMs: 100, drainMs: 1_000, parentShutdownMs: 2_000, terminationDrainMs: 1_000 };
 const untraced = ['--trace=', '--debugger', 'off', '--configPath', 'untraced'];
 const traced = ['--debugger', 'open', '--configPath', 'traced'];
 const pushes = 5;
-/** After a push: what is still on its way through both ends. */
+/** Time after a push for messages that client and server have not processed yet. */
 const settleMs = 500;
 
 interface Settings {
@@ -101,7 +101,7 @@ async function measureAgents(mesh: Mesh, { phaseMs }: Settings): Promise<Partial
   return { steadyShare: steady, stormShare: storm, stormRestarts: epochs.map(({ size }) => size - 1) };
 }
 
-/** @returns how much more CPU the first agent took than the second, as a share of one core */
+/** @returns additional CPU time of the first agent compared with the second, as a share of one core */
 async function compare(
   agents: readonly [AgentProgram, AgentProgram],
   phaseMs: number,
@@ -154,17 +154,17 @@ async function lastRecord(port: number): Promise<number> {
   return last === undefined || last.kind === 'header' ? 0 : last.seq;
 }
 
-/** Reads the trace that a program offers. */
+/** Reads the trace that a program serves. */
 function readStream(port: number, { follow }: { follow: boolean }): { lines: Promise<TraceLine[]>; close(): void } {
   const { promise, resolve, reject } = Promise.withResolvers<TraceLine[]>();
-  // The end of a viewer that is closed is no failure.
+  // Closing the viewer is not a failure.
   promise.catch(() => {});
   const request = get({ host: '127.0.0.1', port, path: `/debug/trace${follow ? '' : '?follow=false'}` }, (response) => {
     const chunks: string[] = [];
     response.setEncoding('utf8').on('data', (chunk: string) => void (follow || chunks.push(chunk)));
     response.once('error', reject).once('end', () => {
       const text = chunks.join('');
-      if (response.statusCode !== 200) reject(new Error(`the stream answers ${response.statusCode}: ${text}`));
+      if (response.statusCode !== 200) reject(new Error(`the stream responds with ${response.statusCode}: ${text}`));
       else
         resolve(
           text
@@ -182,7 +182,7 @@ function writeServices(mesh: Mesh, count: number): void {
   for (let n = 1; n <= count; n++) writeService(mesh, n, 0);
 }
 
-/** A service with ten endpoints; `mark` makes one of them another. */
+/** Writes a service with ten endpoints; `mark` changes the address of one. */
 function writeService(mesh: Mesh, n: number, mark: number): void {
   const endpoints = Array.from(
     { length: 10 },

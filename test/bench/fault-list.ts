@@ -1,4 +1,4 @@
-/** The faults of `npm run bench:faults`. Each is done to a subject that serves, under load. */
+/** Faults of `npm run bench:faults`. Each is injected while the subject serves load. */
 import { generateKeyPairSync } from 'node:crypto';
 import { appendFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,40 +13,42 @@ import { sharedMemoryFile } from './agent-usage.ts';
 import type { Goal } from './fault-table.ts';
 import { initializingBit, type Subject } from './subject.ts';
 
-/** What a fault left to be reached: the certificate that has to be served in the end, and what was seen on the way. */
+/** An injected fault, and the certificate that must be served in the end. */
 export interface Inflicted {
-  /** When the damage was done, on the clock of `performance.now()`. */
+  /** Time of the fault on the clock of `performance.now()`. */
   readonly atMs: number;
-  /** Undefined: any certificate will do. */
+  /** `undefined` if any certificate is accepted. */
   readonly serialNumber?: string;
-  /** What the reader of the table has to know. */
+  /** Note for readers of the table. */
   readonly note?: string;
 }
 
 export interface Fault {
-  /** For the command line. */
   readonly name: string;
-  /** For the table. */
+  /** Row title of the table. */
   readonly what: string;
-  /** What it may cost the agent. */
+  /** Maximum cost for the agent. */
   readonly goal: Goal;
-  /** Absent: a few of each kind. */
+  /** If absent, the load has a few clients of each kind. */
   readonly load?: 'many new connections';
-  /** Both subjects run Envoy with a bootstrap file of the user's. */
+  /** Both subjects run Envoy with a custom bootstrap file. */
   readonly ownBootstrap?: true;
-  /** The load goes on for at least this long after the fault: late consequences count too. */
+  /** Minimum time that the load continues after the fault, so that late effects are measured. */
   readonly observeMs: number;
   inflict(mesh: Mesh, subject: Subject): Promise<Inflicted>;
 }
 
 const servedLimitMs = 30_000;
-/** How long a bad or absent certificate stays. */
+/** Time until an invalid or absent certificate is replaced. */
 const badTimeMs = 5_000;
-/** Into the start of an Envoy without shared memory, which does not tell how far it has come: about as far as one with it. */
+/**
+ * Delay before an Envoy without shared memory is killed during its start, because it does not report its progress.
+ * About the progress of one with shared memory when its bit is set.
+ */
 const withoutBitMs = 50;
 /** A child that lost its parent blocks and aborts within 15 s (spec/envoy-hot-restart.md fact 4). */
 const doomMs = 17_000;
-/** At most so many requests are in flight on one Envoy: see the clients in faults.ts. */
+/** Maximum concurrent requests on one Envoy: see the clients in faults.ts. */
 export const inFlight = 9;
 const nothing: Goal = { failed: 0 };
 const whatWasInFlight: Goal = { failed: inFlight };
@@ -74,7 +76,7 @@ export const faults: readonly Fault[] = [
     observeMs: 8_000,
     inflict: async (mesh, subject) => {
       const { baseId } = newestOf(subject);
-      // Its size is one that nobody knows; Envoy itself does not mind.
+      // The agent does not recognize this size. Envoy ignores it.
       if (initializingBit(baseId) !== undefined) appendFileSync(sharedMemoryFile(baseId), 'x');
       return killWhileStarting(mesh, subject);
     },
@@ -142,7 +144,7 @@ export const faults: readonly Fault[] = [
     observeMs: 5_000,
     inflict: async (mesh) => {
       const atMs = performance.now();
-      // The links to it are left, as when a mounted Secret's content is away.
+      // Dangling links remain, as when the content of a mounted Secret disappears.
       rmSync(join(mesh.certificates.directory, '..data'));
       await sleep(badTimeMs);
       return { atMs, serialNumber: mesh.renewCertificate() };
@@ -182,12 +184,14 @@ async function killWhileStarting(mesh: Mesh, subject: Subject): Promise<Inflicte
     () => subject.envoys().find(({ pid, epoch }) => pid !== before.pid && epoch >= before.epoch),
     { deadlineMs: servedLimitMs, everyMs: 1 },
   );
-  // Earlier than this it would leave no trace in the shared memory.
+  // An earlier kill would leave no trace in the shared memory.
   if (initializingBit(child.baseId) === undefined) await sleep(withoutBitMs);
   else await eventually('it is initializing', () => initializingBit(child.baseId), { everyMs: 1 });
   const atMs = kill(child);
-  // The kernel needs a moment to end it; only then does nobody clear the bit any more.
-  await eventually('it is gone', () => !subject.envoys().some(({ pid }) => pid === child.pid), { everyMs: 1 });
+  // The kernel takes a moment to end the process. Only then is it certain that the process does not clear the bit.
+  await eventually('the process has exited', () => !subject.envoys().some(({ pid }) => pid === child.pid), {
+    everyMs: 1,
+  });
   const stuck = initializingBit(child.baseId) === true;
   return { atMs, serialNumber, ...(stuck && { note: 'the INITIALIZING bit was left set' }) };
 }
@@ -200,13 +204,13 @@ async function renewAndServe(mesh: Mesh): Promise<string> {
   return serialNumber;
 }
 
-/** Whether a new connection is answered now, with this certificate if one is named. */
+/** Whether a new connection succeeds now, with this certificate if one is named. */
 export async function servesCertificate(mesh: Mesh, serialNumber: string | undefined): Promise<boolean> {
   const { outcome, serialNumber: served } = await probe(mesh.httpsTarget, { timeoutMs: 1_000 });
   return outcome.ok && (serialNumber === undefined || served === serialNumber);
 }
 
-/** The file that a subject's Envoys are started with; made for it where it is not a generated one. */
+/** The bootstrap file of a subject's Envoys. It is created if the subject does not use a generated one. */
 function bootstrapFileOf(subject: Subject): string {
   const { command } = newestOf(subject);
   return command[command.indexOf('-c') + 1]!;
@@ -218,7 +222,7 @@ function newestOf(subject: Subject): EnvoyProcess {
   return newest;
 }
 
-/** @returns when it was done. */
+/** @returns the time of the signal */
 function kill({ pid }: EnvoyProcess): number {
   process.kill(pid, 'SIGKILL');
   return performance.now();

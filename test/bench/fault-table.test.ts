@@ -6,25 +6,25 @@ import { subjectNames } from './subject.ts';
 const slice = (atMs: number, total = 10, failed = 0): TimelineSlice => ({ atMs, total, failed, versions: {} });
 
 describe('the longest silence of a run', () => {
-  test('is none when requests succeed in every slice', () => {
+  test('the longest silence is zero when requests succeed in every slice', () => {
     expect(longestSilenceMs([slice(0), slice(50), slice(100, 10, 9)])).toBe(0);
   });
 
-  test('spans slices that have only failures and slices that have nothing', () => {
+  test('the longest silence spans slices with only failures and slices without requests', () => {
     expect(longestSilenceMs([slice(0), slice(50), slice(100, 4, 4), slice(250), slice(300)])).toBe(150);
   });
 
-  test('is found in slices of any order', () => {
+  test('the longest silence does not depend on the order of the slices', () => {
     expect(longestSilenceMs([slice(250), slice(50), slice(0), slice(300)])).toBe(150);
   });
 
-  test('is the whole run when nothing succeeded', () => {
+  test('the longest silence is the whole run when no request succeeded', () => {
     expect(longestSilenceMs([slice(0, 3, 3), slice(400, 3, 3)])).toBe(400);
     expect(longestSilenceMs([])).toBe(0);
   });
 });
 
-test('the cost of a fault is summed up over all load runs, with the failures by kind of client', () => {
+test('the cost of a fault sums all load runs and lists failures by kind of client', () => {
   const kind = { failures: [], latencyMs: { p50: 1, p90: 1, p99: 1, max: 1 }, versions: {}, overtaken: 0 };
   const run = { startedAt: 0, durationMs: 1_000, versions: {}, certificates: [], timeline: [] };
   const kept: LoadReport = {
@@ -64,7 +64,7 @@ const result: FaultResult = {
   worstSecond: { total: 90, failed: 2 },
 };
 
-test('the table has a row for each fault, the subjects beside each other, and the notes below', () => {
+test('the table has a row for each fault, a column for each subject, and notes below', () => {
   const table = formatFaultTable(
     [
       result,
@@ -83,7 +83,7 @@ test('the table has a row for each fault, the subjects beside each other, and th
   ]);
 });
 
-test('a goal is missed by what a fault cost beyond it', () => {
+test('a goal is missed by the amount that exceeds it', () => {
   expect(shortfalls(result, {})).toEqual([]);
   expect(shortfalls(result, { failed: 3, refusedMs: 250, failedShareOfNew: 0.03 })).toEqual([]);
   expect(shortfalls(result, { failed: 2, refusedMs: 200, failedShareOfNew: 0.02 })).toEqual([

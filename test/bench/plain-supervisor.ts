@@ -1,7 +1,7 @@
 /**
- * The baseline of `npm run bench:faults`: what most supervisors do with a program that they know nothing about. It starts
- * Envoy, starts it again when it exits, and on a change of a certificate sends SIGTERM and starts it again. No hot
- * restart, no drain, no check of the configuration.
+ * The baseline of `npm run bench:faults`: a supervisor without knowledge of its program, as most are. It starts Envoy,
+ * restarts it after an exit, and after a change of a certificate sends SIGTERM and restarts it. It has no hot restart,
+ * drain or check of the configuration.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -13,13 +13,13 @@ import { parentDeathGuard } from '../../src/agent/envoy/parent-death.ts';
 
 const usage = 'usage: plain-supervisor.ts --watch DIRECTORY --watch-delay-ms MS --log FILE -- ENVOY ARGUMENT…';
 
-/** After an exit that nobody ordered: systemd's default RestartSec. */
+/** Pause after an unexpected exit: systemd's default RestartSec. */
 const restartPauseMs = 100;
 const watchEveryMs = 50;
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
-/** One Envoy at a time, for ever. */
+/** Runs one Envoy at a time. */
 class PlainSupervisor {
   readonly #command: readonly string[];
   readonly #log: number;
@@ -44,7 +44,7 @@ class PlainSupervisor {
     child.once('exit', (code, signal) => void this.#exited(code, signal));
   }
 
-  /** Between two Envoys there is nothing to do: the next one reads the new files. */
+  /** Without a running Envoy there is nothing to do: the next one reads the new files. */
   restart(): void {
     this.#ordered = true;
     this.#child?.kill('SIGTERM');
@@ -65,7 +65,7 @@ class PlainSupervisor {
   }
 }
 
-/** Of the contents of the certificate files; one that cannot be read adds nothing. */
+/** Digest of the certificate files. Unreadable files are skipped. */
 function digestOf(directory: string): string {
   const hash = createHash('sha256');
   for (const name of readdirSync(directory).sort()) {
@@ -73,7 +73,7 @@ function digestOf(directory: string): string {
     try {
       hash.update(readFileSync(join(directory, name)));
     } catch {
-      // It is away, which is a change too.
+      // A removed file is a change, too.
     }
   }
   return hash.digest('hex');
@@ -96,7 +96,7 @@ if (values.watch === undefined || values.log === undefined || positionals.length
   process.stderr.write(`${usage}\n`);
   process.exit(2);
 }
-// Envoy ties itself to its parent's life only when hot restart is on.
+// Envoy sets its own parent-death signal only if hot restart is on.
 const supervisor = new PlainSupervisor([...(await parentDeathGuard()), ...positionals], values.log);
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => supervisor.end());
 process.on('SIGHUP', () => supervisor.restart());

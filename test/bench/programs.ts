@@ -1,4 +1,4 @@
-/** The frame of a benchmark that needs no mesh of agents: programs in a folder of their own, all ended whatever happens. */
+/** Runs a benchmark without a mesh of agents: programs in their own folder, all stopped in every case. */
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,20 +9,20 @@ import { Program } from '../harness/program.ts';
 import { interruptedCode, interruption, print } from './bench-run.ts';
 
 export interface Programs {
-  /** Holds what they read and write; removed in the end, when all was well. */
+  /** Folder for files of the programs; removed after a successful run. */
   readonly root: string;
-  /** What each program has to get: by it we know those that outlive us. */
+  /** Must be set for each program: it identifies leftover processes. */
   readonly env: NodeJS.ProcessEnv;
-  /** Starts an executable. It has to be stopped, or is stopped in the end. */
+  /** Starts an executable. A program that is still running is stopped at the end. */
   start(name: string, executable: string, args: readonly string[], env?: NodeJS.ProcessEnv): Program;
-  /** Registers what else has to be ended. */
+  /** Registers an additional cleanup. */
   onEnd(end: () => Promise<unknown>): void;
 }
 
 /**
- * Runs a benchmark; exits the process when it was interrupted.
+ * Runs a benchmark. Exits the process after an interruption.
  *
- * @returns one sentence each: an error of the run, and what is left behind
+ * @returns one sentence for each error of the run and each leftover process
  */
 export async function runWithPrograms(run: (programs: Programs) => Promise<void>): Promise<string[]> {
   const interrupted = interruption();

@@ -1,4 +1,4 @@
-/** `npm run bench:push`: what a change of the mesh costs, and how fast it arrives; see the usage. */
+/** `npm run bench:push`: cost and latency of changes of the mesh; see the usage. */
 import { parseArgs } from 'node:util';
 import { exitWith, print, wholeNumber } from './bench-run.ts';
 import { type Programs, runWithPrograms } from './programs.ts';
@@ -34,7 +34,10 @@ const parts = [
   'loop',
 ] as const;
 type Part = (typeof parts)[number];
-/** With goals for {@link goalSize} alone: of services and sidecars, or of services, as they have sidecars of their own. */
+/**
+ * Parts with goals for {@link goalSize}. `both` applies to services and sidecars; `services` only to services, because
+ * these parts choose their own number of sidecars.
+ */
 const partsWithGoals = { delta: 'both', sotw: 'both', namespaces: 'both', file: 'services', cold: 'services' } as const;
 type Judged = keyof typeof partsWithGoals;
 
@@ -45,33 +48,32 @@ function size({ services, sidecars, changes }: ScopesPlan): string {
 const usage = `Usage: npm run bench:push -- [--quick] [--services N] [--streams N] [--rounds N] [--only PARTS] [--rows ROWS]
                             [--without-go] [--scaling] [--flavor istio|kubernetes] [--pilot FILE] [--flame FILE] [--xdsload PATH]
 
-Measures bin/pilot-discovery with sidecars that a client of our own plays (test/sidecars), in turns with go-control-plane's
-linear cache serving the same resources (built from test/bench/go-control-plane, when Go is there): until all sidecars have
-everything, and from the change of a file until the last one has acknowledged it. The last line has all figures as JSON.
+Measures bin/pilot-discovery with simulated sidecars (test/sidecars), alternating with go-control-plane's linear cache, which
+serves the same resources (built from test/bench/go-control-plane if Go is installed): the time until all sidecars have all
+resources, and from the change of a file until the last one has acknowledged it. The last line has all figures as JSON.
 
-  --quick          a small size and two rounds: does it run?
+  --quick          a small size and two rounds, to check that it runs
   --services N     default 1000, with 10 endpoints each
   --streams N      sidecars, default 500
   --rounds N       each with new processes, default 5; figures are medians
-  --only PARTS     of ${parts.slice(0, 4).join(',')} (default), scaling, cores (what a second core gains), namespaces
-                   (meshes as varied as real ones, three rounds unless --rounds says else; what is private or restricted by
-                   Sidecar objects in 300 namespaces is the part scopes), scopes (${size(scopesGoalSize)},
-                   one VirtualService or DestinationRule changes at a time, one round: all is public, one service is
-                   private, a Sidecar in each namespace; judged as multiples of the first in any size), connections (one
-                   server with a tenth, a fifth, half and all of --streams, and how all of them come back), loop (how late
-                   the server's event loop is with 5,000 services in 300 namespaces)
-  --rows ROWS      of the part namespaces: ${Object.keys(varietyRows).join(',')}
-                   (default all); growth is judged where the row that it is told from is among them
-  --without-go     ratios to go-control-plane are not judged; else it is a failure when Go is missing and they had to be
-  --scaling        as well: 100, 1,000 and 5,000 services, and 100, 500 and 1,000 sidecars (delta)
+  --only PARTS     of ${parts.slice(0, 4).join(',')} (default), scaling, cores (gain of a second core), namespaces
+                   (meshes with several kinds of objects, three rounds by default), scopes (${size(scopesGoalSize)},
+                   one change of a VirtualService or DestinationRule at a time, one round: without restrictions, with one
+                   private service, with a Sidecar in each namespace; checked relative to the first in any size), connections (one
+                   server with a tenth, a fifth, half and all of --streams, and their reconnect), loop (delay of
+                   the server's event loop with 5,000 services in 300 namespaces)
+  --rows ROWS      rows of the part namespaces: ${Object.keys(varietyRows).join(',')}
+                   (default all); growth is checked if the base row is among them
+  --without-go     does not check ratios to go-control-plane; without this flag a missing Go is a failure if they are needed
+  --scaling        also measures 100, 1,000 and 5,000 services, and 100, 500 and 1,000 sidecars (delta)
   --flavor F       services as ServiceEntry (istio, default) or as Service and EndpointSlice
-  --pilot FILE     another pilot-discovery than the one in bin/
-  --flame FILE     does nothing else but draw where the time of pushes goes
-  --xdsload PATH   does nothing else but hold our client against that one, on the same servers
+  --pilot FILE     replaces bin/pilot-discovery
+  --flame FILE     only draws a flame graph of pushes
+  --xdsload PATH   only compares our client with this one, on the same servers
 
-Exit code 1 when a goal was missed or could not be judged, or something was left behind. Goals are for ${goalSize.services} services and
-${goalSize.sidecars} sidecars, but for those of scopes, which hold for any. The output says what is judged by growth alone: seconds differ by
-half from run to run, so goals for a quiet machine stand beside the figures and judge nothing.
+Exit code 1 if a goal was missed or could not be checked, or a process or file was left behind. Goals are for ${goalSize.services} services and
+${goalSize.sidecars} sidecars, except those of scopes, which apply to any size. The output lists figures that are only checked for growth: seconds
+differ by half from run to run, so goals for an idle machine are printed and not checked.
 `;
 
 interface Settings {
@@ -79,7 +81,7 @@ interface Settings {
   readonly sidecars: number;
   readonly rounds: number;
   readonly parts: readonly Part[];
-  /** Of the part `namespaces`. */
+  /** Rows of the part `namespaces`. */
   readonly rows: readonly string[];
   readonly scopes: ScopesPlan;
   readonly withGo: boolean;
@@ -128,14 +130,14 @@ function readSettings(): Settings | undefined {
   };
 }
 
-/** Of varied meshes fewer: a round has ten of them, or meshes of 5,000 services. */
+/** Fewer rounds of varied meshes: one round has ten of them, or meshes of 5,000 services. */
 function usualRounds(named: readonly string[], quick: boolean): number {
   if (named.every((part) => part === 'namespaces' || part === 'scopes'))
     return named.includes('scopes') || quick ? 1 : 3;
   return quick ? 2 : 5;
 }
 
-/** In the order of the table, whatever the order that they were named in. */
+/** Rows in the order of the table. */
 function rowsOf(text: string | undefined): readonly string[] {
   const all = Object.keys(varietyRows);
   const named = new Set(text === undefined ? all : text.split(',').map((row) => oneOf('rows', all, row)));
@@ -166,7 +168,7 @@ async function measureAll(programs: Programs, subjects: Subjects, settings: Sett
   ];
 }
 
-/** What of the figures was judged less than people may think, and that is as it was asked for. */
+/** Goals that are not checked because of the chosen settings. */
 function notes(settings: Settings, figures: readonly Figure[]): string[] {
   const { parts: wanted, services, sidecars, scopes, withGo } = settings;
   const isGoalSize = {
@@ -176,7 +178,7 @@ function notes(settings: Settings, figures: readonly Figure[]): string[] {
   const ofOtherSize = wanted.filter((part) => part in partsWithGoals && !isGoalSize[partsWithGoals[part as Judged]]);
   const growing = judgedByGrowth(figures).map(({ name }) => name);
   return [
-    ...(withGo ? [] : ['not judged, as --without-go was said: ratios to go-control-plane']),
+    ...(withGo ? [] : ['not checked because of --without-go: ratios to go-control-plane']),
     ...ofOtherSize.map(
       (part) =>
         `not judged, for want of goals other than for ${goalSize.services} services and ${goalSize.sidecars} sidecars: ${part}`,
@@ -184,7 +186,7 @@ function notes(settings: Settings, figures: readonly Figure[]): string[] {
     ...(wanted.includes('scopes') && scopes.changes < scopesGoalSize.changes
       ? [`not judged after fewer than ${scopesGoalSize.changes} changes: the heap of scopes`]
       : []),
-    ...(growing.length > 0 ? [`judged by growth alone, seconds are told: ${growing.join('; ')}`] : []),
+    ...(growing.length > 0 ? [`checked by growth only, seconds are printed: ${growing.join('; ')}`] : []),
   ];
 }
 

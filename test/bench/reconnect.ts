@@ -1,4 +1,4 @@
-/** `node test/bench/reconnect.ts`: how proxies reconnect after a restart of the control plane; see the usage. */
+/** `node test/bench/reconnect.ts`: reconnects of proxies after a restart of the control plane; see the usage. */
 import { writeFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { join } from 'node:path';
@@ -77,7 +77,7 @@ interface Round {
   readonly reasons: Readonly<Record<string, number>>;
 }
 
-/** The service that only the probes see. */
+/** The service that only the probes import. */
 const probeService = (mark: string): string => `apiVersion: networking.istio.io/v1
 kind: ServiceEntry
 metadata: {name: probe, namespace: ${probeNamespace}}
@@ -107,7 +107,7 @@ async function measure(programs: Programs): Promise<Round[]> {
       env: { PILOT_MAX_REQUESTS_PER_SECOND: rate },
     });
   const portOf = (server: PilotServer): PilotServer => ({ ...server, port: values.tls ? secure! : grpc! });
-  // How sidecars connect at first is not measured.
+  // The first connects of sidecars are not measured.
   let server = portOf(await start('100000'));
   await waitForPort(server);
   const common: Partial<FleetPlan> = { dialMs, resumes: values.resume };

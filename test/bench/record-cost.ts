@@ -1,4 +1,4 @@
-/** What one record costs: in this process, without a network. */
+/** Cost of one record in this process, without a network. */
 import { createRecorder } from '../../src/runtime/trace/recorder.ts';
 import type { TraceLine, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { TraceRing } from '../../src/runtime/trace/trace-ring.ts';
@@ -8,9 +8,9 @@ const rounds = 31;
 const ringCapacity = 20_000;
 
 /**
- * The CPU time of one record: redacted, and kept in the ring as both programs do it.
+ * CPU time of one record: redacted and stored in the ring, as both programs do.
  *
- * @param lines records of the kind that is asked about, recorded again and again
+ * @param lines sample records, which are recorded repeatedly
  * @returns microseconds
  */
 export function recordCostUs(lines: readonly TraceLine[]): number {

@@ -20,41 +20,41 @@ const goodRun: RestartRun = {
 };
 
 describe('quantiles', () => {
-  test('are values that occurred, by nearest rank, in whatever order they came', () => {
+  test('quantiles are values of the sample by nearest rank, in any input order', () => {
     expect(medianOf([9, 1, 5])).toBe(5);
     expect(medianOf([4, 3, 2, 1])).toBe(2);
     expect(quantileOf([1, 2, 3, 4, 5, 6, 7, 8, 9, 10], 0.99)).toBe(10);
     expect(quantileOf([7], 0)).toBe(7);
   });
 
-  test('of nothing are zero', () => {
+  test('quantiles of an empty sample are zero', () => {
     expect(medianOf([])).toBe(0);
   });
 });
 
 describe('growth of the agent', () => {
-  test('is none when the samples stay as they are', () => {
+  test('constant samples are no growth', () => {
     expect(growthProblems(samples(200))).toEqual([]);
   });
 
-  test('does not count what the first restart brings, nor a single sample out of line', () => {
+  test('growth ignores the effect of the first restart and a single outlier', () => {
     expect(growthProblems(samples(200, (index) => (index === 0 ? { fds: 20, rssBytes: 50 * mib } : {})))).toEqual([]);
     expect(growthProblems(samples(200, (index) => (index === 200 ? { fds: 99 } : {})))).toEqual([]);
   });
 
-  test('is seen in one file descriptor more', () => {
+  test('one additional file descriptor is growth', () => {
     expect(growthProblems(samples(200, (index) => ({ fds: index > 150 ? 31 : 30 })))).toEqual([
       "the number of the agent's file descriptors grew from 30 to 31",
     ]);
   });
 
-  test('is seen in one shared memory file for each restart', () => {
+  test('one additional shared memory file per restart is growth', () => {
     expect(growthProblems(samples(10, (index) => ({ sharedMemoryFiles: index })))).toEqual([
       "the number of its Envoys' shared memory files grew from 1 to 10",
     ]);
   });
 
-  test('is seen in memory only beyond the allowance', () => {
+  test('additional memory is growth only beyond the allowance', () => {
     const growingTo = (lastMib: number): AgentUsage[] =>
       samples(200, (index) => ({ rssBytes: (index > 150 ? lastMib : 100) * mib }));
     expect(growthProblems(growingTo(116))).toEqual([]);
@@ -63,7 +63,7 @@ describe('growth of the agent', () => {
 });
 
 describe('a run of restarts', () => {
-  test('without a failure, a full restart or growth has no problem', () => {
+  test('a run without a failure, a cold start or growth has no problems', () => {
     expect(problemsOf(goodRun)).toEqual([]);
   });
 
@@ -73,11 +73,11 @@ describe('a run of restarts', () => {
     ['only 19 of 20 restarts came to their end', { servedAfterMs: goodRun.servedAfterMs.slice(1) }],
     ['1 restarts were not hot', { coldStarts: 2 }],
     ['2 epochs failed', { failedEpochs: 2 }],
-  ])('has the problem: %s', (problem, change) => {
+  ])('a run of restarts has the problem: %s', (problem, change) => {
     expect(problemsOf({ ...goodRun, ...change })).toEqual([problem]);
   });
 
-  test('is told in one line', () => {
+  test('a run is formatted as one line', () => {
     expect(formatRestartRun(goodRun)).toBe(
       '20 restarts, 5000 requests, 0 failed, live in 209/219/219 ms (median/p99/max), ' +
         'served after 509/519/519 ms (median/p99/max), rss 100.0 MiB → 100.0 MiB → 100.0 MiB, ' +
@@ -85,7 +85,7 @@ describe('a run of restarts', () => {
     );
   });
 
-  test('that ended before its first restart is told too', () => {
+  test('a run that ended before its first restart is formatted, too', () => {
     const line = formatRestartRun({ ...goodRun, timesToLiveMs: [], servedAfterMs: [], usage: [] });
     expect(line).toMatch(/^0 restarts, .* rss \? → \? → \?, /);
   });

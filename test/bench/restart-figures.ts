@@ -1,36 +1,36 @@
-/** What a run of many restarts amounts to. Pure. */
+/** Figures of a run with many restarts. Pure. */
 import type { AgentUsage } from './agent-usage.ts';
 import { medianOf, quantileOf } from './statistics.ts';
 
 export interface RestartRun {
-  /** How many were asked for. */
+  /** Number of requested restarts. */
   readonly wanted: number;
   readonly requests: number;
   readonly failed: number;
-  /** One for each epoch after the first, as the agent's trace has it: from spawn to live. */
+  /** Time from spawn to live of each epoch after the first, by the agent's trace. */
   readonly timesToLiveMs: readonly number[];
-  /** One for each restart that was seen to its end: from the write of the certificate until a client was served it. */
+  /** Time from the write of the certificate until a client received it, for each completed restart. */
   readonly servedAfterMs: readonly number[];
-  /** How often epoch 0 became live: once, unless a restart was not hot. */
+  /** Number of times that epoch 0 became live: more than one if a restart was not hot. */
   readonly coldStarts: number;
-  /** Tries that did not become live, and epochs that ended before their time. */
+  /** Epochs that did not become live or that exited unexpectedly. */
   readonly failedEpochs: number;
-  /** Before the first restart, then after each one, when the superseded Envoy had left. */
+  /** Before the first restart, then after each one, when the superseded Envoy has exited. */
   readonly usage: readonly AgentUsage[];
 }
 
 /**
- * How much the resident memory may grow between the first and the last tenth: a heap that is collected now and then
- * breathes by this much without a leak.
+ * Allowed growth of resident memory between the first and the last tenth: a heap with occasional collections varies by
+ * this much without a leak.
  */
 const rssAllowance = { share: 0.1, bytes: 16 * 1024 ** 2 };
 
-/** The rule of {@link growthProblems} in words. */
+/** Describes the rule of {@link growthProblems}. */
 export const growthRule =
   'medians over the samples after the first and the last tenth of the restarts: file descriptors and shared memory ' +
   `files equal or fewer, resident memory at most ${rssAllowance.share * 100} % or ${megabytes(rssAllowance.bytes)} more`;
 
-/** What the agent has more of at the end than in the beginning, one sentence each; see {@link growthRule}. */
+/** One sentence for each resource of which the agent uses more at the end; see {@link growthRule}. */
 export function growthProblems(usage: readonly AgentUsage[]): string[] {
   const afterRestarts = usage.slice(1);
   const tenth = Math.max(1, Math.floor(afterRestarts.length / 10));
@@ -54,7 +54,7 @@ export function growthProblems(usage: readonly AgentUsage[]): string[] {
   ];
 }
 
-/** Everything that is not as it should be, one sentence each; empty when all is well. */
+/** One sentence for each problem. */
 export function problemsOf(run: RestartRun): string[] {
   const { wanted, requests, failed, servedAfterMs, coldStarts, failedEpochs, usage } = run;
   return [
@@ -69,7 +69,6 @@ export function problemsOf(run: RestartRun): string[] {
   ];
 }
 
-/** All figures in one line. */
 export function formatRestartRun(run: RestartRun): string {
   const { timesToLiveMs, servedAfterMs, usage } = run;
   return [
@@ -84,7 +83,6 @@ export function formatRestartRun(run: RestartRun): string {
   ].join(', ');
 }
 
-/** The agent's use in a few words. */
 export function formatUsage({ rssBytes, fds, sharedMemoryFiles }: AgentUsage): string {
   return `rss ${megabytes(rssBytes)}, ${fds} fds, ${sharedMemoryFiles} shm`;
 }

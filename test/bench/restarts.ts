@@ -1,4 +1,4 @@
-/** `npm run bench:restarts`: hot restarts in a row under load; see the usage. */
+/** `npm run bench:restarts`: consecutive hot restarts under load; see the usage. */
 import { parseArgs } from 'node:util';
 import type { TraceLine } from '../../src/runtime/trace/trace.ts';
 import { eventually } from '../harness/eventually.ts';
@@ -29,7 +29,7 @@ ${growthRule}.
 
 const watchDelayMs = 100;
 const servedLimitMs = 30_000;
-/** Beyond the parent-shutdown time. */
+/** In addition to the parent-shutdown time. */
 const leaveLimitMs = 15_000;
 
 interface Settings {
@@ -39,7 +39,7 @@ interface Settings {
   readonly parentShutdownMs: number;
 }
 
-/** {@link RestartRun} while it is measured. */
+/** A {@link RestartRun} during its measurement. */
 type Measured = { -readonly [Key in keyof RestartRun]: RestartRun[Key] } & {
   readonly timesToLiveMs: number[];
   readonly servedAfterMs: number[];
@@ -65,7 +65,7 @@ function readSettings(): Settings | undefined {
   };
 }
 
-/** All kinds of clients, busy enough to be hurt by any gap, and light enough for two cores. */
+/** All kinds of clients, with enough requests to detect any gap, and few enough for two cores. */
 function clients(requestsMs: number): ClientPlan[] {
   return [
     { kind: 'ka', count: 2, pauseMs: 5 },
@@ -104,7 +104,7 @@ async function measure({ mesh }: Bench, settings: Settings, run: Measured): Prom
   }
 }
 
-/** @returns how long it took from the write of the certificate until a new connection was served it. */
+/** @returns time from the write of the certificate until a new connection received it */
 async function restartByCertificate(mesh: Mesh, { parentShutdownMs }: Settings): Promise<number> {
   const gateway = mesh.gateway!;
   const hopeless = (): string | undefined => gateway.program.hopeless();

@@ -1,4 +1,4 @@
-/** `node test/bench/rollout-cost.ts`: what make before break costs; see the usage. */
+/** `node test/bench/rollout-cost.ts`: cost of make before break; see the usage. */
 import { parseArgs } from 'node:util';
 import { exitWith, print, wholeNumber } from './bench-run.ts';
 import { runWithPrograms } from './programs.ts';
@@ -41,7 +41,7 @@ const medians = (costs: readonly RolloutCost[]): RolloutCost => ({
   },
 });
 
-/** Processor times and times to effect, by what they are of. */
+/** CPU times and times until the acknowledgement, by name. */
 const timesOf = ({ cpuMs, ackMs }: RolloutCost): (readonly [of: string, ms: number])[] => [
   ...Object.entries(cpuMs).map(([change, ms]) => [`${change} processor`, ms] as const),
   ...Object.entries(ackMs).map(([change, ms]) => [`${change} acknowledged`, ms] as const),
@@ -53,7 +53,7 @@ const told = (cost: RolloutCost): string =>
     ...timesOf(cost).map(([of, ms]) => `${of} ${ms.toFixed(1)} ms`),
   ].join(', ');
 
-/** Of the two servers of each round. */
+/** Ratios between the two servers of each round. */
 function ratios({ with: enabled, without: disabled }: Record<'with' | 'without', readonly RolloutCost[]>): string {
   const others = disabled.map(timesOf);
   const rounds = enabled.map((cost, round) => timesOf(cost).map(([, ms], index) => ms / others[round]![index]![1]));

@@ -66,7 +66,7 @@ function measured<T>(name: string, work: () => T, more: (result: T) => string = 
   return result;
 }
 
-/** What tells a sidecar from all others. */
+/** Properties that distinguish a sidecar from all others. */
 function differing(index: number): GivenNodeOptions {
   if (variety === 'locality') return { locality: `region-${index}/zone/rack` };
   if (variety === 'labels') return { labels: { app: `app-${index}` } };
@@ -74,7 +74,7 @@ function differing(index: number): GivenNodeOptions {
   return variety === 'network' ? { metadata: { NETWORK: `network-${index}` } } : {};
 }
 
-/** As a stream does it: what takes long piece by piece. @returns processor time of the longest stretch, in milliseconds */
+/** Generates resources as a stream does, in slices. @returns CPU time of the longest slice, in milliseconds */
 function taken(node: MeshNode, type: string, names: readonly string[] | '*'): number {
   let longestMs = 0;
   const stretch = <T>(work: () => T): T => {
@@ -177,7 +177,7 @@ async function routes(): Promise<void> {
       for (const node of nodes) for (const type of node.typesToPush(told, watched)) node.get(type, wanted(type));
       const used = process.cpuUsage({ user, system });
       cpuMs += (used.user + used.system) / 1000;
-      // What is held weakly goes between two turns.
+      // Weakly held objects are released between two turns of the event loop.
       await turn();
     }
     await turn();

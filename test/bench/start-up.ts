@@ -1,7 +1,8 @@
 /**
- * `node test/bench/start-up.ts [--starts 15] [--beside FOLDER] [--idle SECONDS]`: the milliseconds from exec of `pilot-agent proxy` to each
- * exec of Envoy, and the agent's resident memory some time later, beside a bare Node's. `--beside` measures another checkout in turns.
- * On a machine that does other things the least of the starts says most.
+ * `node test/bench/start-up.ts [--starts 15] [--beside FOLDER] [--idle SECONDS]`: milliseconds from exec of
+ * `pilot-agent proxy` to each exec of Envoy, and resident memory of the agent some time later, compared with a bare
+ * Node process. `--beside` alternates with another checkout. On a busy machine the minimum of the starts is the best
+ * estimate.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -23,7 +24,7 @@ const { values } = parseArgs({
 });
 
 interface Start {
-  /** From exec of the program to exec of Envoy, by what Envoy was asked. */
+  /** From exec of the program to exec of Envoy, with the purpose of Envoy's run. */
   readonly execs: readonly { readonly what: string; readonly ms: number }[];
   readonly cpuMs: number;
   readonly rssMb: number;
@@ -37,7 +38,10 @@ async function freePorts(count: number): Promise<number[]> {
   return ports;
 }
 
-/** An Envoy that notes when it was executed. `date` would be another process: what a shell has built in is quick enough. */
+/**
+ * An Envoy that records its time of execution. The script uses only shell builtins, because `date` would start another
+ * process.
+ */
 function notingEnvoy(folder: string): string {
   const path = join(folder, 'envoy');
   const log = join(folder, 'execs');
@@ -110,7 +114,7 @@ async function start(root: string, idleMs: number): Promise<Start> {
 const roots = [packageRoot(), ...(values.beside === undefined ? [] : [values.beside])];
 const idleMs = Number(values.idle) * 1_000;
 const starts = new Map<string, Start[]>(roots.map((root) => [root, []]));
-// The first of each fills caches of files.
+// The first start of each program fills file caches and is not measured.
 for (let round = 0; round <= Number(values.starts); round++) {
   for (const root of roots) {
     const one = await start(root, idleMs);

@@ -1,8 +1,8 @@
 /**
- * The value that a share of the others does not exceed (nearest rank).
+ * Quantile by nearest rank.
  *
  * @param quantile from 0 to 1
- * @returns 0 when there are no values
+ * @returns 0 without values
  */
 export function quantileOf(values: readonly number[], quantile: number): number {
   const rank = Math.max(1, Math.ceil(values.length * quantile));

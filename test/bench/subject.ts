@@ -1,4 +1,4 @@
-/** What is subjected to faults: an agent with its Envoy, or a plain supervisor with the same Envoy. */
+/** Subjects of faults: an agent with its Envoy, or a plain supervisor with the same Envoy. */
 import { copyFileSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from '../harness/eventually.ts';
@@ -14,17 +14,17 @@ export type SubjectName = (typeof subjectNames)[number];
 export interface Subject {
   readonly name: SubjectName;
   readonly program: Program;
-  /** Its Envoys that live now, oldest epoch first. */
+  /** Running Envoys, oldest epoch first. */
   envoys(): EnvoyProcess[];
 }
 
-/** The command line of the agent's first Envoy, kept for the plain supervisor. */
+/** Command line of the agent's first Envoy, for the plain supervisor. */
 export type EnvoyCommand = readonly string[];
 
 /**
  * Starts an agent and waits until its Envoy serves the gateway's listener.
  *
- * @param bootstrapFile of the user's, instead of a generated one
+ * @param bootstrapFile custom bootstrap instead of a generated one
  */
 export async function startAgent(mesh: Mesh, bootstrapFile?: string): Promise<Subject> {
   const gateway = mesh.startGateway(bootstrapFile === undefined ? [] : ['--customConfigFile', bootstrapFile]);
@@ -34,8 +34,8 @@ export async function startAgent(mesh: Mesh, bootstrapFile?: string): Promise<Su
 }
 
 /**
- * The command line of an agent's Envoy, with a copy of its bootstrap, for a start without the agent. Hot restart is
- * switched off: a plain supervisor makes no use of it, and would leave shared memory behind.
+ * Command line of an agent's Envoy with a copy of its bootstrap, for a start without the agent. Hot restart is off: a
+ * plain supervisor does not use it and would leave shared memory behind.
  */
 export function plainCommand(mesh: Mesh, agent: Subject): EnvoyCommand {
   const [envoy] = agent.envoys();
@@ -46,10 +46,10 @@ export function plainCommand(mesh: Mesh, agent: Subject): EnvoyCommand {
   return [...envoy.command.map((word) => (word === file ? copy : word)), '--disable-hot-restart'];
 }
 
-/** The bootstrap of every Envoy of the plain supervisor: a copy of a generated one. */
+/** Copy of a generated bootstrap for the Envoys of the plain supervisor. */
 export const plainBootstrap = (mesh: Mesh): string => join(mesh.root, 'plain-bootstrap.json');
 
-/** Starts the plain supervisor on the agent's ports; the agent must have ended. */
+/** Starts the plain supervisor on the agent's ports. The agent must have exited. */
 export async function startPlainSupervisor(
   mesh: Mesh,
   command: EnvoyCommand,
@@ -70,14 +70,14 @@ export async function startPlainSupervisor(
     logFile: join(mesh.logDirectory, 'plain-supervisor.log'),
   });
   onStarted(program);
-  await eventually("the plain supervisor's Envoy answers", async () => (await probe(mesh.httpsTarget)).outcome.ok, {
+  await eventually("the plain supervisor's Envoy responds", async () => (await probe(mesh.httpsTarget)).outcome.ok, {
     deadlineMs: 20_000,
     hopeless: () => program.hopeless(),
   });
   return { name: 'plain supervisor', program, envoys: () => envoysOf(program.pid) };
 }
 
-/** The mark by which the mesh knows what it has to end: what we start beside it gets the same. */
+/** The mark that identifies the processes of the mesh for its cleanup. */
 function testRunOf(mesh: Mesh): string {
   const discovery = hostProcesses().find(({ pid }) => pid === mesh.discovery?.program.pid);
   if (discovery?.testRun === undefined) throw new Error('the control plane has to run before the plain supervisor');
@@ -85,9 +85,9 @@ function testRunOf(mesh: Mesh): string {
 }
 
 /**
- * Whether the bit is set that says: an Envoy of this base id is initializing (spec/envoy-hot-restart.md fact 2).
+ * Whether the INITIALIZING bit of this base ID is set (spec/envoy-hot-restart.md fact 2).
  *
- * @returns undefined without shared memory, i.e. without hot restart
+ * @returns `undefined` without shared memory, i.e. without hot restart
  */
 export function initializingBit(baseId: number): boolean | undefined {
   try {
@@ -97,5 +97,5 @@ export function initializingBit(baseId: number): boolean | undefined {
   }
 }
 
-/** Of the `flags` in the shared memory, little-endian. */
+/** Offset of the little-endian `flags` in the shared memory. */
 const flagsOffset = 96;

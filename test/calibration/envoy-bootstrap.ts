@@ -1,14 +1,17 @@
-/** Bootstraps of calibration scenarios: one listener that says who answers, one admin interface, what is waited for. */
+/**
+ * Bootstraps of calibration scenarios: a listener that responds with the name of its Envoy, an admin interface, and
+ * dynamic resources that delay the start.
+ */
 import type { Start } from './scenario.ts';
 
 export interface BootstrapPorts {
   readonly admin: number;
   readonly listener: number;
-  /** Nobody listens here: the control plane that is away. */
+  /** Nothing listens here, as if the control plane were unreachable. */
   readonly controlPlane: number;
 }
 
-/** Every answer says the name of who was started. */
+/** Every response contains the name of the Envoy. */
 export function bootstrap({ name, configuration, giveUpMs }: Start, ports: BootstrapPorts): object {
   const waits = configuration === 'awaited' || configuration === 'never there';
   return {
@@ -18,7 +21,7 @@ export function bootstrap({ name, configuration, giveUpMs }: Start, ports: Boots
       listeners: [listener(name, ports.listener)],
       ...(waits && { clusters: [controlPlaneCluster(ports.controlPlane)] }),
     },
-    // Zero: for ever.
+    // Zero disables the timeout.
     ...(waits && { dynamic_resources: dynamicResources(configuration === 'awaited' ? giveUpMs : 0) }),
     ...(configuration === 'broken' && { bogus: {} }),
   };

@@ -1,7 +1,8 @@
 /**
- * `npm run test:bootstrap-leaves -- [--istio VERSION]`: renders the bootstrap template of Istio with our values, and compares each leaf with
- * our own bootstrap of the same inputs. Fails for a difference without a reason in {@link expected}, and for a reason without a difference.
- * The template is read from the module in Go's proxy, a download of 30 MB, and kept nowhere. Needs `go`.
+ * `npm run test:bootstrap-leaves -- [--istio VERSION]`: renders the bootstrap template of Istio with our values, and
+ * compares each leaf with our bootstrap of the same inputs. Fails for a difference without a reason in {@link
+ * expected}, and for a reason without a difference. The template is read from the module in Go's proxy, a download of
+ * 30 MB, and not stored. Needs `go`.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -47,16 +48,19 @@ const expected: readonly (readonly [leaf: RegExp, reason: string])[] = [
     /^dynamic_resources\.ads_config\.grpc_services\[0\]\.(envoy_grpc\.retry_policy|initial_metadata)/,
     'shorter pauses, names the epoch',
   ],
-  [/^static_resources\.listeners\[[^\]]*\]\.name$/, 'names that say what the listener is for'],
-  [/^tracing\.http\./, 'Lightstep by OpenTelemetry: its extension is gone from Envoy'],
+  [/^static_resources\.listeners\[[^\]]*\]\.name$/, 'names that describe the purpose of the listener'],
+  [/^tracing\.http\./, 'Lightstep by OpenTelemetry: Envoy has removed its extension'],
 ];
 
-/** Values of Go's code, which no template has. */
+/** Values of Istio's Go code, which the template does not contain. */
 const flagsOfIstio = /runtimeFlags := map\[string\]any\{([\s\S]*?)\n\t\}/;
 
 type Leaves = Map<string, string>;
 
-/** Lists of named things by their names; listeners by their ports, of which Istio's have other names. TCP is the default protocol. */
+/**
+ * List elements are identified by their names, listeners by their ports, because Istio names listeners differently. The
+ * default protocol is TCP.
+ */
 function leavesOf(value: unknown, path = '', leaves: Leaves = new Map()): Leaves {
   const children: readonly (readonly [string, unknown])[] = Array.isArray(value)
     ? value.map((item, index) => [`${path}[${idOf(path, item) ?? index}]`, item])
@@ -131,7 +135,7 @@ async function main(): Promise<number> {
       const [ours, theirs] = [leavesOf(own), leavesOf(await bootstrapOf(input, template))];
       for (const path of new Set([...ours.keys(), ...theirs.keys()])) {
         compared++;
-        // The node is one of the values.
+        // The node is an input.
         if (path.startsWith('node.') || ours.get(path) === theirs.get(path)) continue;
         const reason = expected.find(([leaf]) => leaf.test(path));
         if (reason === undefined)

@@ -10,19 +10,19 @@ function log(happen: (observations: Observations) => void, elapsed = exact(0)): 
   return observations.entries;
 }
 
-test('the same events at similar times are no departure', () => {
+test('the same events at similar times are no deviation', () => {
   const exit = (observations: Observations): void => observations.exited('0', clean);
   expect(departures(log(exit, exact(3_400)), log(exit, { least: 3_000, most: 3_200 }))).toEqual([]);
 });
 
-test('another exit code is one, and so is an exit that is missing', () => {
+test('a different exit code and a missing exit are deviations', () => {
   const real = log((observations) => observations.exited('0', clean));
   const model = log((observations) => observations.exited('0', { ...clean, code: 1 }));
   expect(departures(real, model)).toEqual(['step 1: the real Envoy: 0 exits: code 0; the model: 0 exits: code 1']);
   expect(departures(real, [])).toEqual(['step 1: the real Envoy: 0 exits: code 0; the model: nothing more']);
 });
 
-test('another order is one, unless the order was left open', () => {
+test('a different order is a deviation, unless the order was left open', () => {
   const both = (first: string, second: string, open: boolean) =>
     log((observations) => {
       for (const name of [first, second]) observations.exited(name, clean);
@@ -32,16 +32,16 @@ test('another order is one, unless the order was left open', () => {
   expect(departures(both('0', '1', true), both('1', '0', true))).toEqual([]);
 });
 
-test('a time far from all that the model allows is one', () => {
+test("a time far outside of the model's range is a deviation", () => {
   const exit = (observations: Observations): void => observations.exited('0', clean);
   const model = log(exit, exact(10_000));
   expect(departures(log(exit, exact(200)), model)).toEqual([
-    'step 1: 0 exits: code 0: after 200 ms on the real Envoy; the model says 10000 to 10000 ms',
+    'step 1: 0 exits: code 0: after 200 ms on the real Envoy; the model allows 10000 to 10000 ms',
   ]);
   expect(departures(log(exit, exact(40_000)), model)).toHaveLength(1);
 });
 
-test('looks tell who has the admin port, what it says, and who serves', () => {
+test('an observation names the owner of each admin port, its state, and the serving processes', () => {
   const [entry] = log((observations) =>
     observations.looked({
       admins: [

@@ -1,7 +1,7 @@
-/** What was seen of one scenario, in the words that both runners use, and how two of these logs differ. */
+/** Log of one scenario in a form that both runners share, and the deviations between two logs. */
 import type { CalibrationSignal, Family } from './scenario.ts';
 
-/** Milliseconds. Of a real run with and without the time that looks took; of the model all that it allows. */
+/** Milliseconds. A real run gives the time with and without the duration of observations. The model gives its range. */
 export interface Elapsed {
   readonly least: number;
   readonly most: number;
@@ -9,7 +9,7 @@ export interface Elapsed {
 
 export interface Observation {
   readonly text: string;
-  /** Since the event before it. What is done to the Envoys, and a look, come when they come: they have no time. */
+  /** Time since the previous event. Orders to the Envoys and observations have no time. */
   readonly elapsed?: Elapsed;
 }
 
@@ -19,10 +19,10 @@ export interface Exit {
   readonly refusedByParent: boolean;
 }
 
-/** Who answers at an admin port. */
+/** The process that responds at an admin port. */
 export type AdminSeen =
   | 'nobody'
-  /** Connections are taken, questions are not. */
+  /** Accepts connections but does not respond. */
   | 'silent'
   | {
       readonly name: string;
@@ -33,16 +33,15 @@ export type AdminSeen =
 
 export interface Seen {
   readonly admins: readonly { readonly family: Family; readonly admin: AdminSeen }[];
-  /** The processes that answer new connections at the listener port. */
+  /** Processes that respond to new connections at the listener port. */
   readonly serving: readonly string[];
 }
 
 export type Happening = 'is live' | 'has the admin port' | 'is blocked' | 'takes no more connections';
 
-/** From the last time that it was asked to `agoMs` before now. */
+/** Time from the previous call until `agoMs` before now. */
 export type Lap = (agoMs: number) => Elapsed;
 
-/** Collects observations. */
 export class Observations {
   readonly entries: Observation[] = [];
   readonly #lap: Lap;
@@ -59,7 +58,7 @@ export class Observations {
     this.did(`${signal} to ${name}`);
   }
 
-  /** @param agoMs it took so long to see it. */
+  /** @param agoMs delay until the event was observed */
   happened(name: string, what: Happening, agoMs = 0): void {
     this.#add(`${name} ${what}`, agoMs);
   }
@@ -79,7 +78,7 @@ export class Observations {
     this.entries.push({ text: [...interfaces, `serving: ${servers}`].join('; ') });
   }
 
-  /** Exits among which no order is meant, in the order of their names where nothing came between. */
+  /** Sorts adjacent exits of these processes by name, because the scenario does not define their order. */
   leaveOrderOpen(names: readonly string[]): void {
     const isOne = ({ text }: Observation): boolean => names.some((name) => text.startsWith(exitOf(name)));
     const first = this.entries.findIndex(isOne);
@@ -104,20 +103,20 @@ function wordsFor(admin: AdminSeen): string {
 }
 
 /**
- * Times are compared by coarse windows: a loaded machine is late with everything, and a poll sees things a little after
- * they happened, so that what follows seems early.
+ * The tolerance is coarse: a busy machine delays every event, and a poll observes an event late, so that the next one
+ * seems early.
  */
 const lateMs = 5_000;
 const earlyMs = 1_000;
 
-/** Where the model departs from what was seen on the real Envoy: one line each, empty when it does not. */
+/** One line for each deviation of the model from the log of the real Envoy. */
 export function departures(real: readonly Observation[], model: readonly Observation[]): string[] {
   const length = Math.max(real.length, model.length);
   const found: string[] = [];
   for (let index = 0; index < length; index++) {
     const seen = real[index]?.text ?? 'nothing more';
     const told = model[index]?.text ?? 'nothing more';
-    // Whatever follows a difference follows from another state.
+    // Later differences result from the first one.
     if (seen !== told) return [...found, `step ${index + 1}: the real Envoy: ${seen}; the model: ${told}`];
     const late = lateness(real[index]!.elapsed, model[index]!.elapsed);
     if (late !== undefined) found.push(`step ${index + 1}: ${seen}: ${late}`);
@@ -129,5 +128,5 @@ function lateness(real: Elapsed | undefined, model: Elapsed | undefined): string
   if (real === undefined || model === undefined) return undefined;
   const inTime = real.most >= model.least - earlyMs && real.least <= model.most + lateMs;
   if (inTime) return undefined;
-  return `after ${Math.round(real.most)} ms on the real Envoy; the model says ${model.least} to ${model.most} ms`;
+  return `after ${Math.round(real.most)} ms on the real Envoy; the model allows ${model.least} to ${model.most} ms`;
 }

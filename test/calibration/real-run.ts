@@ -1,4 +1,4 @@
-/** A calibration scenario on real Envoys: its own base ids, ports and folder, and nothing of it is left afterwards. */
+/** Runs a calibration scenario on real Envoys with separate base IDs, ports and folders, and leaves nothing behind. */
 import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -17,17 +17,16 @@ import { Program } from '../harness/program.ts';
 import { type BootstrapPorts, bootstrap } from './envoy-bootstrap.ts';
 import { type AdminSeen, type Observation, Observations, type Seen } from './observations.ts';
 import type { CalibrationSignal, Family, Scenario, Start, Step } from './scenario.ts';
-import { whoServes } from './who-serves.ts';
+import { whoServes } from './serving-processes.ts';
 
-/** An Envoy of a scenario. */
 interface RealEnvoy {
   readonly program: Program;
   readonly start: Start;
-  /** Its exit has been noted. */
+  /** Resolves when its exit has been logged. */
   readonly over: Promise<void>;
 }
 
-/** What the Envoys of one base id share. */
+/** Resources that the Envoys of one base ID share. */
 interface FamilyPlace {
   readonly claim: ClaimedBaseId;
   readonly adminPort: number;
@@ -37,26 +36,29 @@ interface FamilyPlace {
 interface HostPorts {
   readonly listener: number;
   readonly controlPlane: number;
-  /** Another program listens here. */
+  /** A port on which another program listens. */
   readonly taken: number;
 }
 
-/** Envoy logs it, without an identifier. */
+/** Envoy's log line, which has no identifier. */
 const refusal = 'previous envoy process is still initializing';
-/** Beyond the ten seconds for which a child calls a dead parent, after the five until it calls (fact 4). */
+/**
+ * A child calls a dead parent for ten seconds, and begins up to five seconds after its death (fact 4); the rest is
+ * reserve.
+ */
 const exitLimitMs = 30_000;
 const liveLimitMs = 20_000;
-/** A main thread that is not blocked answers far sooner, on a loaded machine, too. */
+/** An unblocked main thread responds much faster, even on a busy machine. */
 const silenceMs = 1_500;
-/** Two looks as far apart must see the same: a take-over is not over in an instant. */
+/** Two observations at this distance must be equal, because a take-over is not instantaneous. */
 const settledMs = 150;
 const looksAtMost = 20;
 
 /**
- * Runs a scenario to its end.
+ * Runs all steps of a scenario.
  *
- * @param testRun marks the processes, for a search for what was left behind.
- * @throws Error when something that the scenario waits for does not happen
+ * @param testRun marks the processes, to find leftover ones
+ * @throws Error if an awaited event does not occur
  */
 export async function runOnRealEnvoys(scenario: Scenario, testRun: string): Promise<readonly Observation[]> {
   await using run = await RealRun.begin(testRun);
@@ -72,7 +74,7 @@ class RealRun {
   readonly #families = new Map<Family, FamilyPlace>();
   readonly #envoys = new Map<string, RealEnvoy>();
   readonly #observations: Observations;
-  /** Since the last event: looks at who does not answer take seconds. */
+  /** Duration of observations since the last event: probing an unresponsive Envoy takes seconds. */
   #lookingMs = 0;
 
   private constructor(testRun: string, folder: string, ports: HostPorts, taken: Server) {
@@ -128,7 +130,7 @@ class RealRun {
         this.#signal(step.name, step.signal);
         return;
       case 'hang':
-        // A stopped process takes note of SIGTERM and does nothing.
+        // A stopped process receives SIGTERM but does not act on it.
         this.#envoy(step.name).program.signal('SIGSTOP');
         this.#signal(step.name, 'SIGTERM');
         return;
@@ -269,7 +271,7 @@ class RealRun {
     try {
       const { body } = await admin.get('/server_info', silenceMs);
       const info = JSON.parse(body) as ServerInfo;
-      // Proto JSON may leave out a zero, and a false.
+      // Proto JSON may omit zero and false.
       const epoch = info.command_line_options.restart_epoch ?? 0;
       return {
         name: this.#nameOf(admin, epoch),
@@ -281,7 +283,7 @@ class RealRun {
     }
   }
 
-  /** The newest process of this epoch that lives. */
+  /** The newest running process of this epoch. */
   #nameOf(admin: AdminClient, epoch: number): string {
     const named = [...this.#envoys.values()].findLast(
       ({ start, program }) =>

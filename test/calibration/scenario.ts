@@ -1,67 +1,70 @@
 /**
- * The language of calibration scenarios: what is done to the Envoys of one host, and what is waited for. Written once, run
- * against real Envoys (real-run.ts) and against the model of them (simulated-run.ts).
+ * Steps of calibration scenarios: orders to the Envoys of one host, and awaited events. A scenario runs against real
+ * Envoys (real-run.ts) and against their model (simulated-run.ts).
  */
 
-/** Envoys find each other by it. `beside`: a second family on the same listener port, with an admin port of its own. */
+/**
+ * Envoys of one family share a base ID. `beside` is a second family on the same listener port, with a separate admin
+ * port.
+ */
 export type Family = 'main' | 'beside';
 
-/** What a newcomer needs before it is live. */
+/** Condition for a new Envoy to become live. */
 export type Configuration =
   | 'complete'
-  /** Its first configuration comes from a control plane that does not answer; it gives up waiting after a while. */
+  /** The first configuration comes from an unresponsive control plane; Envoy stops waiting after `giveUpMs`. */
   | 'awaited'
-  /** The same, and it never gives up. */
+  /** As `awaited`, without a timeout. */
   | 'never there'
-  /** Its bootstrap has a field that nobody knows. */
+  /** The bootstrap has an unknown field. */
   | 'broken'
-  /** Another program has its listener port. */
+  /** Another program listens on the listener port. */
   | 'listener port taken'
-  /** Another program has its admin port. */
+  /** Another program listens on the admin port. */
   | 'admin port taken';
 
 export interface Start {
   readonly step: 'start';
-  /** How the scenario calls the process. */
+  /** Name of the process in the scenario. */
   readonly name: string;
   readonly epoch: number;
   readonly family: Family;
   readonly configuration: Configuration;
-  /** Whole seconds; its own --parent-shutdown-time-s. */
+  /** Multiple of 1000; passed as --parent-shutdown-time-s. */
   readonly parentShutdownMs: number;
-  /** Whole seconds; its own --drain-time-s. */
+  /** Multiple of 1000; passed as --drain-time-s. */
   readonly drainMs: number;
-  /** Whole seconds; for how long an `awaited` configuration is waited for. */
+  /** Multiple of 1000; timeout of an `awaited` configuration. */
   readonly giveUpMs: number;
 }
 
 export type Step =
   | Start
-  /** Waits until it answers as live. */
+  /** Waits until the process reports the state LIVE. */
   | { readonly step: 'live'; readonly name: string }
-  /** Waits until it has the admin port, live or not. */
+  /** Waits until the process has the admin port, live or not. */
   | { readonly step: 'answers'; readonly name: string }
-  /** Waits until nobody answers at an admin port that is open: the main thread of who has it is blocked. */
+  /** Waits until the admin port accepts connections but does not respond: the main thread of its process is blocked. */
   | { readonly step: 'blocked'; readonly name: string }
-  /** Waits until all of them are gone. The order among them is left open. */
+  /** Waits until all of these processes have exited, in any order. */
   | { readonly step: 'exits'; readonly names: readonly string[] }
   | { readonly step: 'signal'; readonly name: string; readonly signal: CalibrationSignal }
-  /** It is told to end, and is in no state to do it. */
+  /** Requests an exit that the process cannot perform. */
   | { readonly step: 'hang'; readonly name: string }
-  /** `POST /drain_listeners`: at once; gradually, with `graceful`, it takes its drain time. */
+  /** `POST /drain_listeners`: immediately, or with `graceful` during the drain time. */
   | { readonly step: 'drain'; readonly name: string; readonly gradually: boolean }
-  /** Waits until it answers no new connection, though it lives. */
+  /** Waits until the process accepts no new connection but still runs. */
   | { readonly step: 'closes'; readonly name: string }
-  /** The INITIALIZING mark of the main family is set, as a child leaves it that dies before it is live. */
+  /** Sets the INITIALIZING mark of the main family, as a child leaves it that exits before it is live. */
   | { readonly step: 'mark' }
-  /** And cleared, as the agent does it. */
+  /** Clears the mark, as the agent does. */
   | { readonly step: 'repair' }
-  /** The shared memory of the main family is removed. */
+  /** Removes the shared memory of the main family. */
   | { readonly step: 'lose memory' }
-  /** Notes who answers where. */
+  /** Records the process at each port. */
   | { readonly step: 'look' };
 
-/** SIGSEGV: a crash. */
+/** SIGSEGV simulates a crash. */
 export type CalibrationSignal = 'SIGTERM' | 'SIGKILL' | 'SIGUSR1' | 'SIGSEGV';
 
 export interface Scenario {
@@ -69,9 +72,9 @@ export interface Scenario {
   readonly steps: readonly Step[];
 }
 
-/** Longer than a few looks take on a loaded machine: what a scenario looks at must be over by then. */
+/** Longer than a few observations take on a busy machine, because observed states must last that long. */
 const usualParentShutdownMs = 3_000;
-/** The same for what is seen before it is live. */
+/** Long enough for observations before the process is live. */
 const usualGiveUpMs = 4_000;
 
 export function start(epoch: number, options: Partial<Omit<Start, 'step' | 'epoch'>> = {}): Start {

@@ -1,4 +1,7 @@
-/** What the scenarios reach in the model. That the model is right is for test/e2e/calibration.test.ts to say. */
+/**
+ * States and transitions of the model that the scenarios reach. test/e2e/calibration.test.ts compares the model with
+ * the real Envoy.
+ */
 import { describe, expect, test } from 'vitest';
 import type { AnyStateNode } from 'xstate';
 import { type Reception, simulatedEnvoyMachine } from '../../src/simulation/agent/simulated-envoy.machine.ts';
@@ -7,7 +10,7 @@ import { runOnModel, transitionName } from './simulated-run.ts';
 
 const runs = scenarios.map((scenario) => runOnModel(scenario));
 
-/** All that an observer may find an Envoy in: a state that is left at once is none. */
+/** States in which an observer may find an Envoy, without those that are left immediately. */
 function statesBelow(node: AnyStateNode): string[] {
   const own = node.always === undefined || node.always.length === 0 ? [node.id] : [];
   return [...own, ...Object.values(node.states).flatMap(statesBelow)];
@@ -18,18 +21,19 @@ function transitionsBelow(node: AnyStateNode): string[] {
   return [...own, ...Object.values(node.states).flatMap(transitionsBelow)];
 }
 
-/** Of moments that a test can't hit on a real Envoy. */
+/** Transitions at moments that a test cannot hit on a real Envoy. */
 const tooShort = [
-  // Between a child's first breath and its admin interface.
+  // Between the start of a child and its admin interface.
   'envoy.initializing: parent.died → envoy.calling a dead parent',
-  // Between SIGKILL and the end.
+  // Between SIGKILL and the exit.
   'envoy.killed: signal.sent → stays',
   'envoy.killed: envoy.crashed → stays',
-  // Between the end of its main loop and its exit, some milliseconds (test/e2e/reopened-logs.test.ts sends SIGUSR1 all the time).
+  // A few milliseconds between the end of its main loop and its exit (test/e2e/reopened-logs.test.ts sends SIGUSR1
+  // repeatedly).
   'envoy.ending: signal.sent → envoy.killed',
   'envoy.ending: signal.sent → envoy.ended by SIGUSR1',
   'envoy.ended by SIGUSR1',
-  // What keeps an Envoy that lacks a listener from being told as live is its probe's, not its own.
+  // An Envoy without a listener is not reported as live because of the agent's probe, not because of Envoy's state.
   'envoy: hold-back.over → stays',
 ];
 
@@ -43,20 +47,29 @@ const everyReception: Record<Reception, true> = {
 };
 
 describe('the scenarios', () => {
-  test.each(Object.values(simulatedEnvoyMachine.root.states).flatMap(statesBelow))('reach %s', (state) => {
-    expect(runs.some(({ states }) => states.has(state))).toBe(!tooShort.includes(state));
-  });
+  test.each(Object.values(simulatedEnvoyMachine.root.states).flatMap(statesBelow))(
+    'the scenarios reach the state %s',
+    (state) => {
+      expect(runs.some(({ states }) => states.has(state))).toBe(!tooShort.includes(state));
+    },
+  );
 
-  test.each(transitionsBelow(simulatedEnvoyMachine.root))('take %s, unless no test can', (transition) => {
-    const taken = runs.some(({ transitions }) => transitions.has(transition));
-    expect(taken).toBe(!tooShort.includes(transition));
-  });
+  test.each(transitionsBelow(simulatedEnvoyMachine.root))(
+    'the scenarios take the transition %s, or it is listed as too short',
+    (transition) => {
+      const taken = runs.some(({ transitions }) => transitions.has(transition));
+      expect(taken).toBe(!tooShort.includes(transition));
+    },
+  );
 
-  test.each(Object.keys(everyReception) as Reception[])('have a newcomer received as "%s"', (reception) => {
-    expect(runs.flatMap(({ receptions }) => [...receptions])).toContain(reception);
-  });
+  test.each(Object.keys(everyReception) as Reception[])(
+    'the scenarios contain a child that its parent receives as "%s"',
+    (reception) => {
+      expect(runs.flatMap(({ receptions }) => [...receptions])).toContain(reception);
+    },
+  );
 
-  test('have names of their own, and so have the processes of each', () => {
+  test('the scenarios have unique names, and each scenario has unique process names', () => {
     expect(new Set(scenarios.map(({ name }) => name)).size).toBe(scenarios.length);
     for (const { name, steps } of scenarios) {
       const started = steps.flatMap((step) => (step.step === 'start' ? [step.name] : []));

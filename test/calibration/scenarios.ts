@@ -1,4 +1,4 @@
-/** What a supervisor may see of Envoys that restart hot, one story each (spec/envoy-hot-restart.md §0, §2, §4). */
+/** Scenarios of hot restarts as a supervisor observes them (spec/envoy-hot-restart.md §0, §2, §4). */
 import {
   answers,
   blocked,
@@ -23,31 +23,31 @@ import {
 
 /** Epoch 0 serves. */
 const serving: readonly Step[] = [start(0), live('0')];
-/** A child of it has the admin port, and waits for its configuration for as long as it lives. */
+/** A child of epoch 0 has the admin port and waits for its configuration without a timeout. */
 const waitingChild: readonly Step[] = [...serving, start(1, { configuration: 'never there' }), answers('1')];
 
-/** Epoch 1 serves, epoch 0 drains for a time that no scenario waits for. */
+/** Epoch 1 serves while epoch 0 drains for longer than any scenario waits. */
 const longDrain = { parentShutdownMs: 40_000 };
 const handedOver: readonly Step[] = [...serving, start(1, longDrain), live('1')];
 
 const again = '1 again';
 
-/** The longest first: they run side by side. */
+/** Scenarios run concurrently, so the longest ones come first. */
 export const scenarios: readonly Scenario[] = [
   {
-    name: 'a draining parent is killed: its child blocks, ignores SIGTERM, serves on, and aborts',
+    name: 'a child whose draining parent is killed blocks, ignores SIGTERM, continues to serve, and aborts',
     steps: [...handedOver, kill('0'), exits('0'), look, blocked('1'), look, term('1'), exits('1'), look],
   },
   {
-    name: 'a draining parent is told to end: its child is doomed all the same',
+    name: 'a child whose draining parent receives SIGTERM blocks and aborts',
     steps: [...handedOver, term('0'), exits('0'), blocked('1'), exits('1')],
   },
   {
-    name: 'the parent dies while its child waits for its configuration',
+    name: 'a waiting child whose parent was killed blocks and aborts',
     steps: [...waitingChild, kill('0'), exits('0'), blocked('1'), look, exits('1')],
   },
   {
-    name: 'the parent dies while its child waits for its configuration: with the configuration it blocks',
+    name: 'a waiting child whose parent was killed blocks when it receives its configuration',
     steps: [
       ...[...serving, start(1, { configuration: 'awaited', giveUpMs: 2_000 }), answers('1')],
       ...[kill('0'), exits('0'), blocked('1'), look, exits('1')],
@@ -55,22 +55,22 @@ export const scenarios: readonly Scenario[] = [
     ],
   },
   {
-    name: 'the parent dies while its child waits for its configuration, and the child is told to end',
+    name: 'a waiting child whose parent was killed blocks when it receives SIGTERM',
     steps: [...waitingChild, kill('0'), exits('0'), term('1'), blocked('1'), look, exits('1')],
   },
   {
-    name: 'the parent dies while its child waits for its configuration, and the child is killed: the mark stays',
+    name: 'a waiting child that is killed after its parent leaves the mark set',
     steps: [...waitingChild, kill('0'), exits('0'), kill('1'), exits('1'), start(1, { name: again }), exits(again)],
   },
   {
-    name: 'a child of a doomed one gets no answer, for ever: its parent blocks and aborts, it waits on',
+    name: 'a child of a doomed epoch waits forever for a response, while its parent blocks and aborts',
     steps: [
       ...[...handedOver, kill('0'), exits('0'), start(2), look, exits('1'), look],
       ...[term('2'), exits('2'), look, start(2, { name: '2 again' }), exits('2 again')],
     ],
   },
   {
-    name: 'a child of a blocked one gets no answer either',
+    name: 'a child of a blocked epoch gets no response',
     steps: [
       ...handedOver,
       kill('0'),
@@ -85,126 +85,126 @@ export const scenarios: readonly Scenario[] = [
     ],
   },
   {
-    name: 'a child of one that is not live and has lost its parent is refused',
+    name: 'a child is refused by a parent that is not live and has lost its own parent',
     steps: [...waitingChild, kill('0'), exits('0'), start(2), exits('2'), exits('1'), look],
   },
   {
-    name: 'a child that is not live is told to end while its grandparent drains: only two can be left, and both end',
+    name: 'a child that receives SIGTERM before it is live, while its grandparent drains, exits with its parent',
     steps: [
       ...[...handedOver, start(2, { configuration: 'never there' }), exits('0'), answers('2'), look],
       ...[term('2'), exits('1', '2'), look],
     ],
   },
   {
-    name: 'a doomed child is told to end: it blocks at once',
+    name: 'a doomed child blocks immediately when it receives SIGTERM',
     steps: [...handedOver, kill('0'), exits('0'), term('1'), blocked('1'), look, exits('1')],
   },
   {
-    name: 'a child without a parent aborts and leaves its mark; a first epoch starts afresh',
+    name: 'a child without a parent aborts and leaves its mark set; a new epoch 0 starts normally',
     steps: [
       ...[...serving, kill('0'), exits('0'), start(1), exits('1')],
       ...[start(1, { name: again }), exits(again), start(0, { name: '0 again' }), live('0 again'), look],
     ],
   },
   {
-    name: 'a gap of two: the child finds no parent, aborts and leaves its mark',
+    name: 'a child whose epoch skips two numbers finds no parent, aborts and leaves its mark set',
     steps: [...serving, start(2), exits('2'), look, start(1), exits('1'), look],
   },
   {
-    name: 'a hot restart: the parent leaves when its time is over',
+    name: 'a parent exits after its parent-shutdown time in a hot restart',
     steps: [...serving, look, start(1), live('1'), look, exits('0'), look],
   },
   {
-    name: 'three hot restarts in a row',
+    name: 'three consecutive hot restarts succeed',
     steps: [
       ...[...serving, start(1), live('1'), exits('0')],
       ...[start(2), live('2'), exits('1'), start(3), live('3'), look, exits('2'), look],
     ],
   },
   {
-    name: 'the child’s own parent shutdown time counts',
+    name: "the child's parent-shutdown time applies, not that of the parent",
     steps: [start(0, longDrain), live('0'), start(1, { parentShutdownMs: 5_000 }), live('1'), exits('0')],
   },
   {
-    name: 'a child that starts cuts the drain of its grandparent short',
+    name: 'a starting child ends the drain of its grandparent early',
     steps: [...handedOver, start(2, { configuration: 'awaited' }), exits('0'), look, live('2'), look, exits('1')],
   },
   {
-    name: 'a child is refused while its parent still initializes, and later is not',
+    name: 'a child is refused while its parent initializes, and accepted later',
     steps: [
       ...[...serving, start(1, { configuration: 'awaited' }), answers('1'), look, start(2), exits('2'), look],
       ...[live('1'), exits('0'), start(2, { name: '2 again' }), live('2 again'), look],
     ],
   },
   {
-    name: 'a child is killed before it is live: the next is refused until the mark is cleared',
+    name: 'after a child is killed before it is live, the next child is refused until the mark is cleared',
     steps: [
       ...[...waitingChild, look, kill('1'), exits('1'), look, start(1, { name: again }), exits(again), look],
       ...[repair, start(1, { name: 'third' }), live('third'), look, exits('0'), look],
     ],
   },
   {
-    name: 'a child crashes before it is live: the mark stays as well',
+    name: 'a child that crashes before it is live leaves the mark set',
     steps: [...waitingChild, crash('1'), exits('1'), look, start(1, { name: again }), exits(again)],
   },
   {
-    name: 'a child that is not live is told to end: its parent ends, too',
+    name: 'a child that receives SIGTERM before it is live exits with its parent',
     steps: [...waitingChild, term('1'), exits('0', '1'), look],
   },
   {
-    name: 'a first epoch that is not live is told to end',
+    name: 'an epoch 0 that is not live exits on SIGTERM',
     steps: [start(0, { configuration: 'never there' }), answers('0'), look, term('0'), exits('0'), look],
   },
   {
-    name: 'the mark is set although nobody initializes: the parent serves, its children are refused',
+    name: 'a parent with a stale mark serves and refuses its children',
     steps: [...serving, mark, look, start(1), exits('1'), look, repair, look, start(1, { name: again }), live(again)],
   },
   {
-    name: 'the newest is told to end while its parent drains: both end',
+    name: 'the newest epoch exits with its draining parent on SIGTERM',
     steps: [...handedOver, term('1'), exits('0', '1'), look],
   },
   {
-    name: 'the newest crashes while its parent drains: nobody serves until the same number starts again',
+    name: 'after a crash of the newest epoch while its parent drains, no epoch serves until the same number starts again',
     steps: [
       ...[...handedOver, look, crash('1'), exits('1'), look],
       ...[start(1, { name: again }), live(again), look, exits('0'), look],
     ],
   },
   {
-    name: 'the newest is killed while its parent drains: the same',
+    name: 'after a kill of the newest epoch while its parent drains, no epoch serves until the same number starts again',
     steps: [...handedOver, kill('1'), exits('1'), look, start(1, { name: again }), live(again), exits('0')],
   },
   {
-    name: 'the last one crashes: epoch 0 starts at once',
+    name: 'epoch 0 starts immediately after a crash of the last epoch',
     steps: [...serving, crash('0'), exits('0'), look, start(0, { name: '0 again' }), live('0 again'), look],
   },
   {
-    name: 'epoch 0 beside epoch 0 gets no address and does no harm',
+    name: 'a second epoch 0 gets no address and does not affect the first one',
     steps: [
       ...[...serving, start(0, { name: 'second 0' }), exits('second 0'), look],
       ...[start(1), live('1'), exits('0'), look],
     ],
   },
   {
-    name: 'epoch 0 beside epoch 1 gets no address and tears the shared memory',
+    name: 'an epoch 0 started next to epoch 1 gets no address and damages the shared memory',
     steps: [
       ...[...serving, start(1), live('1'), exits('0'), start(0, { name: 'second 0' }), exits('second 0'), look],
       ...[start(2), exits('2'), look],
     ],
   },
   {
-    name: 'memory that epoch 0 has torn is good again when its mark is cleared',
+    name: 'shared memory that epoch 0 has damaged is usable after its mark is cleared',
     steps: [
       ...[...serving, start(1), live('1'), exits('0'), start(0, { name: 'second 0' }), exits('second 0')],
       ...[repair, start(2), live('2'), look, exits('1'), look],
     ],
   },
   {
-    name: 'epoch 0 beside epoch 0 leaves the mark as it is',
+    name: 'a second epoch 0 does not change the mark',
     steps: [...serving, mark, start(0, { name: 'second 0' }), exits('second 0'), start(1), exits('1'), look],
   },
   {
-    name: 'epoch 0 beside a draining epoch 1 whose child has crashed: it serves, and epoch 1 stays',
+    name: 'an epoch 0 started next to a draining epoch 1 whose child has crashed serves, and epoch 1 keeps running',
     steps: [
       ...[...serving, start(1), live('1'), exits('0'), start(2, longDrain), live('2'), crash('2'), exits('2')],
       ...[start(0, { name: '0 again' }), live('0 again'), look, start(1, { name: again }), exits(again), look],
@@ -212,23 +212,23 @@ export const scenarios: readonly Scenario[] = [
     ],
   },
   {
-    name: 'a gap of three finds its address taken and does no harm',
+    name: 'a child whose epoch skips three numbers finds its address in use and affects no other epoch',
     steps: [...serving, start(3), exits('3'), look, start(1), live('1'), exits('0')],
   },
   {
-    name: 'a gap of four works by accident',
+    name: 'a child whose epoch skips four numbers works by accident',
     steps: [...serving, start(4), live('4'), look, exits('0'), look],
   },
   {
-    name: 'a child of a base id that nobody has used has no shared memory',
+    name: 'a child of an unused base ID has no shared memory',
     steps: [start(1), exits('1'), look],
   },
   {
-    name: 'the shared memory is removed under a parent: its child aborts, it serves on',
+    name: 'a child aborts if the shared memory of its parent was removed, and the parent continues to serve',
     steps: [...serving, loseMemory, start(1), exits('1'), look],
   },
   {
-    name: 'a bootstrap that cannot be read: the parent keeps its admin port, the mark stays',
+    name: 'a child with an invalid bootstrap leaves the mark set, and its parent keeps its admin port',
     steps: [
       ...serving,
       start(1, { configuration: 'broken' }),
@@ -239,25 +239,25 @@ export const scenarios: readonly Scenario[] = [
     ],
   },
   {
-    name: 'a first bootstrap that cannot be read leaves nothing behind that matters',
+    name: 'an epoch 0 with an invalid bootstrap does not affect the next epoch 0',
     steps: [start(0, { configuration: 'broken' }), exits('0'), start(0, { name: '0 again' }), live('0 again'), look],
   },
   {
-    name: 'a child whose listener port is taken: the parent has lost its admin port, the mark stays',
+    name: 'a child whose listener port is in use leaves the mark set, and its parent has lost its admin port',
     steps: [
       ...[...serving, start(1, { configuration: 'listener port taken' }), exits('1'), look],
       ...[start(1, { name: again }), exits(again), look],
     ],
   },
   {
-    name: 'a child whose admin port is taken: the parent has lost its own',
+    name: 'the parent of a child whose admin port is in use has lost its own admin port',
     steps: [
       ...[...serving, start(1, { configuration: 'admin port taken' }), exits('1'), look],
       ...[start(1, { name: again }), exits(again)],
     ],
   },
   {
-    name: 'two base ids share the listener port; each drains and ends by itself',
+    name: 'Envoys of two base IDs share the listener port, and each drains and exits independently',
     steps: [
       ...[...serving, start(0, { name: 'other 0', family: 'beside' }), live('other 0'), look],
       ...[drain('0'), look, term('0'), exits('0'), look],
@@ -265,14 +265,14 @@ export const scenarios: readonly Scenario[] = [
     ],
   },
   {
-    name: 'a doomed child is replaced by another base id before it aborts',
+    name: 'an Envoy with another base ID replaces a doomed child before it aborts',
     steps: [
       ...[...handedOver, kill('0'), exits('0')],
       ...[start(0, { name: 'other 0', family: 'beside' }), live('other 0'), drain('1'), kill('1'), exits('1'), look],
     ],
   },
   {
-    name: 'listeners that drain gradually take connections until the drain time is over',
+    name: 'listeners that drain gradually accept connections until the end of the drain time',
     steps: [
       start(0, { drainMs: 3_000 }),
       live('0'),
@@ -285,26 +285,26 @@ export const scenarios: readonly Scenario[] = [
     ],
   },
   {
-    name: 'a child takes over from one that drains gradually',
+    name: 'a child takes over from a parent that drains gradually',
     steps: [
       ...[start(0, { drainMs: 30_000 }), live('0'), drainGradually('0'), look],
       ...[start(1), live('1'), look, exits('0'), look],
     ],
   },
   {
-    name: 'listeners that were drained are opened anew by the child',
+    name: 'a child opens the listeners that its parent has drained',
     steps: [...serving, drain('0'), look, start(1), live('1'), look, exits('0'), look],
   },
   {
-    name: 'log files are opened anew: nothing else happens',
+    name: 'SIGUSR1 reopens log files and has no other effect',
     steps: [...serving, reopenLogs('0'), look, start(1), live('1'), reopenLogs('0'), reopenLogs('1'), exits('0'), look],
   },
   {
-    name: 'a child of one that hangs gets no answer',
+    name: 'a child of a hanging parent gets no response',
     steps: [...serving, hang('0'), start(1), look, kill('0'), exits('0'), look, term('1'), exits('1'), look],
   },
   {
-    name: 'told to end, and in no state to do it: SIGKILL helps',
+    name: 'SIGKILL ends a hanging Envoy that does not react to SIGTERM',
     steps: [...serving, hang('0'), kill('0'), exits('0'), look],
   },
 ];

@@ -1,4 +1,7 @@
-/** A calibration scenario on the model of Envoy. What the scenario waits for decides what happens next by nature. */
+/**
+ * Runs a calibration scenario on the model of Envoy. The awaited events of the scenario decide which spontaneous events
+ * occur.
+ */
 import { type AnyTransitionDefinition, createActor, fromCallback } from 'xstate';
 import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
 import type { Reception } from '../../src/simulation/agent/simulated-envoy.machine.ts';
@@ -6,32 +9,32 @@ import { envoyOnHost, SimulatedHost, type SimulatedProcess } from '../../src/sim
 import { type AdminSeen, type Elapsed, type Observation, Observations } from './observations.ts';
 import type { CalibrationSignal, Family, Scenario, Start, Step } from './scenario.ts';
 
-/** What a run has shown, and which parts of the model it has been through. */
+/** Observations of a run, and the visited parts of the model. */
 export interface SimulatedRun {
   readonly observed: readonly Observation[];
   readonly receptions: ReadonlySet<Reception>;
-  /** Ids of the model's states. */
+  /** State IDs of the model. */
   readonly states: ReadonlySet<string>;
-  /** As {@link transitionName} has them. */
+  /** Names as of {@link transitionName}. */
   readonly transitions: ReadonlySet<string>;
 }
 
-/** `envoy.live.alone: child.went-live → envoy.live.superseded` */
+/** For example `envoy.live.alone: child.went-live → envoy.live.superseded`. */
 export function transitionName({ source, eventType, target }: AnyTransitionDefinition): string {
   const goal = target === undefined ? 'stays' : target.map(({ id }) => id).join();
   return `${source.id}: ${eventType} → ${goal}`;
 }
 
 const baseIds: Readonly<Record<Family, number>> = { main: 1, beside: 2 };
-/** More than any scenario needs: a model that never comes to it shall not keep us. */
+/** More than any scenario needs: ends the run if the model never reaches the awaited state. */
 const happeningsAtMost = 100;
 const lap = 'lap';
 
 /**
- * Runs a scenario to its end.
+ * Runs all steps of a scenario.
  *
- * @param envoy the model; a test hands in a broken one.
- * @throws Error when the model never comes to what the scenario waits for
+ * @param envoy the model; a test passes a broken one
+ * @throws Error if the model never reaches an awaited state
  */
 export function runOnModel(scenario: Scenario, envoy = envoyOnHost): SimulatedRun {
   const run = new ModelRun(envoy);
@@ -47,7 +50,7 @@ class ModelRun implements SimulatedRun {
   readonly #host: SimulatedHost;
   readonly #observations: Observations;
   readonly #starts = new Map<string, { readonly start: Start; readonly pid: number }>();
-  /** Whose chart has just come to its end. */
+  /** Processes whose machine has just reached its final state. */
   readonly #left: SimulatedProcess[] = [];
   readonly #families = new Set<Family>();
 
@@ -171,7 +174,7 @@ class ModelRun implements SimulatedRun {
     return { name: this.#nameOf(process), live: process.live, marked: this.#host.seesMark(process) };
   }
 
-  /** @param awaited whose configuration comes now, where it was only awaited. */
+  /** @param awaited process whose `awaited` configuration arrives now */
   #goOnUntil(what: string, isSo: () => boolean, awaited?: string): void {
     for (let count = 0; !isSo(); count++) {
       if (count > happeningsAtMost || !this.#letHappen(awaited)) throw new Error(`the model never comes to: ${what}`);
@@ -180,7 +183,9 @@ class ModelRun implements SimulatedRun {
     }
   }
 
-  /** What is due, before what an Envoy waits for, before the next timer. @returns whether there was anything. */
+  /**
+   * Order: due events, then the event that an Envoy waits for, then the next timer. @returns whether an event occurred
+   */
   #letHappen(awaited: string | undefined): boolean {
     for (const process of this.#host.processes) {
       const { event, withinMs } = this.#host.natureOf(process) ?? {};
@@ -200,7 +205,7 @@ class ModelRun implements SimulatedRun {
     return timer !== undefined;
   }
 
-  /** A newcomer comes as far as its configuration allows, at once. */
+  /** Advances starting Envoys as far as their configuration allows, without delay. */
   #bringUp(): void {
     for (let process = this.#nextToBringUp(); process !== undefined; process = this.#nextToBringUp()) {
       const configuration = this.#configurationOf(process);
@@ -211,7 +216,7 @@ class ModelRun implements SimulatedRun {
     }
   }
 
-  /** Time passes only before what happens by itself: the scenario does its deeds at once. */
+  /** Time passes only before spontaneous events: the scenario acts without delay. */
   #happen(process: SimulatedProcess, event: Parameters<SimulatedHost['happen']>[1]): void {
     this.#system.elapse();
     this.#host.happen(process, event);
@@ -226,7 +231,10 @@ class ModelRun implements SimulatedRun {
     });
   }
 
-  /** Once the charts are quiet: who is told what, and what may take how long. */
+  /**
+   * When the machines are idle: delivers pending notifications, and records the spontaneous events with their time
+   * limits.
+   */
   #settle(): void {
     this.#host.tellNews();
     for (const process of [...this.#left.splice(0), ...this.#host.processes]) this.#note(process);
@@ -270,7 +278,7 @@ class ModelRun implements SimulatedRun {
     return process;
   }
 
-  /** Undefined once it has exited. */
+  /** `undefined` after its exit. */
   #processOf(name: string): SimulatedProcess | undefined {
     const pid = this.#starts.get(name)?.pid;
     if (pid === undefined) throw new Error(`the scenario starts no ${name}`);

@@ -1,6 +1,6 @@
 /**
- * A certificate authority for tests and the demo: X.509 v3 (RFC 5280), ECDSA P-256, written by hand because a machine
- * need not have openssl and a certificate is twenty lines of DER.
+ * A certificate authority for tests and the demo: X.509 v3 (RFC 5280) with ECDSA P-256. It encodes DER itself, because
+ * a machine may lack openssl.
  */
 import {
   createPrivateKey,
@@ -19,12 +19,15 @@ export interface IssuedCertificate {
   readonly certificate: string;
   /** PEM, PKCS#8. */
   readonly privateKey: string;
-  /** Upper-case hexadecimal, as Node's TLS sockets and the load generator's report give it. */
+  /** Upper-case hexadecimal, as in Node's TLS sockets and the load generator's report. */
   readonly serialNumber: string;
 }
 
 export interface CertificateAuthority extends IssuedCertificate {
-  /** A certificate of a server or client, with a serial number of its own, for these DNS names, IPv4 addresses and URIs. */
+  /**
+   * Issues a certificate for a server or client with these DNS names, IPv4 addresses and URIs. Each has a unique serial
+   * number.
+   */
   issue(hosts: readonly string[], keys?: KeyPairKeyObjectResult): IssuedCertificate;
 }
 
@@ -33,7 +36,6 @@ const ecdsaWithSha256 = der.sequence(der.objectIdentifier('1.2.840.10045.4.3.2')
 const usages = ['1.3.6.1.5.5.7.3.1', '1.3.6.1.5.5.7.3.2'];
 const dayMs = 24 * 60 * 60 * 1_000;
 
-/** Makes a new authority. */
 export function createAuthority(name = 'chartpilot test authority'): CertificateAuthority {
   const keys = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const extensions = [
@@ -44,7 +46,7 @@ export function createAuthority(name = 'chartpilot test authority'): Certificate
   return authorityFrom({ ...own, privateKey: pemOf(keys.privateKey) });
 }
 
-/** An authority that was made before, from its PEM files. */
+/** Loads an existing authority from its PEM files. */
 export function loadAuthority(certificate: string, privateKey: string): CertificateAuthority {
   const serialNumber = new X509Certificate(certificate).serialNumber;
   return authorityFrom({ certificate, privateKey, serialNumber });
@@ -80,7 +82,7 @@ interface CertificateRequest {
 
 function certify(request: CertificateRequest): Omit<IssuedCertificate, 'privateKey'> {
   const serial = randomBytes(16);
-  // Neither negative nor short: the number reads the same in every tool.
+  // Positive and of full length, so that every tool prints the same number.
   serial[0] = (serial[0]! & 0x3f) | 0x40;
   const now = Date.now();
   const toBeSigned = der.sequence(

@@ -1,13 +1,10 @@
 import { mkdirSync, readlinkSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** File names below a certificate directory, and their contents. */
+/** Content by file name. */
 export type CertificateFiles = Readonly<Record<string, string>>;
 
-/**
- * Replaces files one by one, each by a rename: no reader sees half a file, but for a moment one may see the files of
- * two generations.
- */
+/** Replaces files one by one with renames: readers never see a partial file, but may see files of two generations. */
 export function replaceFiles(directory: string, files: CertificateFiles): void {
   mkdirSync(directory, { recursive: true });
   for (const [name, content] of Object.entries(files)) {
@@ -21,8 +18,9 @@ export function replaceFiles(directory: string, files: CertificateFiles): void {
 let generation = 0;
 
 /**
- * Replaces all files at once, as Kubernetes does for a mounted Secret: a new directory is filled, the symbolic link
- * `..data` is renamed over, the old directory goes. `directory/tls.crt` is a link to `..data/tls.crt` and never changes.
+ * Replaces all files atomically, as Kubernetes does for a mounted Secret: fills a new directory, renames the symbolic
+ * link `..data` over the old one, and removes the old directory. `directory/tls.crt` is a link to `..data/tls.crt` and
+ * never changes.
  */
 export function swapMountedFiles(directory: string, files: CertificateFiles): void {
   mkdirSync(directory, { recursive: true });

@@ -26,7 +26,7 @@ test('an issued certificate is signed by its authority and names its hosts', () 
   expect(certificate.validToDate.getTime()).toBeGreaterThan(Date.now());
 });
 
-test('every certificate has a serial number of its own, which is the one reported', () => {
+test('every certificate has a unique serial number, which matches the reported one', () => {
   const authority = createAuthority();
   const serials = Array.from({ length: 20 }, () => {
     const issued = authority.issue(['a']);
@@ -36,14 +36,14 @@ test('every certificate has a serial number of its own, which is the one reporte
   expect(new Set(serials).size).toBe(20);
 });
 
-test('an authority that was written to files goes on issuing', () => {
+test('an authority that is loaded from files issues valid certificates', () => {
   const authority = createAuthority('written down');
   const again = loadAuthority(authority.certificate, authority.privateKey);
   const certificate = new X509Certificate(again.issue(['a']).certificate);
   expect(certificate.checkIssued(new X509Certificate(authority.certificate))).toBe(true);
 });
 
-test('files are replaced by renames and nothing else is left', () => {
+test('files are replaced by renames, without leftover files', () => {
   const directory = temporaryDirectory();
   replaceFiles(directory, { 'tls.crt': 'one', 'tls.key': 'one' });
   replaceFiles(directory, { 'tls.crt': 'two', 'tls.key': 'two' });
@@ -51,7 +51,7 @@ test('files are replaced by renames and nothing else is left', () => {
   expect(readFileSync(join(directory, 'tls.crt'), 'utf8')).toBe('two');
 });
 
-test('a mounted directory switches all files at once through ..data and drops the old generation', () => {
+test('a mounted directory replaces all files at once through ..data and removes the old generation', () => {
   const directory = temporaryDirectory();
   swapMountedFiles(directory, { 'tls.crt': 'one', 'tls.key': 'one' });
   const before = readlinkSync(join(directory, '..data'));
@@ -63,7 +63,7 @@ test('a mounted directory switches all files at once through ..data and drops th
   expect(readdirSync(directory).sort()).toEqual(['..data', after, 'tls.crt', 'tls.key'].sort());
 });
 
-test('a renewed server certificate is a new one for the same hosts by the same authority', () => {
+test('a renewed server certificate has the same hosts and authority and a new serial number', () => {
   const root = temporaryDirectory();
   const certificates = createServerCertificates(root, ['sample.localhost']);
   const read = (): X509Certificate => new X509Certificate(readFileSync(join(certificates.directory, 'tls.crt')));

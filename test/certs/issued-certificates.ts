@@ -3,19 +3,18 @@ import { join } from 'node:path';
 import { createAuthority, type IssuedCertificate, loadAuthority } from './authority.ts';
 import { replaceFiles, swapMountedFiles } from './certificate-directory.ts';
 
-/** Where an authority and the certificates of one server lie. */
+/** Locations of an authority and of one server's certificate. */
 export interface ServerCertificates {
-  /** `ca.crt`, and `ca.key` to issue more. */
+  /** Contains `ca.crt`, and `ca.key` to issue more certificates. */
   readonly authorityDirectory: string;
-  /** `tls.crt` and `tls.key`, laid out like a mounted Kubernetes Secret: the directory to watch. */
+  /** Contains `tls.crt` and `tls.key` in the layout of a mounted Kubernetes Secret: the directory to watch. */
   readonly directory: string;
-  /** The certificate to trust. */
   readonly caFile: string;
-  /** Names of the server. */
+  /** Names in the server certificate. */
   readonly hosts: readonly string[];
 }
 
-/** Makes an authority and a first certificate below a directory. */
+/** Creates an authority and a first certificate below a directory. */
 export function createServerCertificates(root: string, hosts: readonly string[]): ServerCertificates {
   const authorityDirectory = join(root, 'authority');
   mkdirSync(authorityDirectory, { recursive: true });
@@ -30,7 +29,7 @@ export function createServerCertificates(root: string, hosts: readonly string[])
   return certificates;
 }
 
-/** The certificates that {@link createServerCertificates} made below this directory. */
+/** Opens the certificates of {@link createServerCertificates} below this directory. */
 export function openServerCertificates(root: string): ServerCertificates {
   const authorityDirectory = join(root, 'authority');
   return {
@@ -41,7 +40,7 @@ export function openServerCertificates(root: string): ServerCertificates {
   };
 }
 
-/** Issues a new certificate and puts it, with its key, in the old one's place in one step. */
+/** Issues a new certificate and replaces the old one and its key atomically. */
 export function renewServerCertificate(certificates: ServerCertificates): IssuedCertificate {
   const { authorityDirectory, directory, hosts } = certificates;
   const read = (name: string): string => readFileSync(join(authorityDirectory, name), 'utf8');

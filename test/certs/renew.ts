@@ -1,4 +1,4 @@
-/** `node test/certs/renew.ts DIRECTORY`: replaces the server certificate below a directory that the demo made. */
+/** `node test/certs/renew.ts DIRECTORY`: replaces the server certificate below a directory that the demo created. */
 import { openServerCertificates, renewServerCertificate } from './issued-certificates.ts';
 
 const root = process.argv[2];

@@ -8,12 +8,12 @@ const many = (seed: number): ReturnType<Changes['next']>[] => {
 };
 
 describe('changes', () => {
-  test('are the same for the same seed', () => {
+  test('changes are equal for equal seeds', () => {
     expect(many(7)).toEqual(many(7));
     expect(many(8)).not.toEqual(many(7));
   });
 
-  test('are of all kinds, in all busy namespaces, and concern no quiet one', () => {
+  test('changes are of all types, in all busy namespaces, and never affect a quiet namespace', () => {
     const changes = many(1);
     expect(new Set(changes.map(({ kind }) => kind))).toEqual(new Set(changeKinds));
     expect(new Set(changes.map(({ namespace }) => namespace))).toEqual(new Set(busyNamespaces));
@@ -21,7 +21,7 @@ describe('changes', () => {
     expect(quietNamespaces.filter((namespace) => affected.has(namespace))).toEqual([]);
   });
 
-  test('touch only services that are there, but for the gateway; only those that left return', () => {
+  test('changes apply to existing services, except in the gateway, and only removed services return', () => {
     const gone = new Set<string>();
     for (const change of many(3)) {
       const { kind } = change;
@@ -33,7 +33,7 @@ describe('changes', () => {
     }
   });
 
-  test('of what a service is exported to leave everything else of it as it was', () => {
+  test("a change of a service's exportTo leaves the rest of the service unchanged", () => {
     const changes = new Changes(1, 20);
     const before = changes.nextIn('ns-1', 'endpoints')!;
     for (;;) {
@@ -47,21 +47,21 @@ describe('changes', () => {
   });
 });
 
-test('half of the busy namespaces change at a time, each of them rests for a while', () => {
+test('half of the busy namespaces change at a time, and each of them pauses regularly', () => {
   const turns = Array.from({ length: 20 }, (_, turn) => activeNamespaces(turn * turnMs));
   for (const active of turns) expect(active).toHaveLength(busyNamespaces.length / 2);
   const rested = busyNamespaces.filter((namespace) => turns.some((active) => !active.includes(namespace)));
   expect(rested).toEqual(busyNamespaces);
 });
 
-test('a change of revision is a change of content', () => {
+test('a new revision changes the content of a file', () => {
   const change = { namespace: 'ns-1', service: 3, isPrivate: false, sidecarTurn: 0 };
   for (const kind of ['endpoints', 'route', 'rule', 'gateway route'] as const) {
     expect(filesOf({ ...change, kind, revision: 1 })).not.toEqual(filesOf({ ...change, kind, revision: 2 }));
   }
 });
 
-test('each service has three files at first; every fourth one a route of the gateway, and most namespaces a Sidecar object', () => {
+test('each service starts with three files; every fourth has a gateway route, and most namespaces have a Sidecar object', () => {
   const files = Object.keys(initialFiles(4));
   expect(files.filter((name) => /-(entry|route|rule)\.yaml$/.test(name) && !/gateway/.test(name))).toHaveLength(
     namespaces.length * 4 * 3,

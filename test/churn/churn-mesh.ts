@@ -1,4 +1,7 @@
-/** The mesh that changes all the time: texts of files, and what happens to them next. One seed drives all. Pure but for {@link ChurnMesh}. */
+/**
+ * The mesh that changes constantly: texts of files, and the sequence of their changes, all derived from one seed. Pure,
+ * except {@link ChurnMesh}.
+ */
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
@@ -22,17 +25,17 @@ import {
 export interface Change extends ServiceId {
   readonly kind: ChangeKind;
   readonly revision: number;
-  /** Whether the service is of its own namespace alone. */
+  /** Whether the service is exported to its own namespace only. */
   readonly isPrivate: boolean;
-  /** How often the namespace's Sidecar object was changed. */
+  /** Number of changes of the namespace's Sidecar object. */
   readonly sidecarTurn: number;
   readonly affected: Affected;
 }
 
-/** What files are made of. */
+/** Determines the content of files. */
 export type FileChange = Omit<Change, 'affected'>;
 
-/** How often each kind comes, in percent. Services that leave and come are half as many each as routes. */
+/** Percentage of each type. Removals and additions of services are half as frequent as route changes. */
 const shares: readonly (readonly [ChangeKind, number])[] = [
   ['endpoints', 46],
   ['route', 17],
@@ -44,19 +47,19 @@ const shares: readonly (readonly [ChangeKind, number])[] = [
   ['sidecar', 2],
 ];
 
-/** Namespaces take turns in this time: half of the busy ones change, the others rest. */
+/** Period of the rotation: half of the busy namespaces change, the others are idle. */
 export const turnMs = 5_000;
 
-/** So many begin to change, and as many begin to rest. */
+/** Number of namespaces that become active, and of those that become idle, in each period. */
 const turnStep = 5;
 
-/** Which namespaces change at a time after the start. */
+/** Namespaces that change at this time after the start. */
 export function activeNamespaces(elapsedMs: number): string[] {
   const turn = Math.floor(elapsedMs / turnMs);
   return busyNamespaces.filter((_, i) => (i + turn * turnStep) % busyNamespaces.length < busyNamespaces.length / 2);
 }
 
-/** Numbers from 0 to 1, the same for the same seed (mulberry32). */
+/** Deterministic numbers in [0, 1) (mulberry32). */
 export function randomOf(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -68,12 +71,12 @@ export function randomOf(seed: number): () => number {
   };
 }
 
-/** What changes next, given what is gone. */
+/** Draws the next change, given the removed services. */
 export class Changes {
   readonly model: ChurnModel;
   readonly #random: () => number;
   readonly #servicesEach: number;
-  /** Of what the entries of services say, by host. */
+  /** Revision of each ServiceEntry by host. */
   readonly #entries = new Map<string, number>();
   #revision = 0;
 
@@ -89,7 +92,7 @@ export class Changes {
     return this.#change(namespace, this.#kind(namespace));
   }
 
-  /** A change of this kind; undefined when there is nothing there that could change so. */
+  /** `undefined` if the namespace has no object for this type of change. */
   nextIn(namespace: string, kind: ChangeKind): Change | undefined {
     return this.#isPossible(namespace, kind) ? this.#change(namespace, kind) : undefined;
   }
@@ -104,7 +107,7 @@ export class Changes {
     return {
       ...id,
       kind,
-      // Who sees it changes, and nothing else of it.
+      // Only the visibility changes.
       revision: kind === 'export' ? (this.#entries.get(host) ?? 0) : revision,
       isPrivate: this.model.isPrivate(id),
       sidecarTurn: this.model.sidecarTurn(namespace),
@@ -121,7 +124,7 @@ export class Changes {
     return this.#isPossible(namespace, kind) ? kind : 'endpoints';
   }
 
-  /** Nobody returns who has not left, and a tenth may be away at the most. */
+  /** Only removed services return, and at most a tenth of the services is removed. */
   #isPossible(namespace: string, kind: ChangeKind): boolean {
     const gone = this.model.gone(namespace);
     if (kind === 'return') return gone.size > 0;
@@ -148,7 +151,7 @@ export class Changes {
   }
 }
 
-/** Files of one service by name, or of its namespace; the revision makes their content another. */
+/** Files of a service or namespace, by name. The revision determines their content. */
 export function filesOf(change: FileChange): Record<string, string | undefined> {
   const { kind, namespace, service, sidecarTurn } = change;
   const file = (what: string): string => `${namespace}-${service}-${what}.yaml`;
@@ -172,7 +175,6 @@ export function filesOf(change: FileChange): Record<string, string | undefined> 
   }
 }
 
-/** All files of the beginning. */
 export function initialFiles(servicesEach: number): Record<string, string> {
   const files: Record<string, string> = { 'gateway.yaml': gateway };
   for (const namespace of namespaces) {
@@ -194,7 +196,10 @@ const header = (kind: string, name: string, namespace: string): string =>
 
 const ofOwnNamespace = "  exportTo: ['.']\n";
 
-/** Undefined: namespaces that see everything do so with an object and without one. */
+/**
+ * `undefined` for a namespace without a Sidecar object. Namespaces that import everything alternate between an object
+ * and none.
+ */
 function sidecarOf(namespace: string, turn: number): string | undefined {
   const shape = shapeOf(namespace, turn);
   const hosts = {
@@ -219,7 +224,7 @@ const gateway = `${header('Gateway', 'front', edgeNamespace)}spec:
 
 function serviceEntry({ namespace, service, revision, isPrivate }: FileChange): string {
   const number = namespaces.indexOf(namespace);
-  // Two endpoints to five: some come, some go, the last one moves.
+  // Between two and five endpoints: the number changes, and the last address moves.
   const endpoints = Array.from({ length: 2 + (revision % 4) }, (_, i) => `10.${number + 1}.${service % 250}.${i + 1}`);
   const moving = `10.${number + 60}.${Math.floor(revision / 250) % 250}.${(revision % 250) + 1}`;
   return `${header('ServiceEntry', `svc-${service}`, namespace)}spec:

@@ -1,7 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { ChurnModel, edgeNamespace, namespaces, shapeOf, wideNamespace } from './churn-model.ts';
 
-/** `ns-0` sees `ns-1` beside its own, `ns-3` one service of `ns-5`, `ns-5` everything, `ns-1` nothing beside its own. */
+/**
+ * `ns-0` imports `ns-1` in addition to its own namespace, `ns-3` one service of `ns-5`, `ns-5` everything, `ns-1` only
+ * its own namespace.
+ */
 const told = (...affected: Parameters<ChurnModel['apply']>): string[] => [
   ...new ChurnModel(20).apply(...affected).namespaces,
 ];
@@ -12,7 +15,7 @@ const seeingAll = [
 ];
 
 describe('a change concerns', () => {
-  test('those who see the service, by their Sidecar objects', () => {
+  test('a change affects the proxies whose Sidecar objects import the service', () => {
     expect(new Set(told('endpoints', { namespace: 'ns-1', service: 0 }))).toEqual(
       new Set(['ns-0', 'ns-1', ...seeingAll]),
     );
@@ -20,19 +23,19 @@ describe('a change concerns', () => {
     expect(told('endpoints', { namespace: 'ns-5', service: 1 })).not.toContain('ns-3');
   });
 
-  test('its own namespace alone, when the service, or the rule, is private', () => {
+  test('a change of a private service or rule affects its own namespace only', () => {
     expect(told('endpoints', { namespace: 'ns-1', service: 4 })).toEqual(['ns-1']);
     expect(told('route', { namespace: 'ns-1', service: 2 })).toEqual(['ns-1']);
     expect(told('rule', { namespace: 'ns-1', service: 1 })).toEqual(['ns-1']);
   });
 
-  test('gateways, but not with routes of the mesh', () => {
+  test('a change affects gateways, unless it is of a mesh route', () => {
     expect(told('rule', { namespace: 'ns-1', service: 0 })).toContain(edgeNamespace);
     expect(told('route', { namespace: 'ns-1', service: 0 })).not.toContain(edgeNamespace);
     expect(told('gateway route', { namespace: 'ns-1', service: 0 })).toEqual([edgeNamespace]);
   });
 
-  test('of an export, those who see the service before or after, and not both', () => {
+  test('an export change affects proxies that see the service before or after, but not in both cases', () => {
     const others = told('export', { namespace: 'ns-1', service: 0 });
     expect(new Set(others)).toEqual(new Set(['ns-0', ...seeingAll]));
     const model = new ChurnModel(20);
@@ -41,7 +44,7 @@ describe('a change concerns', () => {
   });
 });
 
-test('a Sidecar object that changes shows another neighbour', () => {
+test('a change of a Sidecar object imports another neighbour', () => {
   const model = new ChurnModel(1);
   expect(model.hostsSeen('ns-0')).toEqual(['svc-0.ns-0.svc.cluster.local', 'svc-0.ns-1.svc.cluster.local']);
   expect([...model.apply('sidecar', { namespace: 'ns-0', service: 0 }).namespaces]).toEqual(['ns-0']);

@@ -1,40 +1,40 @@
 /**
- * Who sees what in the mesh of the churn, and hence which proxies a change concerns: worked out from the rules of Sidecar
- * objects and exportTo by ourselves, without anything of the server. Pure.
+ * Visibility in the churn mesh, and thus the proxies that a change affects. Computed from the rules of Sidecar objects
+ * and exportTo, independently of the server's code. Pure.
  *
- * A service, its route and its rule are of one namespace. What is exported to all is seen wherever a Sidecar object does not
- * leave the namespace out; what is exported to itself, by its own namespace.
+ * A service, its route and its rule are in one namespace. A service that is exported to all namespaces is visible where
+ * the Sidecar object imports its namespace; a private service is visible in its own namespace.
  */
 import type { Kind } from '../sidecars/xds-types.ts';
 
-/** What the Sidecar object of a namespace shows beside its own services. */
+/** Services that the Sidecar object of a namespace imports in addition to its own. */
 export type Shape =
-  /** Nothing. */
+  /** None. */
   | { readonly sees: 'own' }
-  /** All of another namespace. */
+  /** All services of another namespace. */
   | { readonly sees: 'neighbour'; readonly of: number }
   /** One service of another namespace. */
   | { readonly sees: 'one service'; readonly of: number }
-  /** Everything: by a Sidecar object that says so, or because there is none. */
+  /** All services, by a Sidecar object or without one. */
   | { readonly sees: 'all' };
 
 const namespaceCount = 50;
-/** The last ones: nothing that their proxies see ever changes. */
+/** The last namespaces, whose proxies never see a change. */
 const quietCount = 8;
 
 /** Namespaces with services. */
 export const namespaces = Array.from({ length: namespaceCount }, (_, i) => `ns-${i}`);
 export const busyNamespaces = namespaces.slice(0, -quietCount);
 export const quietNamespaces = namespaces.slice(-quietCount);
-/** Of proxies without a Sidecar object, and without services. */
+/** Namespace of proxies without a Sidecar object and without services. */
 export const wideNamespace = 'wide';
-/** Of gateways. */
+/** Namespace of gateways. */
 export const edgeNamespace = 'edge';
 
-/** The service that a Sidecar object of another namespace names. */
+/** The service that Sidecar objects of `one service` import. */
 export const namedService = 0;
 
-/** @param turn how often the Sidecar object was changed: it shows another neighbour each time */
+/** @param turn number of changes of the Sidecar object, each of which imports another neighbour */
 export function shapeOf(namespace: string, turn = 0): Shape {
   const number = namespaces.indexOf(namespace);
   if (number < 0) return { sees: 'all' };
@@ -46,23 +46,23 @@ export function shapeOf(namespace: string, turn = 0): Shape {
   return { sees: 'own' };
 }
 
-/** Those whose Sidecar object changes. */
+/** Namespaces whose Sidecar object changes. */
 export const turningNamespaces = busyNamespaces.filter((namespace) => shapeOf(namespace).sees === 'neighbour');
 
 export interface ServiceId {
   readonly namespace: string;
-  /** Of the namespace; from 0. */
+  /** Index within the namespace, from 0. */
   readonly service: number;
 }
 
 export const hostOf = ({ namespace, service }: ServiceId): string => `svc-${service}.${namespace}.svc.cluster.local`;
 
-/** Some are of their own namespace alone from the beginning. */
+/** These services are private in the initial mesh. */
 export const isPrivateAtFirst = (service: number): boolean => service % 5 === 4;
-/** Whether the route, or the rule, of a service is for its own namespace alone. */
+/** Whether the route or the rule of a service is exported to its own namespace only. */
 export const isRoutePrivate = (service: number): boolean => service % 4 === 2;
 export const isRulePrivate = (service: number): boolean => service % 3 === 1;
-/** Whether a route of gateways goes to the service. */
+/** Whether a gateway route leads to the service. */
 export const isOnGateway = (service: number): boolean => service % 4 === 0;
 
 export const changeKinds = [
@@ -77,29 +77,29 @@ export const changeKinds = [
 ] as const;
 export type ChangeKind = (typeof changeKinds)[number];
 
-/** What a proxy is sent because of a change: the resource comes, goes, or has other content. */
+/** Effect of a change on a proxy: a resource that is added, removed or changed. */
 export interface Brought {
   readonly kind: Kind;
   readonly name: string;
   readonly how: 'arrival' | 'removal' | 'content';
 }
 
-/** Whom a change concerns, and what it brings them. */
+/** The proxies that a change affects, and its effect. */
 export interface Affected {
-  /** The host of the service; undefined: of more than one. */
+  /** Host of the service; `undefined` if several are affected. */
   readonly host: string | undefined;
-  /** Of the proxies. */
+  /** Namespaces of the affected proxies. */
   readonly namespaces: ReadonlySet<string>;
   readonly kinds: ReadonlySet<Kind>;
-  /** A resource that each of them must be sent, anew or as gone; undefined: none that is sure. */
+  /** A resource that each affected proxy must receive or have removed; `undefined` if that is uncertain. */
   readonly brings: Brought | undefined;
-  /** Whatever else happens to the service, short of its coming or going, what this brings is not undone by it. */
+  /** Whether the effect persists unless the service itself is added or removed. */
   readonly isSteady: boolean;
 }
 
 const listeners = [...namespaces, wideNamespace, edgeNamespace];
 const clusterOf = (host: string): string => `outbound|8080||${host}`;
-/** Names of route configurations: of the sidecars' port, and of the gateway's. */
+/** Route configurations of the sidecars' port and of the gateway's port. */
 export const routeNames = { sidecar: '8080', gateway: 'http.8080' } as const;
 
 const steadyKinds: ReadonlySet<ChangeKind> = new Set(['endpoints', 'route', 'rule', 'gateway route']);
@@ -107,7 +107,7 @@ const steadyKinds: ReadonlySet<ChangeKind> = new Set(['endpoints', 'route', 'rul
 export class ChurnModel {
   readonly #servicesEach: number;
   readonly #gone = new Map<string, Set<number>>(namespaces.map((namespace) => [namespace, new Set()]));
-  /** Services whose export is not as it was at first. */
+  /** Services whose export differs from the initial mesh. */
   readonly #turned = new Set<string>();
   readonly #sidecarTurns = new Map<string, number>();
 
@@ -131,7 +131,7 @@ export class ChurnModel {
     return this.#sidecarTurns.get(namespace) ?? 0;
   }
 
-  /** Whether proxies of a namespace see a service, if it is there. */
+  /** Whether proxies of a namespace see a service, provided that it exists. */
   sees(listener: string, id: ServiceId): boolean {
     return listener === id.namespace || (!this.isPrivate(id) && this.#shows(listener, id));
   }
@@ -145,7 +145,7 @@ export class ChurnModel {
     );
   }
 
-  /** Takes a change. @returns whom it concerns */
+  /** Applies a change. @returns the affected proxies */
   apply(kind: ChangeKind, id: ServiceId): Affected {
     return { ...this.#affectedBy(kind, id), isSteady: steadyKinds.has(kind) };
   }

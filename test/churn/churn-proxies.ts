@@ -1,14 +1,14 @@
-/** Who listens: proxies of each namespace and protocol, what happens to them, and what they should not have been sent. */
+/** Proxies of each namespace and protocol, their disturbances, and responses that they should not have received. */
 import { encodeNode } from '../sidecars/node.ts';
 import { ResourceBatches } from '../sidecars/resource-batches.ts';
 import { type ReceivedResponse, Sidecar } from '../sidecars/sidecar.ts';
 import { type Kind, kinds, type Protocol } from '../sidecars/xds-types.ts';
 import { edgeNamespace, namespaces, wideNamespace } from './churn-model.ts';
 import { clusterContent, givenUpBetween, limitedClusters } from './fetch-limits.ts';
+import { differences, type Holdings } from './final-checks.ts';
 import { namedClusters } from './named-clusters.ts';
 import { lateMs, type Oracle } from './oracle.ts';
 import { UnroutedClusters } from './unrouted-clusters.ts';
-import { differences, type Holdings } from './verdict.ts';
 
 export interface ChurnProxy {
   readonly name: string;
@@ -16,54 +16,59 @@ export interface ChurnProxy {
   readonly namespace: string;
   readonly protocol: Protocol;
   readonly sidecar: Sidecar;
-  /** Since when only a change may make the server send it something; Infinity while that is not so. */
+  /** Time since when only a change may cause a response; Infinity while other causes exist. */
   quietSinceMs: number;
-  /** Clusters that its routes name, by route configuration. */
+  /** Clusters of its routes, by route configuration. */
   readonly named: Map<string, ReadonlySet<string>>;
-  /** Clusters that are new to a sidecar and that none of its routes names yet. */
+  /** New clusters that no route of the sidecar names yet. */
   readonly unrouted: UnroutedClusters;
-  /** Its last answers for routes or listeners were rejections: it may need all clusters that it had. */
+  /** Types of which it rejected the last response. It may need all clusters that it had. */
   readonly rejecting: Set<Kind>;
-  /** When it accepted routes or listeners after it had rejected some: clusters that were kept for that are removed later. */
+  /**
+   * Time of the first accepted routes or listeners after a rejection. The server removes the clusters that it kept for
+   * the rejection later.
+   */
   acceptedMs: number;
-  /** When it was sent something new of each resource last, by kind and name. */
+  /** Time of the last new content of each resource, by type and name. */
   readonly newsAtMs: Map<string, number>;
-  /** What happens to it just now. */
+  /** Current disturbance. */
   trouble: 'none' | 'away' | 'stalled';
   lastResponseMs: number;
-  /** When clusters were sent to it last, and how often without their endpoints having been sent again: Envoy warms new ones. */
+  /**
+   * Time of the last CDS response, and number of CDS responses without a later EDS response: Envoy warms new clusters.
+   */
   clustersAtMs: number;
   clustersToWarm: number;
-  /** What happened to it last, for a reader of a failure. */
+  /** Last disturbance, for the report of a failure. */
   lastTrouble: { readonly what: string; readonly atMs: number };
 }
 
-/** Counted over the whole run. */
+/** Counters of the whole run. */
 export interface ChurnCounts {
   readonly responses: number;
   readonly redundant: number;
   readonly rejected: number;
   readonly left: number;
   readonly stalled: number;
-  /** Clusters that were sent again with a time limit for what Envoy fetches. */
+  /** Clusters that were sent again with a fetch timeout. */
   readonly givenUp: number;
   readonly lost: readonly string[];
-  /** Nothing new, and nothing that explains it. */
+  /** Responses without new content and without a known cause. */
   readonly unexplained: readonly string[];
-  /** New, but long after the change. */
+  /** New content long after its change. */
   readonly late: readonly string[];
-  /** What changes brought to proxies, and how many of these it was looked for by itself. */
+  /** Missing effects of changes, and the number of checked effects. */
   readonly missed: readonly string[];
   readonly judged: number;
-  /** Clusters that were removed while a route named them, and routes that came before the clusters that they name. */
+  /** Clusters that were removed while a route named them, and routes that preceded their clusters. */
   readonly unordered: readonly string[];
 }
 
-/** After it came, read on or answered with an error: how long the server may still be sending because of that. */
+/** After a connect, a resumed read or a rejection: time in which the server may still send responses because of it. */
 export const settlingMs = 2_500;
-/** How long the Envoys of these proxies would drain the connections of a listener that is replaced, as their agents say it. */
+/** Drain time of replaced listeners that the agents of these proxies report. */
 export const drainMs = 400;
-/** The shares of proxies that have no Sidecar object, and of gateways. */
+/** Shares of proxies without a Sidecar object, and of gateways. */
 const wideShare = 0.15;
 const edgeShare = 0.05;
 
@@ -93,8 +98,8 @@ export class ChurnProxies {
   };
 
   /**
-   * @param oracle knows whom each change concerns
-   * @param now the time that changes and what comes of them are held against each other by
+   * @param oracle determines the proxies that each change affects
+   * @param now common clock of changes and their effects
    */
   constructor(port: number, count: number, oracle: Oracle, now: () => number) {
     this.#port = port;
@@ -115,7 +120,7 @@ export class ChurnProxies {
     for (const proxy of this.all) this.#open(proxy);
   }
 
-  /** All are there, and nothing has come for a while. */
+  /** All proxies are connected, and no response arrived during this time. */
   isQuiet(ms: number): boolean {
     return this.all.every(
       ({ sidecar, trouble, lastResponseMs }) =>
@@ -123,7 +128,7 @@ export class ChurnProxies {
     );
   }
 
-  /** Whether routes to clusters that proxies were sent have followed. @param ofAll nothing is on its way any more */
+  /** Checks that routes to new clusters followed. @param ofAll no message is in flight any more */
   judgeRoutes(ofAll = false): void {
     for (const { name, unrouted } of this.all) {
       const clusters = unrouted.takeLate(ofAll ? Number.POSITIVE_INFINITY : this.#now() - lateMs);
@@ -131,14 +136,14 @@ export class ChurnProxies {
     }
   }
 
-  /** Whether what changes bring has come to all whom they concern: to those to whom nothing happened in the meantime. */
+  /** Checks that the effects of changes arrived at all affected proxies that had no disturbance since. */
   judgeNews(ofAll = false): void {
     for (const { sinceMs, kind, name, how, namespaces: affected } of this.#oracle.takeDue(this.#now(), ofAll)) {
       for (const proxy of this.all) {
         const { name: who, namespace, quietSinceMs, newsAtMs } = proxy;
         if (!affected.has(namespace) || quietSinceMs > sinceMs) continue;
         if (how === 'removal' && mayKeep(proxy, name)) continue;
-        // A cluster that it kept is there already when its service comes back.
+        // When its service returns, a kept cluster exists already.
         if (how === 'arrival' && isNamed(proxy, name) && proxy.sidecar.resources('CDS').has(name)) continue;
         this.#counts.judged++;
         const atMs = newsAtMs.get(`${kind} ${name}`) ?? Number.NEGATIVE_INFINITY;
@@ -174,7 +179,7 @@ export class ChurnProxies {
     proxy.sidecar.rejectNext('churn: rejected on purpose');
   }
 
-  /** One of each namespace and protocol. */
+  /** One proxy of each namespace and protocol. */
   samples(): ChurnProxy[] {
     const seen = new Set<string>();
     return this.all.filter(({ namespace, protocol }) => {
@@ -183,7 +188,7 @@ export class ChurnProxies {
     });
   }
 
-  /** Opens a proxy of the same name beside it and says what the two do not have in common. */
+  /** Connects a new proxy with the same node and compares the resources of both. @returns differences */
   async compareWithFresh(proxy: ChurnProxy, timeoutMs: number): Promise<string[]> {
     const fresh = this.#proxy(proxy.number, proxy.namespace, proxy.protocol);
     const deadline = this.#now() + timeoutMs;
@@ -235,7 +240,7 @@ export class ChurnProxies {
       unrouted: new UnroutedClusters(),
       rejecting: new Set(),
       acceptedMs: Number.NEGATIVE_INFINITY,
-      lastTrouble: { what: 'it was made', atMs: this.#now() },
+      lastTrouble: { what: 'it was created', atMs: this.#now() },
     };
     return proxy;
   }
@@ -249,13 +254,13 @@ export class ChurnProxies {
 
   #note(proxy: ChurnProxy, response: ReceivedResponse): void {
     const { kind, batch, rejected, isNews, had } = response;
-    // The cluster is the same: a time limit is no change of the configuration, and brings none.
+    // A fetch timeout does not change the configuration of the cluster.
     const givenUp = new Set(kind === 'CDS' ? givenUpBetween(had, proxy.sidecar.resources(kind), response.news) : []);
     const news = givenUp.size === 0 ? response.news : response.news.filter((name) => !givenUp.has(name));
     this.#counts.givenUp += givenUp.size;
     const now = this.#now();
     const unordered = [...this.#noteNamed(proxy, response), ...removedInUse(proxy, kind, news)];
-    // A gateway has clusters to which no route leads.
+    // A gateway has clusters that no route names.
     if (kind === 'CDS' && proxy.namespace !== edgeNamespace && now >= proxy.quietSinceMs)
       this.#noteUnrouted(proxy, news);
     if (kind === 'RDS') for (const clusters of proxy.named.values()) proxy.unrouted.routed(clusters);
@@ -282,7 +287,7 @@ export class ChurnProxies {
       this.#tell('unexplained', proxy, `${kind} that it had: ${few([...batch.keys()])}`);
       return;
     }
-    // What it kept because it rejected routes is removed long after the change.
+    // Clusters that were kept because of rejected routes are removed long after the change.
     const isAwaited = this.#oracle.isRemovalDue(proxy.acceptedMs, now);
     const isRemoved = (name: string): boolean => kind !== 'RDS' && !proxy.sidecar.resources('CDS').has(name);
     const others = isAwaited ? news.filter((name) => !isRemoved(name)) : news;
@@ -292,7 +297,7 @@ export class ChurnProxies {
     if (late.length > 0) this.#tell('late', proxy, `${kind} long after the change: ${few(late)}`);
   }
 
-  /** Takes note of the clusters that routes name. @returns what is wrong */
+  /** Records the clusters that routes name. @returns errors */
   #noteNamed(proxy: ChurnProxy, { kind, batch, resources, rejected }: ReceivedResponse): string[] {
     if (kind === 'LDS' || kind === 'RDS') {
       if (rejected) proxy.rejecting.add(kind);
@@ -301,10 +306,10 @@ export class ChurnProxies {
     if (kind !== 'RDS') return [];
     const named = namedClusters(batch, resources, proxy.protocol === 'delta');
     for (const [name, clusters] of named) proxy.named.set(name, clusters);
-    // A gateway's routes may lead to a service that is gone.
+    // A gateway's routes may name a removed service.
     if (proxy.namespace === edgeNamespace) return [];
     const has = proxy.sidecar.resources('CDS');
-    // These proxies acknowledge clusters before they request endpoints: routes may come before endpoints.
+    // These proxies acknowledge clusters before they request endpoints, so routes may precede endpoints.
     const missing = [...named.values()].flatMap((clusters) => [...clusters].filter((cluster) => !has.has(cluster)));
     return missing.length === 0 ? [] : [`routes before the clusters that they name: ${few(missing)}`];
   }
@@ -349,7 +354,7 @@ function note(proxy: ChurnProxy, what: string, atMs: number): void {
   proxy.lastTrouble = { what, atMs };
 }
 
-/** What a proxy has, of what it asks for: clusters without time limits. */
+/** Requested resources of a proxy; clusters without fetch timeouts. */
 export function holdingsOf(sidecar: Sidecar): Holdings {
   return Object.fromEntries(
     kinds.map((kind) => {
@@ -361,11 +366,11 @@ export function holdingsOf(sidecar: Sidecar): Holdings {
   );
 }
 
-/** The name of its workload, with the namespace. */
+/** Name of its workload, including the namespace. */
 export const proxyName = ({ number, namespace }: Pick<ChurnProxy, 'number' | 'namespace'>): string =>
   `app-${number}.${namespace}`;
 
-/** Whether a route of the proxy leads to the cluster. */
+/** Whether a route of the proxy names the cluster. */
 function isNamed({ named }: ChurnProxy, cluster: string): boolean {
   return [...named.values()].some((clusters) => clusters.has(cluster));
 }
@@ -375,7 +380,7 @@ export function mayKeep(proxy: ChurnProxy, cluster: string): boolean {
   return proxy.rejecting.size > 0 || isNamed(proxy, cluster);
 }
 
-/** @param news names of what has changed */
+/** @param news names of changed resources */
 function removedInUse(proxy: ChurnProxy, kind: Kind, news: readonly string[]): string[] {
   if (kind !== 'CDS') return [];
   const removed = news.filter((name) => !proxy.sidecar.resources('CDS').has(name) && isNamed(proxy, name));

@@ -1,4 +1,4 @@
-/** `npm run test:churn`: ten minutes in which everything changes; see the usage. */
+/** `npm run test:churn`: ten minutes of continuous changes; see the usage. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -19,53 +19,54 @@ import { type Change, Changes, ChurnMesh, randomOf } from './churn-mesh.ts';
 import { busyNamespaces, type ChurnModel, changeKinds, namespaces } from './churn-model.ts';
 import { ChurnProxies, drainMs, holdingsOf, mayKeep, proxyName } from './churn-proxies.ts';
 import { limitedClusters } from './fetch-limits.ts';
+import { growthProblems, growthRule, hostDifferences, judgedFromMs, type MemorySample } from './final-checks.ts';
 import { Oracle } from './oracle.ts';
-import { timeOfTurns } from './time-of-turns.ts';
-import { growthProblems, growthRule, hostDifferences, judgedFromMs, type MemorySample } from './verdict.ts';
+import { timeOfTurns } from './scheduled-time.ts';
 
 const usage = `Usage: npm run test:churn -- [--minutes M] [--services N] [--proxies N] [--changes N] [--seed N]
                             [--removal-delay MS] [--pilot FILE]
 
-A real pilot-discovery over a directory of ${namespaces.length} namespaces in which endpoints, routes, destination rules, services, what
-they are exported to, routes of gateways and Sidecar objects change, with proxies that leave, come back, stop reading and
-reject. Whatever a proxy is sent must be explained by a change that concerns it, what a change brings must have come to each
-proxy that it concerns, in the end each must have what a fresh one is given and see the services that it should, and memory
-must not have grown (judged from ${judgedFromMs / 60_000} minutes on): ${growthRule}.
+Runs pilot-discovery on a directory of ${namespaces.length} namespaces with changes of endpoints, routes, destination rules, services, their
+exports, gateway routes and Sidecar objects, and proxies that disconnect, reconnect, stop reading and
+reject. A change that affects the proxy must explain each response, the effect of each change must arrive at each affected
+proxy, in the end each must have the resources of a new proxy and see exactly the visible services, and memory
+must not have grown (checked from ${judgedFromMs / 60_000} minutes on): ${growthRule}.
 
   --minutes M    default 10; 0.5 is half a minute
   --services N   default 1000, in ${namespaces.length} namespaces
   --proxies N    default 300
-  --changes N    a second, default 20
-  --seed N       of changes and troubles
+  --changes N    changes per second, default 20
+  --seed N       seed of changes and disturbances
   --removal-delay MS
                  PILOT_XDS_CLUSTER_REMOVAL_DELAY, default 5000
-  --pilot FILE   another pilot-discovery than the one in bin/
+  --pilot FILE   replaces bin/pilot-discovery
 
-Exit code 1 when something was wrong: proxies and resources are named, and the trace is left.
+Exit code 1 after a failure, with the proxies and resources; the trace is saved.
 `;
 
-/** As people run it, but with an end to waiting: changes that never cease would be pushed every ten seconds only. */
+/** The default debounce, but with a lower maximum: continuous changes would be pushed only every ten seconds. */
 const debounce = '100ms';
 const longestDebounce = '500ms';
 const troublesPerSecond = 3;
-/** Beyond the debounce and the time in which events of files are put together. */
+/** In addition to the debounce and the batching of file events. */
 const singleEveryMs = 260;
-/** Among so many there is each kind of Sidecar object. */
+/** This many namespaces contain each kind of Sidecar object. */
 const singleNamespaces = 7;
-/** A collection stops the server, so there are few, and fewer where they take long. */
+/** A garbage collection stops the server, so they are rare, and rarer if they take long. */
 const memoryEveryMs = 12_000;
 const collectionShare = 0.05;
 const progressEveryMs = 30_000;
 /**
- * A cluster is removed within so long after its change, unless a route names it: steps of the delay while the new listener may warm and
- * the old one drains, one that has begun already, one for the requests that use it, one for another response, and one for a busy machine.
+ * Maximum delay of the removal of an unrouted cluster after its change: steps of the removal delay while the new
+ * listener may warm and the old one drains, plus one each for a step in progress, for requests in flight, for another
+ * response, and for a busy machine.
  */
 const removalLagMs = (removalDelayMs: number): number =>
   (Math.ceil((drainMs + maxListenerWarmingMs) / removalDelayMs) + 4) * removalDelayMs;
-/** Nothing comes for so long, beyond the lag of removals. */
+/** Time without a response after which a proxy is idle, in addition to the lag of removals. */
 const quietMs = 1_500;
 const timeoutMs = 60_000;
-/** Of what is wrong: so many lines of each kind are printed. */
+/** Maximum printed lines of each kind of error. */
 const linesShown = 10;
 
 interface Settings {
@@ -154,7 +155,7 @@ async function churn(programs: Programs, settings: Settings): Promise<string[]> 
   for (const proxy of proxies.all) {
     const hosts = run.model.hostsSeen(proxy.namespace);
     const known = givenUp.get(proxyName(proxy));
-    // One that is no longer configured is kept as it was sent.
+    // A cluster that is no longer configured is kept unchanged.
     const isExpected = (cluster: string): boolean =>
       known?.has(cluster) === true || !hosts.includes(cluster.split('|')[3]!);
     const limited = limitedClusters(proxy.sidecar.resources('CDS')).filter((cluster) => !isExpected(cluster));
@@ -184,7 +185,7 @@ interface ChurnWorld {
   readonly servicesEach: number;
 }
 
-/** The changes, the troubles and the looks at the server's memory. */
+/** Applies changes and disturbances, and samples the server's memory. */
 class ChurnRun {
   readonly #settings: Settings;
   readonly #mesh: ChurnMesh;
@@ -229,7 +230,7 @@ class ChurnRun {
       if (reason !== undefined) throw new Error(reason);
       while (nextChange <= elapsed()) {
         this.#change(elapsed());
-        // Random intervals, like those of independent events.
+        // Exponentially distributed intervals, as of independent events.
         nextChange += (-Math.log(1 - this.#random()) * 1_000) / this.#settings.changes;
       }
       if (elapsed() >= nextTrouble) {
@@ -254,8 +255,8 @@ class ChurnRun {
   }
 
   /**
-   * One change in each namespace, with a pause that makes it a push of its own: what it should have brought is brought by
-   * nothing that comes after it. One step for each kind of change, in some namespaces: one after the other of each kind of Sidecar.
+   * One change of each type in some namespaces, sequentially for each kind of Sidecar object. The pause makes each
+   * change a separate push, so that no later change can produce its effect.
    */
   *singleChanges(): Generator<() => Promise<void>> {
     for (const kind of changeKinds) {
@@ -269,7 +270,7 @@ class ChurnRun {
     }
   }
 
-  /** Everything that was wrong; prints the figures. */
+  /** All errors of the run; prints the figures. */
   problems(missed: readonly string[]): string[] {
     const { lost, unexplained, late, missed: notSent, unordered, judged, responses } = this.#proxies.counts;
     print(`${this.#figures()}; ${((this.#cpuMs / this.#lastedMs) * 100).toFixed(0)} % of a core`);
@@ -326,7 +327,7 @@ class ChurnRun {
   }
 }
 
-/** Clusters that the server has given up, by the name of the proxy. */
+/** Clusters that the server has given up, by proxy name. */
 async function givenUpClusters({ httpPort }: PilotServer): Promise<Map<string, ReadonlySet<string>>> {
   const response = await fetch(`http://127.0.0.1:${httpPort}/debug/proxyz`);
   const proxies = (await response.json()) as ProxyDescription[];
@@ -339,7 +340,7 @@ async function givenUpClusters({ httpPort }: PilotServer): Promise<Map<string, R
   );
 }
 
-/** Records of the server at the time of the failure. */
+/** Saves the server's records at the time of the failure. */
 async function leaveTrace(programs: Programs, { httpPort }: PilotServer, seed: number): Promise<void> {
   const answer = await fetch(`http://127.0.0.1:${httpPort}/debug/trace?follow=false`);
   const file = join(programs.root, `churn-${seed}.trace.ndjson`);

@@ -12,7 +12,7 @@ import { clusterContent, givenUpBetween, limitedClusters } from './fetch-limits.
 
 interface Given {
   readonly maxRequests?: number;
-  /** For endpoints, and for the certificate; absent: there is none. */
+  /** Timeouts for endpoints and for the certificate; without timeouts if absent. */
   readonly seconds?: readonly [endpoints: number, certificate: number];
 }
 
@@ -45,7 +45,7 @@ const mapOf = (given: Given): ResourceMap => {
   return new Map([['a', facts]]);
 };
 
-test('a cluster is the same with and without time limits for its endpoints and its certificate', () => {
+test('a cluster has equal content with and without timeouts for its endpoints and its certificate', () => {
   const plain = clusterContent(cluster({}));
   expect(plain.isLimited).toBe(false);
   expect(clusterContent(cluster({ seconds: [0, 0] }))).toEqual(plain);
@@ -59,7 +59,7 @@ test('a cluster is the same with and without time limits for its endpoints and i
   }
 });
 
-test('a cluster was given up if it is what the proxy had, with a time limit', () => {
+test("a cluster counts as given up if it equals the proxy's cluster, plus a timeout", () => {
   const unlimited = mapOf({ seconds: [0, 0] });
   const between = (had: ResourceMap, given: Given) => givenUpBetween(had, mapOf(given), ['a']);
   expect(between(unlimited, { seconds: [1, 1] })).toEqual(['a']);

@@ -1,6 +1,7 @@
 /**
- * Time limits in clusters that the server has given up at a proxy: it sends such a cluster again as it is configured, with a limit for what
- * Envoy fetches before it uses it (docs/changes-without-loss.md). Read without anything of the server.
+ * Timeouts in clusters that the server has given up at a proxy: it sends such a cluster again with a timeout for the
+ * resources that Envoy fetches before it uses the cluster (docs/changes-without-loss.md). Decoded independently of the
+ * server's code.
  */
 
 import { hash } from 'node:crypto';
@@ -13,7 +14,7 @@ import { UpstreamTlsContextSchema } from '../../src/gen/envoy/extensions/transpo
 import type { ClusterContent } from '../sidecars/resource-batches.ts';
 import type { ResourceMap } from '../sidecars/resource-maps.ts';
 
-/** Messages that clusters contain packed, and that name sources. */
+/** Messages that clusters contain as Any and that contain config sources. */
 const packedTypes = createRegistry(UpstreamTlsContextSchema);
 
 /** @param value an encoded Cluster */
@@ -23,7 +24,7 @@ export function clusterContent(value: Uint8Array): ClusterContent {
   return { digest: hash('sha1', toBinary(ClusterSchema, cluster), 'hex'), isLimited };
 }
 
-/** Takes the limits out of all sources in a message. @returns whether any had one; 0 is none */
+/** Removes the timeouts of all config sources in a message. @returns whether any had one; 0 means no timeout */
 function withoutLimits(schema: DescMessage, message: Message): boolean {
   if (isMessage(message, ConfigSourceSchema)) {
     const { seconds = 0n, nanos = 0 } = message.initialFetchTimeout ?? {};
@@ -54,7 +55,7 @@ function* childrenOf(message: ReflectMessage): Generator<ReflectMessage> {
   }
 }
 
-/** Names of clusters that have a limit now, and are otherwise as the proxy had them. */
+/** Names of clusters that now have a timeout and otherwise equal those of the proxy. */
 export function givenUpBetween(had: ResourceMap, has: ResourceMap, names: readonly string[]): readonly string[] {
   return names.filter((name) => {
     const [before, after] = [had.get(name)?.content, has.get(name)?.content];
@@ -62,7 +63,7 @@ export function givenUpBetween(had: ResourceMap, has: ResourceMap, names: readon
   });
 }
 
-/** Names of all clusters with a limit. */
+/** Names of all clusters with a timeout. */
 export function limitedClusters(clusters: ResourceMap): readonly string[] {
   return [...clusters.values()].filter(({ content }) => content?.isLimited === true).map(({ name }) => name);
 }

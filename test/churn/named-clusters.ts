@@ -1,11 +1,11 @@
-/** Which clusters the routes in a response lead to. */
+/** Extracts the clusters that the routes in a response name. */
 import { Fields, textOf } from '../sidecars/protobuf-fields.ts';
 import type { ResourceBatch } from '../sidecars/resource-batches.ts';
 
-/** Names of clusters by name of the route configuration that names them. */
+/** Cluster names by route configuration. */
 export type NamedClusters = ReadonlyMap<string, ReadonlySet<string>>;
 
-/** A name is followed by other bytes, which may look like letters. */
+/** Other bytes follow a name and may look like letters. */
 const outboundCluster = /outbound\|\d+\|[^|]*\|[a-z0-9.-]+?\.svc\.cluster\.local/g;
 
 const known = new WeakMap<ResourceBatch, NamedClusters>();

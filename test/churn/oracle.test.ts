@@ -14,7 +14,7 @@ function given() {
 }
 
 describe('what a proxy is sent', () => {
-  test('is explained by a change of that service that concerns its namespace and that kind', () => {
+  test('a response is explained by a change of its service, if the change affects the namespace and the type', () => {
     const { oracle, change } = given();
     change('endpoints', 0);
     const none = { unexplained: [], late: [] };
@@ -25,7 +25,7 @@ describe('what a proxy is sent', () => {
     expect(oracle.explain('ns-0', 'EDS', [cluster], lateMs + 1)).toEqual({ unexplained: [], late: [cluster] });
   });
 
-  test('is not late when a cluster is removed within the lag of removals', () => {
+  test('a cluster that is removed within the lag of removals is not late', () => {
     const model = new ChurnModel(20);
     const oracle = new Oracle(1_000);
     oracle.changed(model.apply('leave', id), 0);
@@ -33,7 +33,7 @@ describe('what a proxy is sent', () => {
     expect([at('CDS', 1_000), at('CDS', 1_001)]).toEqual([[], [cluster]]);
   });
 
-  test('of routes, by any change that concerns its routes; of everything, by its Sidecar object', () => {
+  test("any change that affects the proxy's routes explains a route response, and a change of its Sidecar object explains any response", () => {
     const { oracle, change } = given();
     change('route', 0);
     expect(oracle.explain('ns-0', 'RDS', ['8080'], 100).unexplained).toEqual([]);
@@ -44,7 +44,7 @@ describe('what a proxy is sent', () => {
 });
 
 describe('what a change brings', () => {
-  test('must have come after a while, or when all is over', () => {
+  test('the effect of a change is due after the limit, or at the end of the run', () => {
     const { oracle, change } = given();
     change('endpoints', 0);
     expect(oracle.takeDue(lateMs - 1, false)).toEqual([]);
@@ -56,7 +56,7 @@ describe('what a change brings', () => {
     expect(oracle.takeDue(lateMs, true)).toHaveLength(1);
   });
 
-  test('is not sure when the service came or went about then', () => {
+  test('no effect is due if the service was added or removed at about the same time', () => {
     const { oracle, change } = given();
     change('leave', 0);
     change('return', 100);
@@ -66,7 +66,7 @@ describe('what a change brings', () => {
     expect(oracle.takeDue(4 * lateMs, true)).toHaveLength(2);
   });
 
-  test('must have come later where it is a removal, and is not sure if the service comes back before', () => {
+  test('a removal is due later, and not at all if the service returns before', () => {
     const model = new ChurnModel(20);
     const oracle = new Oracle(20_000);
     oracle.changed(model.apply('leave', id), 0);
@@ -78,7 +78,7 @@ describe('what a change brings', () => {
     expect(oracle.takeDue(400_000, true)).toMatchObject([{ sinceMs: 200_000, how: 'arrival' }]);
   });
 
-  test('is not sure for a namespace whose Sidecar object changed about then', () => {
+  test('no effect is due in a namespace whose Sidecar object changed at about the same time', () => {
     const { oracle, change } = given();
     change('endpoints', 0);
     oracle.changed(new ChurnModel(1).apply('sidecar', { namespace: 'ns-0', service: 0 }), 100);

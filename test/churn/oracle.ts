@@ -1,13 +1,14 @@
 /**
- * Which proxies each change concerns, and whether they were told: what a proxy is sent must be explained by a change that
- * concerns it, and what a change brings must have come to each proxy that it concerns. Pure; times are the caller's.
+ * Determines the proxies that each change affects and checks their responses: a change that affects the proxy must
+ * explain each response, and each effect of a change must arrive at each affected proxy. Pure; the caller passes the
+ * time.
  */
 import type { Kind } from '../sidecars/xds-types.ts';
 import type { Affected, Brought } from './churn-model.ts';
 
-/** What comes so long after the change that explains it is late. */
+/** A response this long after its change is late. */
 export const lateMs = 10_000;
-/** Types of which resources are removed later than others, with clusters. */
+/** Types whose removals are delayed, together with clusters. */
 const kindsWithLag: ReadonlySet<Kind> = new Set(['CDS', 'EDS']);
 
 interface Happened {
@@ -15,37 +16,37 @@ interface Happened {
   readonly affected: Affected;
 }
 
-/** What each proxy that a change concerns must have been sent by now. */
+/** Content that each affected proxy must have received by now. */
 export interface DueNews extends Brought {
-  /** When the change was made. */
+  /** Time of the change. */
   readonly sinceMs: number;
   readonly namespaces: ReadonlySet<string>;
 }
 
 export interface Explanation {
-  /** Names that no change explains to this proxy. */
+  /** Names that no change explains. */
   readonly unexplained: readonly string[];
-  /** Names whose last change is long ago. */
+  /** Names whose last change is too long ago. */
   readonly late: readonly string[];
 }
 
-/** The host in a cluster's name; undefined: it is not about one service. */
+/** Host in a cluster name; `undefined` if the name does not refer to one service. */
 const hostIn = (name: string): string | undefined => /^outbound\|\d+\|[^|]*\|(.+)$/.exec(name)?.[1];
 const ofMany = '';
 
 export class Oracle {
-  /** What is removed so long after its change is late. */
+  /** A removal this long after its change is late. */
   readonly #lateRemovalMs: number;
-  /** By host, oldest first. */
+  /** Changes by host, oldest first. */
   readonly #changes = new Map<string, Happened[]>();
   #due: (Happened & { readonly brings: NonNullable<Affected['brings']> })[] = [];
 
-  /** @param removalLagMs a cluster may be removed so long after its change, beyond {@link lateMs} */
+  /** @param removalLagMs additional time for the removal of a cluster, beyond {@link lateMs} */
   constructor(removalLagMs = 0) {
     this.#lateRemovalMs = lateMs + removalLagMs;
   }
 
-  /** A change is made now. */
+  /** Records a change. */
   changed(affected: Affected, atMs: number): void {
     const key = affected.host ?? ofMany;
     const known = (this.#changes.get(key) ?? []).filter((other) => atMs - other.atMs < 4 * this.#lateRemovalMs);
@@ -54,12 +55,12 @@ export class Oracle {
     if (brings !== undefined) this.#due.push({ atMs, affected, brings });
   }
 
-  /** Whether a proxy may be sent removals that had to wait until it accepted routes. @param acceptedMs when it did */
+  /** Whether delayed removals may arrive after the proxy accepted routes. @param acceptedMs time of the acceptance */
   isRemovalDue(acceptedMs: number, nowMs: number): boolean {
     return nowMs - acceptedMs <= this.#lateRemovalMs;
   }
 
-  /** Why a proxy of the namespace was sent these. */
+  /** Finds the changes that explain a response to a proxy of the namespace. */
   explain(namespace: string, kind: Kind, news: readonly string[], nowMs: number): Explanation {
     const unexplained: string[] = [];
     const late: string[] = [];
@@ -73,8 +74,9 @@ export class Oracle {
   }
 
   /**
-   * Takes out what must have come by now: of changes as old as `lateMs` (of removals, and their lag), or of all of them. Changes that are
-   * near to one of the same service that may have undone them are left out: to the server both may be one.
+   * Removes and returns the effects that must have arrived by now: of changes that are older than `lateMs` (removals
+   * also than their lag), or of all changes. Changes that another change of the same service may have reverted at about
+   * the same time are omitted, because the server may merge both.
    */
   takeDue(nowMs: number, ofAll: boolean): DueNews[] {
     const isRipe = (change: Happened): boolean => ofAll || nowMs - change.atMs >= this.#lateAfterMs(change);
@@ -90,7 +92,7 @@ export class Oracle {
   }
 
   #lateAfterMs({ affected }: Happened): number {
-    // What a Sidecar object no longer shows is removed as well.
+    // Clusters that a Sidecar object no longer imports are removed, too.
     const isRemoval = affected.brings?.how === 'removal' || affected.brings === undefined;
     return isRemoval ? this.#lateRemovalMs : lateMs;
   }
@@ -105,7 +107,7 @@ export class Oracle {
     );
   }
 
-  /** Of a name that is not about one service any change may be the reason. */
+  /** Any change may explain a name that does not refer to one service. */
   #lastOf(namespace: string, kind: Kind, host: string | undefined): number | undefined {
     const changes =
       host === undefined

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { UnroutedClusters } from './unrouted-clusters.ts';
 
-test('a cluster to which no route leads is late after the limit, and is reported once', () => {
+test('a cluster without a route is late after the limit and is reported once', () => {
   const unrouted = new UnroutedClusters();
   unrouted.added('a', 1_000);
   unrouted.added('b', 2_000);
@@ -19,7 +19,7 @@ test('a cluster that a route names, or that is removed, is never late', () => {
   expect(unrouted.takeLate(5_000)).toEqual(['waiting']);
 });
 
-test('nothing is late of a proxy that does not acknowledge what it is sent', () => {
+test('no cluster is late for a proxy that does not acknowledge responses', () => {
   const unrouted = new UnroutedClusters();
   unrouted.added('a', 0);
   unrouted.clear();

@@ -1,4 +1,7 @@
-/** Clusters of one proxy that wait for routes: the server holds routes back until the proxy can use the clusters that they name. */
+/**
+ * Clusters of one proxy that wait for routes: the server delays routes until the proxy can use the clusters that they
+ * name.
+ */
 export class UnroutedClusters {
   readonly #sinceMs = new Map<string, number>();
 
@@ -10,17 +13,17 @@ export class UnroutedClusters {
     this.#sinceMs.delete(cluster);
   }
 
-  /** Routes name these. */
+  /** Routes name these clusters now. */
   routed(clusters: ReadonlySet<string>): void {
     for (const cluster of this.#sinceMs.keys()) if (clusters.has(cluster)) this.#sinceMs.delete(cluster);
   }
 
-  /** Forgets all: the proxy does not acknowledge what it is sent. */
+  /** For a proxy that does not acknowledge responses. */
   clear(): void {
     this.#sinceMs.clear();
   }
 
-  /** Takes out those that have waited since that time or longer. */
+  /** Removes and returns the clusters that have waited since this time or longer. */
   takeLate(sinceMs: number): string[] {
     const late = [...this.#sinceMs].filter(([, addedMs]) => addedMs <= sinceMs).map(([cluster]) => cluster);
     for (const cluster of late) this.#sinceMs.delete(cluster);

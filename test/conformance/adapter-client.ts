@@ -1,4 +1,4 @@
-/** Calls the adapter as a harness does. */
+/** Calls the adapter as a conformance harness does. */
 import {
   create,
   type DescMessage,

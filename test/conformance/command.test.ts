@@ -9,7 +9,7 @@ import { HarnessClient, variants } from './harness-client.ts';
 
 type Run = (...flags: string[]) => ChildProcess;
 
-/** `run` starts the program; it is gone after the test. */
+/** `run` starts the program. It is stopped after the test. */
 const test = base.extend<{ run: Run }>({
   run: async ({ task: _ }, use) => {
     const children: ChildProcess[] = [];
@@ -23,7 +23,7 @@ const test = base.extend<{ run: Run }>({
   },
 });
 
-/** The ports in the one line that the program prints. */
+/** Ports in the line that the program prints. */
 async function portsOf(child: ChildProcess): Promise<{ port: number; adapterPort: number }> {
   const [line] = (await once(createInterface({ input: child.stdout! }), 'line')) as [string];
   const match = /^xDS on 127\.0\.0\.1:(\d+), adapter on 127\.0\.0\.1:(\d+)$/.exec(line);
@@ -31,21 +31,24 @@ async function portsOf(child: ChildProcess): Promise<{ port: number; adapterPort
   return { port: Number(match![1]), adapterPort: Number(match![2]) };
 }
 
-test.for(['SIGTERM', 'SIGINT'] as const)('serves a harness until %s, then exits with 0', async (signal, { run }) => {
-  const child = run('--port', '0', '--adapterPort', '0');
-  const { port, adapterPort } = await portsOf(child);
-  const adapter = new AdapterClient(adapterPort, 'test-id');
-  const client = new HarnessClient(port, variants[1]!, 'test-id');
-  await adapter.setState('v1', { CDS: ['A'] });
-  client.subscribe('CDS', ['A']);
-  expect(await client.next('CDS')).toMatchObject({ version: 'v1', names: ['A'] });
-  child.kill(signal);
-  expect(await once(child, 'exit')).toEqual([0, null]);
-  adapter.close();
-  client.close();
-});
+test.for(['SIGTERM', 'SIGINT'] as const)(
+  'xds-conformance serves a harness until %s, then exits with 0',
+  async (signal, { run }) => {
+    const child = run('--port', '0', '--adapterPort', '0');
+    const { port, adapterPort } = await portsOf(child);
+    const adapter = new AdapterClient(adapterPort, 'test-id');
+    const client = new HarnessClient(port, variants[1]!, 'test-id');
+    await adapter.setState('v1', { CDS: ['A'] });
+    client.subscribe('CDS', ['A']);
+    expect(await client.next('CDS')).toMatchObject({ version: 'v1', names: ['A'] });
+    child.kill(signal);
+    expect(await once(child, 'exit')).toEqual([0, null]);
+    adapter.close();
+    client.close();
+  },
+);
 
-test('says which port is in use, and exits with 1', async ({ run }) => {
+test('xds-conformance reports a port in use and exits with 1', async ({ run }) => {
   const { port } = await portsOf(run('--port', '0', '--adapterPort', '0'));
   const second = run('--port', `${port}`, '--adapterPort', '0');
   let errors = '';
@@ -57,6 +60,6 @@ test('says which port is in use, and exits with 1', async ({ run }) => {
   expect(errors).not.toContain('    at ');
 });
 
-test('refuses a port that is none', async ({ run }) => {
+test('xds-conformance rejects an invalid port', async ({ run }) => {
   expect((await once(run('--port', '70000'), 'exit'))[0]).toBe(1);
 });

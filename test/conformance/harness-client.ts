@@ -1,6 +1,6 @@
 /**
- * A client that behaves as a public xDS conformance harness does (spec/xds-conformance.md, "What the client does and
- * looks at"), in any of the four variants: it acknowledges every response at once, and counts.
+ * A client that behaves as a public xDS conformance harness does (spec/xds-conformance.md) in any of the four variants:
+ * it acknowledges every response immediately, and counts responses.
  */
 import type {
   DeltaDiscoveryResponse,
@@ -22,15 +22,15 @@ export const variants: readonly Variant[] = [
   { name: 'incremental aggregated', delta: true, aggregated: true },
 ];
 
-/** What both protocols' responses have in common. */
+/** Common part of both protocols' responses. */
 export interface Received {
   readonly type: TypeName;
   readonly version: string;
   readonly nonce: string;
-  /** Names, sorted. */
+  /** Sorted. */
   readonly names: readonly string[];
   readonly removed: readonly string[];
-  /** The resources' bytes, by name. */
+  /** Encoded resources by name. */
   readonly content: ReadonlyMap<string, string>;
 }
 
@@ -43,7 +43,7 @@ export class HarnessClient {
   readonly #client: AdsTestClient;
   readonly #variant: Variant;
   readonly #node: string;
-  /** By service: one for all types when aggregated. */
+  /** One stream for each service; one for all types when aggregated. */
   readonly #streams = new Map<string, SotwStream | DeltaStream>();
   readonly #names = new Map<TypeName, string[]>();
   readonly #versions = new Map<TypeName, string>();
@@ -55,7 +55,7 @@ export class HarnessClient {
     this.#node = node;
   }
 
-  /** Subscribes to these names and no others; no names: to everything (state of the world only). */
+  /** Subscribes to exactly these names. Without names it is a wildcard subscription (state of the world only). */
   subscribe(type: TypeName, names: string[]): void {
     const before = this.#names.get(type) ?? [];
     this.#names.set(type, names);
@@ -79,12 +79,12 @@ export class HarnessClient {
     }
   }
 
-  /** State of the world: a request for a type with any nonce. */
+  /** State of the world: sends a request with any nonce. */
   requestWithNonce(type: TypeName, names: string[], responseNonce: string): void {
     this.#sotw(type).send({ node: { id: this.#node }, typeUrl: typeUrls[type], resourceNames: names, responseNonce });
   }
 
-  /** Delta: a request for a type with any nonce. */
+  /** Delta: sends a request with any nonce. */
   deltaWithNonce(type: TypeName, subscribe: string[], responseNonce: string): void {
     this.#delta(type).send({ typeUrl: typeUrls[type], resourceNamesSubscribe: subscribe, responseNonce });
   }
@@ -93,7 +93,7 @@ export class HarnessClient {
     return received(await this.#stream(type).next());
   }
 
-  /** What came without having been waited for. */
+  /** Responses that no test step has awaited. */
   async unexpected(type: TypeName): Promise<Received[]> {
     return (await this.#stream(type).unexpected()).map(received);
   }

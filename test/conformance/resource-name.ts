@@ -6,7 +6,6 @@ import { ListenerSchema } from '../../src/gen/envoy/config/listener/v3/listener_
 import { RouteConfigurationSchema } from '../../src/gen/envoy/config/route/v3/route_pb.ts';
 import { type TypeName, typeUrls } from '../ads-client.ts';
 
-/** The name in a resource's own message. */
 export function resourceName({ typeUrl, value }: Any): string {
   switch (typeUrl) {
     case typeUrls.CDS:
@@ -22,7 +21,7 @@ export function resourceName({ typeUrl, value }: Any): string {
   }
 }
 
-/** A resource with nothing but its name, as a harness puts it into a state. */
+/** A resource that only has a name, as a harness sends to the adapter. */
 export function bareResource(type: TypeName, name: string): Any {
   const typeUrl = typeUrls[type];
   switch (type) {

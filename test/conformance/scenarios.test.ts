@@ -1,6 +1,6 @@
 /**
- * What public xDS conformance harnesses ask of a discovery server (spec/xds-conformance.md), in all four variants. Each
- * test has a target of its own, opened on free ports.
+ * Requirements of public xDS conformance harnesses for a discovery server (spec/xds-conformance.md), in all four
+ * variants. Each test opens a separate target on free ports.
  */
 import { test as base, describe, expect, vi } from 'vitest';
 import { type ConformanceTarget, startConformanceTarget } from '../../src/discovery/conformance/conformance-target.ts';
@@ -11,7 +11,7 @@ import { msWithoutQueueing } from '../harness/without-queueing.ts';
 import { AdapterClient } from './adapter-client.ts';
 import { HarnessClient, type Variant, variants } from './harness-client.ts';
 
-// Scenarios wait more than they work, and share nothing.
+// Scenarios mostly wait and share no state.
 vi.setConfig({ maxConcurrency: 20 });
 
 const node = 'test-id';
@@ -40,8 +40,8 @@ class Scenario {
   }
 
   /**
-   * Unsubscribes from all other names, and waits until the server has read that: it comes on another connection than changes of the adapter,
-   * and has no response.
+   * Unsubscribes from all other names and waits until the server has processed it: the request has no response and uses
+   * another connection than the adapter's changes.
    */
   async keepOnly(type: TypeName, names: string[]): Promise<void> {
     if (names.length === 0) this.client.unsubscribeFromAll(type);
@@ -62,7 +62,7 @@ class Scenario {
 
 type Begin = (variant: Variant) => Promise<Scenario>;
 
-/** `begin` opens a target; it ends with its test. */
+/** `begin` opens a target, which is closed after its test. */
 const test = base.extend<{ begin: Begin }>({
   begin: async ({ task: _ }, use) => {
     const scenarios: Scenario[] = [];
@@ -76,7 +76,7 @@ const test = base.extend<{ begin: Begin }>({
   },
 });
 
-/** One response per subscription or change, none for acknowledgements. */
+/** Expects one response per subscription or change, and none for acknowledgements. */
 async function expectNoMore({ client }: Scenario, type: TypeName): Promise<void> {
   expect(await client.unexpected(type)).toEqual([]);
   const { requests, responses } = client.counts();
@@ -88,7 +88,7 @@ describe.concurrent.each(variants.map((variant) => [variant.name, variant] as co
   const whole = (type: TypeName): boolean => !variant.delta && wholeTypes.includes(type);
 
   describe.each(types)('%s', (type) => {
-    test('a subscription is answered with what was asked for, once', async ({ begin }) => {
+    test('a subscription gets one response with the requested resources', async ({ begin }) => {
       const s = await begin(variant);
       await s.adapter.setState('v1', { [type]: ['A', 'B', 'C'] });
       s.client.subscribe(type, ['A', 'B']);
@@ -96,7 +96,7 @@ describe.concurrent.each(variants.map((variant) => [variant.name, variant] as co
       await expectNoMore(s, type);
     });
 
-    test('an update is pushed with its version and other content', async ({ begin }) => {
+    test('an update is pushed with its version and new content', async ({ begin }) => {
       const s = await begin(variant);
       await s.adapter.setState('v1', { [type]: ['A', 'B'] });
       s.client.subscribe(type, ['A', 'B']);
@@ -110,7 +110,7 @@ describe.concurrent.each(variants.map((variant) => [variant.name, variant] as co
       await expectNoMore(s, type);
     });
 
-    test('what does not exist is pushed when it does, also under the same version', async ({ begin }) => {
+    test('a missing resource is pushed when it is added, also under the same version', async ({ begin }) => {
       const s = await begin(variant);
       await s.adapter.setState('v1', { [type]: ['A'] });
       s.client.subscribe(type, ['A', 'B']);
@@ -120,7 +120,7 @@ describe.concurrent.each(variants.map((variant) => [variant.name, variant] as co
       await expectNoMore(s, type);
     });
 
-    test('a node without a state is served once it has one', async ({ begin }) => {
+    test('a node without a state is served as soon as it has one', async ({ begin }) => {
       const s = await begin(variant);
       s.client.subscribe(type, ['A']);
       expect(await s.client.unexpected(type)).toEqual([]);
@@ -129,7 +129,7 @@ describe.concurrent.each(variants.map((variant) => [variant.name, variant] as co
       await expectNoMore(s, type);
     });
 
-    test('a subscription to more is answered', async ({ begin }) => {
+    test('a subscription to an additional resource gets a response', async ({ begin }) => {
       const s = await begin(variant);
       await s.adapter.setState('v1', { [type]: ['A', 'B', 'C'] });
       s.client.subscribe(type, ['A']);
@@ -139,7 +139,9 @@ describe.concurrent.each(variants.map((variant) => [variant.name, variant] as co
       await expectNoMore(s, type);
     });
 
-    test('nothing comes of what was unsubscribed from; the rest is still served', async ({ begin }) => {
+    test('a client that unsubscribed from a resource gets no changes of it, and still gets those of the others', async ({
+      begin,
+    }) => {
       const s = await begin(variant);
       await s.adapter.setState('v1', { [type]: ['A', 'B', 'C'] });
       s.client.subscribe(type, ['A', 'B', 'C']);
@@ -153,7 +155,7 @@ describe.concurrent.each(variants.map((variant) => [variant.name, variant] as co
       await expectNoMore(s, type);
     });
 
-    test('nothing comes after all was unsubscribed from', async ({ begin }) => {
+    test('a client that unsubscribed from all resources gets no responses', async ({ begin }) => {
       const s = await begin(variant);
       await s.adapter.setState('v1', { [type]: ['A', 'B'] });
       s.client.subscribe(type, ['A', 'B']);
@@ -164,7 +166,7 @@ describe.concurrent.each(variants.map((variant) => [variant.name, variant] as co
       await expectNoMore(s, type);
     });
 
-    test('an unsubscription that comes just after the update wins', async ({ begin }) => {
+    test('an unsubscription directly after an update takes precedence', async ({ begin }) => {
       for (;;) {
         const s = await begin(variant);
         await s.adapter.setState('v1', { [type]: ['A'] });
@@ -173,7 +175,8 @@ describe.concurrent.each(variants.map((variant) => [variant.name, variant] as co
         const update = s.adapter.update(type, 'A', 'v2');
         await new Promise((resolve) => setTimeout(resolve, 60));
         await s.keepOnly(type, []);
-        // An update waits 200 ms. If it was applied by now, perhaps before the unsubscription, its response precedes that of another call.
+        // An update waits 200 ms. If it was applied by now, perhaps before the unsubscription, its response precedes
+        // that of another call.
         await s.adapter.setStateOf('another', 'v1', {});
         if (await isDone(update)) continue;
         await update;
@@ -183,9 +186,9 @@ describe.concurrent.each(variants.map((variant) => [variant.name, variant] as co
     });
 
     test.for([
-      ['the present', 'v1'],
+      ['the current', 'v1'],
       ['an empty', ''],
-    ] as const)('a removal under %s version is pushed', async ([, version], { begin }) => {
+    ] as const)('a removal with %s version is pushed', async ([, version], { begin }) => {
       const s = await begin(variant);
       await s.adapter.setState('v1', { [type]: ['A', 'B'] });
       s.client.subscribe(type, ['A', 'B']);
@@ -197,7 +200,7 @@ describe.concurrent.each(variants.map((variant) => [variant.name, variant] as co
       await expectNoMore(s, type);
     });
 
-    test('a new state is pushed', async ({ begin }) => {
+    test('a replaced state is pushed', async ({ begin }) => {
       const s = await begin(variant);
       await s.adapter.setState('v1', { [type]: ['A'] });
       s.client.subscribe(type, ['A', 'B']);
@@ -216,7 +219,7 @@ describe.concurrent.each(variants.map((variant) => [variant.name, variant] as co
       expect((await s.client.stream(type).ended).code).toBe(0);
     });
 
-    test('streams of an ended scenario do not disturb the next one', async ({ begin }) => {
+    test('streams of a finished scenario do not affect the next one', async ({ begin }) => {
       const s = await begin(variant);
       await s.adapter.setState('v1', { [type]: ['A'] });
       const [cancelled, open] = [s.anotherClient(), s.anotherClient()];
@@ -236,7 +239,7 @@ describe.concurrent.each(variants.map((variant) => [variant.name, variant] as co
       await expectNoMore(s, type);
     });
 
-    test('an update of a state that is gone does not reach the state after it', async ({ begin }) => {
+    test('a delayed update of a cleared state does not change the next state', async ({ begin }) => {
       const s = await begin(variant);
       let update: ReturnType<typeof s.adapter.update>;
       let tookMs: number;
@@ -246,7 +249,7 @@ describe.concurrent.each(variants.map((variant) => [variant.name, variant] as co
         update = s.adapter.update(type, 'A', 'late');
         await s.adapter.clearState();
         tookMs = performance.now() - begun;
-        // An update waits 200 ms: on a machine that does other things as well, the state is not always gone by then.
+        // An update waits 200 ms: on a busy machine the state may not be cleared by then.
       } while (tookMs > 150 && (await isDone(update)));
       await s.adapter.setState('v1', { [type]: ['A'] });
       s.client.subscribe(type, ['A']);
@@ -255,7 +258,7 @@ describe.concurrent.each(variants.map((variant) => [variant.name, variant] as co
       await expectNoMore(s, type);
     });
 
-    test('a request with another nonce than the last one is ignored', async ({ begin }) => {
+    test('a request with an outdated nonce is ignored', async ({ begin }) => {
       const s = await begin(variant);
       await s.adapter.setState('v1', { [type]: ['A', 'B'] });
       s.client.subscribe(type, ['A']);
@@ -272,7 +275,7 @@ describe.concurrent.each(variants.map((variant) => [variant.name, variant] as co
     });
   });
 
-  test('types have versions of their own, and a change of one is no change of another', async ({ begin }) => {
+  test('types have independent versions, and a change of one does not affect the others', async ({ begin }) => {
     const s = await begin(variant);
     await s.adapter.setState('v1', { CDS: ['A'], EDS: ['A'], LDS: ['A'], RDS: ['A'] });
     for (const type of types) {
@@ -304,7 +307,7 @@ const sotw = variants.filter(({ delta }) => !delta).map((variant) => [variant.na
 
 describe.concurrent.each(sotw)('%s: everything', (_, variant) => {
   test.for(wholeTypes)(
-    'no names in the first request of %s asks for all there is, and what comes later',
+    'a first request of %s without names is a wildcard subscription to current and future resources',
     async (type, { begin }) => {
       const s = await begin(variant);
       await s.adapter.setState('v1', { [type]: ['A', 'B'] });
@@ -341,7 +344,7 @@ test('sotw aggregated: a client that acknowledges one type with the nonce of ano
   await expectNoMore(s, 'CDS');
 });
 
-test("sotw aggregated: another type's nonce in a request is ignored", async ({ begin }) => {
+test('sotw aggregated: a request with the nonce of another type is ignored', async ({ begin }) => {
   const s = await begin(variants[1]!);
   await s.adapter.setState('v1', { CDS: ['A', 'B'], LDS: ['A'] });
   s.client.subscribe('CDS', ['A']);
@@ -358,7 +361,7 @@ test("sotw aggregated: another type's nonce in a request is ignored", async ({ b
 describe.concurrent('the adapter', () => {
   const [variant] = variants;
 
-  test('clears a state that is not there', async ({ begin }) => {
+  test('the adapter clears a state that does not exist', async ({ begin }) => {
     const s = await begin(variant!);
     expect((await s.adapter.clearState()).response).not.toBe('');
     await s.adapter.setState('v1', { CDS: ['A'] });
@@ -366,7 +369,9 @@ describe.concurrent('the adapter', () => {
     await s.adapter.clearState();
   });
 
-  test('says that what is not there was neither changed nor removed, without failing', async ({ begin }) => {
+  test('the adapter reports an update or removal of a missing resource as not applied, without an error', async ({
+    begin,
+  }) => {
     const s = await begin(variant!);
     expect((await s.adapter.update('CDS', 'A', 'v2')).success).toBe(false);
     expect((await s.adapter.remove('CDS', 'A', '')).success).toBe(false);
@@ -375,7 +380,7 @@ describe.concurrent('the adapter', () => {
     expect((await s.adapter.remove('LDS', 'B', '')).success).toBe(false);
   });
 
-  test('applies an update some 200 ms after the call, and answers then', async ({ begin }) => {
+  test('the adapter applies an update about 200 ms after the call and then responds', async ({ begin }) => {
     const s = await begin(variant!);
     await s.adapter.setState('v1', { CDS: ['A'] });
     const started = performance.now();
@@ -386,7 +391,7 @@ describe.concurrent('the adapter', () => {
     expect(taken).toBeLessThan(1_000);
   });
 
-  test('keeps the states of nodes apart', async ({ begin }) => {
+  test('the adapter separates the states of nodes', async ({ begin }) => {
     const s = await begin(variant!);
     await s.adapter.setState('v1', { CDS: ['A'] });
     s.client.subscribe('CDS', ['A']);
@@ -395,7 +400,7 @@ describe.concurrent('the adapter', () => {
     await expectNoMore(s, 'CDS');
   });
 
-  test('a port in use is told with its address', async () => {
+  test('the adapter reports a port in use with its address', async () => {
     const target = await startConformanceTarget({ host: '127.0.0.1', port: 0, adapterPort: 0, logger: silentLogger });
     const again = { host: '127.0.0.1', logger: silentLogger };
     try {
@@ -415,7 +420,7 @@ describe.concurrent('the adapter', () => {
   });
 });
 
-/** It was carried out by now. */
+/** Whether the update was already applied. */
 async function isDone(update: Promise<{ readonly success: boolean }>): Promise<boolean> {
   const pending = new Promise<boolean>((resolve) => setTimeout(() => resolve(false), 0));
   return Promise.race([update.then(({ success }) => success), pending]);

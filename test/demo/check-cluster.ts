@@ -1,4 +1,4 @@
-/** `npm run demo:cluster -- --check`: what the mesh does with requests, and what remains of it. */
+/** `npm run demo:cluster -- --check`: requests through the mesh, and leftovers after its removal. */
 import { writeFileSync } from 'node:fs';
 import { tracePath } from '../../src/runtime/trace/trace-endpoint.ts';
 import { checkTraces } from '../harness/check-traces.ts';
@@ -27,7 +27,7 @@ export async function checkCluster(mesh: ClusterMesh, progress: Progress): Promi
   return runSteps(steps, progress);
 }
 
-/** Stops everything and checks what is left on this machine. */
+/** Stops all programs and checks leftovers on this machine. */
 export async function checkClusterEnd(mesh: ClusterMesh): Promise<Finding[]> {
   const left = await mesh.stop({ keepDirectory: true });
   return [finding('left behind', left.join('; ') || 'nothing', 'nothing')];

@@ -1,4 +1,4 @@
-/** `npm run demo:consul -- --check`: weights by a VirtualService, and an outage of Consul under load. */
+/** `npm run demo:consul -- --check`: weights of a VirtualService, and an outage of Consul under load. */
 import { basename } from 'node:path';
 import { checkTraces } from '../harness/check-traces.ts';
 import { eventually } from '../harness/eventually.ts';
@@ -19,7 +19,7 @@ export async function checkConsul(mesh: ConsulMesh, progress: Progress): Promise
   return runSteps(steps, progress);
 }
 
-/** Stops everything and checks how the programs ended. */
+/** Stops all programs and checks their exit codes. */
 export async function checkConsulEnd(mesh: ConsulMesh): Promise<Finding[]> {
   const left = await mesh.stop({ keepDirectory: true });
   const codes = mesh.agents.map(({ exit }) => exit?.signal ?? exit?.code);
@@ -87,7 +87,7 @@ async function outageFindings(mesh: ConsulMesh): Promise<Finding[]> {
   return [finding('failed requests while Consul restarts', textOf(Object.fromEntries(failed)) || 'none', 'none')];
 }
 
-/** @returns how often each version, or each failure, was the response; four requests at a time */
+/** Sends requests, four at a time. @returns number of responses of each version, and of each failure */
 async function askTimes(mesh: ConsulMesh, times: number): Promise<Record<string, number>> {
   const counts: Record<string, number> = {};
   let left = times;

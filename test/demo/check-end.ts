@@ -3,7 +3,7 @@ import { checkTraces } from '../harness/check-traces.ts';
 import type { AgentProgram, Mesh } from '../harness/mesh.ts';
 import type { Finding } from './findings.ts';
 
-/** Ends the mesh and looks at how its agents ended, at what is left on the host, and at every program's trace. */
+/** Stops the mesh and checks the exits of its agents, leftovers on the host, and every program's trace. */
 export async function checkEnd(mesh: Mesh): Promise<Finding[]> {
   const left = await mesh.stop({ keepDirectory: true });
   return [

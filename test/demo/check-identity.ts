@@ -1,4 +1,4 @@
-/** Who each workload is, that plaintext is refused, and that certificates change without a restart. */
+/** Checks workload identities, the rejection of plaintext, and certificate rotation without a restart. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually } from '../harness/eventually.ts';
 import type { AgentProgram, Mesh } from '../harness/mesh.ts';
@@ -7,7 +7,7 @@ import { probe } from '../harness/probe.ts';
 import { duration, type Finding } from './findings.ts';
 import { noFailures, type Progress } from './load-findings.ts';
 
-/** How long a workload's certificate is good in the check: a person sees it replaced twice a minute. */
+/** Lifetime of workload certificates in the check: short enough to observe two rotations per minute. */
 export const certificateLifetime = '20s';
 const rotationLimitMs = 20_000;
 const agentNames = ['gateway', 'sidecar'] as const;
@@ -17,7 +17,7 @@ interface ServedCertificate {
   readonly uris: readonly string[];
 }
 
-/** @returns what each Envoy has as its workload's own certificate. */
+/** @returns the workload certificate of each Envoy */
 async function ownCertificates({ adminPort }: AgentProgram): Promise<ServedCertificate[]> {
   const response = await fetch(`http://127.0.0.1:${adminPort}/certs`, {
     headers: { connection: 'close' },
@@ -64,7 +64,7 @@ async function plaintextFinding(mesh: Mesh): Promise<Finding> {
   };
 }
 
-/** Certificates end on their own: it is waited until both workloads have others, and whether an Envoy was replaced for it. */
+/** Waits until the certificates of both workloads were rotated, and checks that no Envoy was restarted. */
 async function rotationFindings(mesh: Mesh, progress: Progress): Promise<Finding[]> {
   const load = await mesh.startLoad({
     target: mesh.httpTarget,

@@ -1,4 +1,4 @@
-/** What the demo of pods looks at: that applications which know nothing of the mesh are in it. */
+/** Checks of the pod demo: unmodified applications are part of the mesh. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { checkTraces } from '../harness/check-traces.ts';
 import { eventually } from '../harness/eventually.ts';
@@ -8,18 +8,18 @@ import type { LoadReport } from '../load/report.ts';
 import { duration, type Finding, percent } from './findings.ts';
 import { noFailures, type Progress } from './load-findings.ts';
 
-/** By examples/pods/routes.yaml. */
+/** Weight in examples/pods/routes.yaml. */
 const shareOfV2 = 0.2;
 const shareTolerance = 0.08;
 
 export async function checkPods(mesh: PodMesh, progress: Progress): Promise<Finding[]> {
-  progress('who sees whom');
+  progress('identities of callers');
   const findings = [await nameFinding(mesh), ...(await callerFindings(mesh)), ...(await blockedFindings(mesh))];
   progress('two hot restarts under load: the client’s sidecar, and one of the service’s');
   return [...findings, ...(await restartFindings(mesh, progress))];
 }
 
-/** The pods as they are left: redirection is taken away, everything ends. */
+/** Removes redirection, stops all programs and checks leftovers. */
 export async function checkPodsEnd(mesh: PodMesh): Promise<Finding[]> {
   const rules = await Promise.all(Object.values(mesh.pods).map((pod) => rulesLeft(mesh, pod)));
   const left = await mesh.stop({ keepDirectory: true });
@@ -43,7 +43,7 @@ async function nameFinding({ pods }: PodMesh): Promise<Finding> {
   return finding(`${podService.host} is, to the client,`, stdout.split(/\s/, 1)[0]!, podService.address);
 }
 
-/** What the application is told of its caller by its sidecar, which knows it by its certificate. */
+/** Checks the caller identity that the sidecar passes to its application, from the client certificate. */
 async function callerFindings(mesh: PodMesh): Promise<Finding[]> {
   const { stdout } = await mesh.ask('/headers');
   const headers = JSON.parse(stdout) as { 'x-forwarded-client-cert'?: string };
@@ -54,7 +54,7 @@ async function callerFindings(mesh: PodMesh): Promise<Finding[]> {
   ];
 }
 
-/** Curl's exit codes: an empty reply, a connection that was reset. */
+/** curl exit codes: empty reply, connection reset. */
 const refused: Readonly<Record<number, string>> = { 52: 'rejected', 56: 'rejected' };
 
 async function blockedFindings({ pods, outside }: PodMesh): Promise<Finding[]> {
@@ -96,10 +96,10 @@ async function restartFindings(mesh: PodMesh, progress: Progress): Promise<Findi
       findings.push({ what: `hot restart beside ${name}, live`, seen: `after ${seen}`, wanted: 'epoch 1', ok: true });
       progress(`  ${findings.at(-1)!.what} ${findings.at(-1)!.seen}`);
     }
-    // The superseded Envoys leave meanwhile.
+    // The superseded Envoys exit during this time.
     await sleep(3_000);
     const report = await load.stop();
-    return [...findings, noFailures('requests meanwhile', report), shareFinding(report)];
+    return [...findings, noFailures('requests during the restart', report), shareFinding(report)];
   } finally {
     load.kill();
   }

@@ -72,7 +72,7 @@ export class ClusterMesh {
     return `curl -sS --fail -H 'Host: ${gatewayHost}' http://127.0.0.1:${this.#gatewayPort}/`;
   }
 
-  /** Resolves when a command that must not end has ended. */
+  /** Resolves when a command that should keep running has exited. */
   get anyEnded(): Promise<unknown> {
     return Promise.race(this.#started.map(({ exited }) => exited));
   }
@@ -85,7 +85,7 @@ export class ClusterMesh {
     return join(this.root, `${name}.trace.ndjson`);
   }
 
-  /** From nothing to a mesh with a Gateway and the debugger's page. */
+  /** Installs a mesh with a Gateway and opens the debugger's page. */
   async start(): Promise<void> {
     if (findInPath('kubectl', process.env) === undefined)
       throw new ChartpilotError('REQUEST_FAILED', 'kubectl is not in PATH', { hint: 'Install kubectl 1.30 or later.' });
@@ -103,7 +103,7 @@ export class ClusterMesh {
       logFolder,
       print,
     });
-    building.comment('Images, built without a registry; meanwhile a bare cluster starts: API server, node, CoreDNS');
+    building.comment('Images are built without a registry while a bare cluster starts: API server, node, CoreDNS');
     const [images, node] = await Promise.all([this.#buildImages(building), this.#startCluster()]);
     const { containerdSocket } = nodePaths(node.folder);
     writeKubeconfig(kubeconfig, node.cluster);
@@ -219,7 +219,7 @@ export class ClusterMesh {
     return program;
   }
 
-  /** Removes applications and control plane as a user does. @returns what remains of them in the cluster */
+  /** Removes applications and control plane as a user does. @returns leftovers in the cluster */
   async uninstall(): Promise<string> {
     const { terminal } = this;
     terminal.comment('Remove the mesh');
@@ -236,7 +236,7 @@ export class ClusterMesh {
     return `${objects}${await terminal.run('kubectl get configmap,secret,lease,deployment,gatewayclass -A -o name | grep istio || true')}`;
   }
 
-  /** @returns what is left on the host although it should not be */
+  /** @returns leftovers on the host */
   async stop({ keepDirectory = false } = {}): Promise<string[]> {
     const logs = this.#node?.lastLines() ?? '';
     await Promise.all(this.#started.map((program) => program.stop({ deadlineMs: 10_000 })));
@@ -257,7 +257,7 @@ export class ClusterMesh {
   }
 }
 
-/** Definitions of the Gateway API's kinds, which its project publishes: of the module that the conformance suite uses. */
+/** CRDs of the Gateway API, from the Go module that the conformance suite uses. */
 function gatewayApiDefinitions(): string {
   const suite = join(packageRoot(), 'test/gateway-conformance/suite');
   const [, version] = /sigs\.k8s\.io\/gateway-api (v\S+)/.exec(readFileSync(join(suite, 'go.mod'), 'utf8'))!;

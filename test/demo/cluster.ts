@@ -1,4 +1,4 @@
-/** The demo of a cluster: `npm run demo:cluster`, `npm run demo:cluster -- --check`. */
+/** The cluster demo: `npm run demo:cluster`, `npm run demo:cluster -- --check`. */
 import { checkCluster, checkClusterEnd } from './check-cluster.ts';
 import { ClusterMesh } from './cluster-mesh.ts';
 import { runDemo } from './run-demo.ts';

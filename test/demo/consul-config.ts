@@ -1,6 +1,6 @@
-/** The configuration of the Consul demo: what each proxy listens on, and the weights of the versions of `stock`. */
+/** Configuration of the Consul demo: listeners of each proxy, and the weights of the versions of `stock`. */
 
-/** An instance of a service: its Envoy listens at `address:port`, its application at loopback. */
+/** An instance of a service: its Envoy listens at `address:port`, its application on loopback. */
 export interface VirtualMachine {
   readonly name: string;
   readonly version: string;

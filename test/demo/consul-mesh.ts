@@ -1,6 +1,7 @@
 /**
- * Virtual machines without Kubernetes: a real Consul, a control plane that reads it, and services `shop` and `stock`. Each instance has a
- * loopback address of its own, an agent and a real Envoy in front of its application; `shop` calls two versions of `stock`.
+ * Virtual machines without Kubernetes: a real Consul, a control plane that reads it, and services `shop` and `stock`.
+ * Each instance has a separate loopback address, an agent and a real Envoy in front of its application. `shop` calls
+ * two versions of `stock`.
  */
 import { randomUUID } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -79,20 +80,23 @@ export class ConsulMesh {
     return join(this.root, 'traces', `${name}.trace.ndjson`);
   }
 
-  /** Its response passes the Envoy of `shop` twice and that of `stock`: applications listen at other addresses. */
+  /**
+   * A response passes the Envoy of `shop` twice and that of `stock` once, because applications listen on other
+   * addresses.
+   */
   get shopUrl(): string {
     const { address, port } = this.machines.shop;
     return `http://${address}:${port}/`;
   }
 
-  /** Percentages of requests; replaces the VirtualService. */
+  /** Replaces the VirtualService. The weights are percentages. */
   setWeights(v1: number, v2: number): void {
     const file = join(this.root, 'mesh/consul.yaml');
     writeFileSync(`${file}.new`, consulMeshConfig(this.#all, { v1, v2 }));
     renameSync(`${file}.new`, file);
   }
 
-  /** Registers all instances, starts everything, and waits for a response of each version. */
+  /** Registers all instances, starts all programs, and waits for a response of each version. */
   async start(): Promise<void> {
     this.setWeights(50, 50);
     for (const [id, { name, version, address, port }] of Object.entries(this.machines)) {
@@ -121,14 +125,14 @@ export class ConsulMesh {
     );
   }
 
-  /** @returns the version of `stock` that responded, else the status */
+  /** @returns the version of `stock` that responded, or the status */
   async ask(): Promise<string> {
     const response = await fetch(this.shopUrl, { signal: AbortSignal.timeout(5_000) });
     const body = await response.text();
     return response.ok ? body.trim() : `status ${response.status}`;
   }
 
-  /** Why no response can be expected: a program has exited. */
+  /** @returns the program that has exited, so that no response can be expected */
   hopeless(): string | undefined {
     return this.#programs.map((program) => program.hopeless()).find(Boolean);
   }
@@ -138,7 +142,7 @@ export class ConsulMesh {
     return Promise.race(this.#programs.map(({ exited }) => exited));
   }
 
-  /** @returns what is left on the host although it should not be */
+  /** @returns leftovers on the host */
   async stop({ keepDirectory = false } = {}): Promise<string[]> {
     for (const application of this.#applications.splice(0)) {
       application.closeAllConnections();
@@ -162,7 +166,7 @@ export class ConsulMesh {
 
   async #startApplications(): Promise<void> {
     const { shop, ...stock } = this.machines;
-    // An application without interception calls a service at its own Envoy.
+    // Without interception, an application calls a service at the address of its Envoy.
     const stockUrl = `http://${shop.address}:${stock['stock-v1'].port}/`;
     await this.#listen(shop.applicationPort, () => requestText(stockUrl));
     for (const { version, applicationPort } of Object.values(stock)) {
@@ -207,7 +211,7 @@ export class ConsulMesh {
   }
 }
 
-/** Node's `fetch` sends no other `Host` than that of the address. */
+/** Node's `fetch` cannot send a `Host` header that differs from the address. */
 function requestText(url: string): Promise<Reply> {
   const { promise, resolve, reject } = Promise.withResolvers<Reply>();
   get(url, { headers: { host: stockHost } }, async (response) => {

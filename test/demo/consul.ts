@@ -1,4 +1,4 @@
-/** The demo of Consul: `npm run demo:consul`, `npm run demo:consul -- --check`. */
+/** The Consul demo: `npm run demo:consul`, `npm run demo:consul -- --check`. */
 import { checkConsul, checkConsulEnd } from './check-consul.ts';
 import { ConsulMesh } from './consul-mesh.ts';
 import { mainActors } from './event-lines.ts';

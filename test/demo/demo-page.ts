@@ -1,4 +1,4 @@
-/** The debugger's page of the demo: all programs, live. */
+/** The debugger's page of the demo: live traces of all programs. */
 import type { Session, Source } from '../../src/debugger/page-data.ts';
 import { liveSource } from '../../src/debugger/visualize/live-source.ts';
 import { type PageServer, startPageServer } from '../../src/debugger/visualize/page-server.ts';
@@ -6,7 +6,7 @@ import { messageOf } from '../../src/runtime/errors.ts';
 import type { Mesh } from '../harness/mesh.ts';
 import type { Finding } from './findings.ts';
 
-/** Serves the page in this process. The gateway comes first: it is whose restarts a person is asked to make. */
+/** Serves the page in this process. The gateway comes first, because the demo suggests restarts of it. */
 export function startDemoPage(mesh: Mesh): Promise<PageServer> {
   const programs = [
     { name: 'gateway', port: mesh.gateway!.statusPort },
@@ -18,12 +18,12 @@ export function startDemoPage(mesh: Mesh): Promise<PageServer> {
   });
 }
 
-/** Asks the page for all that a browser would. */
+/** Sends the requests of a browser to the page. */
 export function pageFinding({ address }: PageServer): Promise<Finding> {
   return pageFindingOf(address);
 }
 
-/** @param address of the page, with its last slash */
+/** @param address of the page, with a trailing slash */
 export async function pageFindingOf(address: string): Promise<Finding> {
   const wanted = 'the page and three live traces with their charts';
   try {
@@ -34,7 +34,7 @@ export async function pageFindingOf(address: string): Promise<Finding> {
   }
 }
 
-/** @returns the program of each trace. */
+/** @returns the program of each trace */
 async function lookAtPage(address: string): Promise<string[]> {
   const page = await (await answer(address)).text();
   if (!page.includes('page.js')) throw new Error(`what is at ${address} is not the page`);
@@ -58,7 +58,7 @@ async function answer(address: string): Promise<Response> {
   return response;
 }
 
-/** Whose trace it is, by its first line; the rest, which goes on, is left. */
+/** Reads the program name in the first line of a trace and closes the stream. */
 async function firstProgram(address: string): Promise<string> {
   const { body } = await answer(address);
   let text = '';

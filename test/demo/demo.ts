@@ -23,7 +23,7 @@ loopback. Print the state changes of the main statecharts, the address of the de
   --verbose  print the state changes of all statecharts
 `;
 
-/** Short, so that a person sees a restart end; long enough for responses of 3 s. */
+/** Short, so that a user sees a restart complete; long enough for responses that take 3 s. */
 const times = { watchDelayMs: 500, drainMs: 2_000, parentShutdownMs: 9_000, terminationDrainMs: 1_000 };
 
 async function main(): Promise<number> {
@@ -72,7 +72,7 @@ async function show(options: MeshOptions, isVerbose: boolean): Promise<number> {
   });
 }
 
-/** Makes the changes itself. */
+/** Applies the suggested changes itself. */
 async function check(options: MeshOptions): Promise<number> {
   const interrupted = interruption();
   const startedAt = performance.now();
@@ -85,7 +85,7 @@ async function check(options: MeshOptions): Promise<number> {
     const firstAnswer = elapsed();
     const page = await startDemoPage(mesh);
     const findings = await Promise.race([checkRunningMesh(mesh, progress), interrupted]);
-    // After all the restarts: it looks at programs that have something to tell.
+    // Runs after all restarts, so that every program has records.
     const pageSeen = await pageFinding(page);
     await page.close();
     if (findings === undefined) return interruptedCode;

@@ -12,7 +12,7 @@ function linesOf(...bodies: TraceBody[]): (string | undefined)[] {
   return bodies.map((body) => toText({ ...stamp, ...body }));
 }
 
-test('a state change is one line: when, whose, from where to where, and why', () => {
+test('a state change is one line with time, actor, both states and the cause', () => {
   const [line] = linesOf({
     kind: 'transition',
     actor: 'epoch-1',
@@ -23,12 +23,12 @@ test('a state change is one line: when, whose, from where to where, and why', ()
   expect(line).toMatch(/^12:01:03\.345 {2}gateway +epoch-1 +running → over +\(process\.exited\)$/);
 });
 
-test('an actor that comes to be starts in its first state', () => {
+test('a new actor has a line with its initial state', () => {
   const [line] = linesOf({ kind: 'transition', actor: 'epoch-1', from: '', to: 'preparing', on: 'xstate.init' });
   expect(line).toMatch(/epoch-1 +starts → preparing +\(start\)$/);
 });
 
-test('of parallel regions only those that changed are told', () => {
+test('a change of parallel regions lists only the changed ones', () => {
   const [line] = linesOf({
     kind: 'transition',
     actor: 'push',
@@ -40,6 +40,6 @@ test('of parallel regions only those that changed are told', () => {
   expect(line).not.toContain('requests');
 });
 
-test('what is no state change has no line', () => {
+test('a record without a state change has no line', () => {
   expect(linesOf({ kind: 'event', from: 'a', to: 'b', event: { type: 'epoch.live' } })).toEqual([undefined]);
 });

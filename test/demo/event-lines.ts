@@ -3,10 +3,10 @@ import type { TraceLine } from '../../src/runtime/trace/trace.ts';
 import { followTrace } from '../harness/follow-trace.ts';
 
 /**
- * Turns the lines of one program's trace into one line of text per state change of a statechart, e.g.
- * `12:01:02.345  gateway    epoch-1       running.initializing.just started → running.live   (probe.passed)`.
+ * Formats each state change in a program's trace as one line, e.g. `12:01:02.345  gateway    epoch-1
+ * running.initializing.just started → running.live   (probe.passed)`.
  *
- * @param program the name that the lines carry; two agents write the same one into their traces.
+ * @param program name in the lines, because two agents have the same name in their traces
  */
 export function eventLines(program: string): (line: TraceLine) => string | undefined {
   let startedAt = Date.now();
@@ -17,7 +17,7 @@ export function eventLines(program: string): (line: TraceLine) => string | undef
   };
 }
 
-/** Of parallel regions only those that changed: the others would hide it. */
+/** Lists only the changed regions of a parallel state. */
 function changeOf(from: string, to: string): string {
   if (from === '') return `starts → ${to}`;
   const before = from.split(' | ');
@@ -32,14 +32,14 @@ function clockTime(epochMs: number): string {
   return `${pad(time.getHours())}:${pad(time.getMinutes())}:${pad(time.getSeconds())}.${pad(time.getMilliseconds(), 3)}`;
 }
 
-/** Actors whose states show what a program does: of a start about 50 lines instead of 300. */
+/** Actors whose states show the progress of a program: about 50 lines for a start instead of 300. */
 export const mainActors = /^(discovery|authority|push|supervisor|cert-watcher|epoch-\w+)$/;
 
 /**
  * Prints the state changes of a running program.
  *
- * @param actors names of the actors whose changes are printed; `undefined`: all
- * @returns a function that stops it
+ * @param actors pattern of the printed actors; `undefined` prints all
+ * @returns a function that stops printing
  */
 export function printEvents(
   program: string,

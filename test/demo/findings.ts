@@ -1,19 +1,19 @@
 import { messageOf } from '../../src/runtime/errors.ts';
 
-/** One thing that the check looked at. */
+/** Result of one check. */
 export interface Finding {
   readonly what: string;
   readonly seen: string;
   readonly wanted: string;
   readonly ok: boolean;
-  /** What does not fit into a table: why it is not as wanted. */
+  /** Reason for a failure, too long for the table. */
   readonly detail?: string;
 }
 
-/** A part of a check, and what is said when it begins. */
+/** A step of a check, and the line that announces it. */
 export type CheckStep = readonly [what: string, run: () => Promise<Finding[]>];
 
-/** Runs the steps one after the other. One that throws is a finding, and the next ones run. */
+/** Runs the steps sequentially. An error of a step is a finding and does not prevent the next steps. */
 export async function runSteps(steps: readonly CheckStep[], progress: (line: string) => void): Promise<Finding[]> {
   const findings: Finding[] = [];
   for (const [what, run] of steps) {
@@ -27,7 +27,7 @@ export async function runSteps(steps: readonly CheckStep[], progress: (line: str
   return findings;
 }
 
-/** What was seen, as a table; the last line says whether all is well. */
+/** Formats findings as a table. The last line summarizes them. */
 export function formatFindings(findings: readonly Finding[]): string {
   const rows = [
     ['', 'check', 'result', 'expected'] as const,
@@ -49,12 +49,12 @@ export function formatFindings(findings: readonly Finding[]): string {
   return [...lines, '', ...details, verdict].join('\n');
 }
 
-/** `312 ms`, `1.5 s`. */
+/** For example `312 ms` or `1.5 s`. */
 export function duration(ms: number): string {
   return ms < 1_000 ? `${Math.round(ms)} ms` : `${(ms / 1_000).toFixed(1)} s`;
 }
 
-/** `12.3 %` */
+/** For example `12.3 %`. */
 export function percent(share: number): string {
   return `${(share * 100).toFixed(1)} %`;
 }

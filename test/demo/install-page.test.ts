@@ -1,4 +1,4 @@
-/** The commands of docs/install.md that need no choice of the user are those that `npm run demo:cluster` runs. */
+/** `npm run demo:cluster` runs the commands of docs/install.md that need no choice of the user. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -6,7 +6,7 @@ import { packageRoot } from '../../src/runtime/package-root.ts';
 
 const read = (file: string): string => readFileSync(join(packageRoot(), file), 'utf8');
 
-it('the demo runs each command of the blocks "sh demo" of docs/install.md as it is', () => {
+it('the demo runs each command of the blocks "sh demo" of docs/install.md unchanged', () => {
   const blocks = [...read('docs/install.md').matchAll(/^```sh demo\n(.*?)^```/gms)].map(([, text]) => text!);
   const commands = blocks.flatMap((text) => text.trim().split('\n'));
   const demo = ['cluster-mesh', 'check-cluster'].map((name) => read(`test/demo/${name}.ts`)).join('');

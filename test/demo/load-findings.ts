@@ -1,4 +1,4 @@
-/** What a load run says of a step of the check. */
+/** Findings of a load run during a step of the check. */
 import { describeFailure, type LoadReport } from '../load/report.ts';
 import type { Finding } from './findings.ts';
 

@@ -1,4 +1,4 @@
-/** The demo of pods: `npm run demo:netns`, `npm run demo:netns -- --check`. */
+/** The pod demo: `npm run demo:netns`, `npm run demo:netns -- --check`. */
 import { requireIptables } from '../harness/iptables.ts';
 import { type Pod, PodMesh, podService } from '../harness/pod-mesh.ts';
 import { checkPods, checkPodsEnd } from './check-pods.ts';
@@ -7,10 +7,10 @@ import { runDemo } from './run-demo.ts';
 const usage = `Usage: npm run demo:netns [-- --check]
 
 Runs a client and two versions of a service, each in a network namespace of its own with a sidecar to which iptables
-redirects its connections, and a control plane that gives them certificates. The applications know nothing of it.
-Needs root; the machine's own network is left alone.
+redirects its connections, and a control plane that gives them certificates. The applications are unmodified.
+Needs root; the machine's own network does not change.
 
-  --check  look at everything, with two hot restarts under load, and exit 0 if all is as it should be
+  --check  check all of this, with two hot restarts under load, and exit with 0 if all results are as expected
 `;
 
 const within = ({ side }: Pod, command: string): string => `  ${side.within(command.split(' '), '/').join(' ')}`;

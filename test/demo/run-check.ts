@@ -1,4 +1,4 @@
-/** `npm start -- --check`: makes every change that the demo proposes, under load, and measures what it does. */
+/** `npm start -- --check`: applies every change that the demo suggests, under load, and measures its effect. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually } from '../harness/eventually.ts';
 import type { EnvoyProcess } from '../harness/host-processes.ts';
@@ -15,11 +15,11 @@ import { inForceAfterMs, shareBetween } from './split.ts';
 
 const inForceLimitMs = 1_000;
 const recoveryLimitMs = 1_000;
-/** How far a share may be off: more than four standard deviations of 500 random choices. */
+/** Maximum deviation of a share: more than four standard deviations of 500 random choices. */
 const shareTolerance = 0.08;
 const loadLimitMs = 110_000;
 
-/** Busy enough to be hurt by any gap, and light enough for two cores. None of them retries. */
+/** Frequent enough to detect any gap, and light enough for two cores. No client retries. */
 const allKinds: readonly ClientPlan[] = [
   { kind: 'ka', count: 2, pauseMs: 5 },
   { kind: 'slow', count: 2, pauseMs: 1_000 },
@@ -28,12 +28,12 @@ const allKinds: readonly ClientPlan[] = [
   { kind: 'stream', count: 2, path: '/stream?seconds=3' },
 ];
 
-/** All steps but the end: the mesh runs when they begin and when they are done. */
+/** All steps except the stop: the mesh runs before and after them. */
 export async function checkRunningMesh(mesh: Mesh, progress: Progress): Promise<Finding[]> {
   const steps: readonly CheckStep[] = [
     ['weights in the file: 90/10, then 20/80', () => checkWeights(mesh)],
     ['three hot restarts of the gateway under load: two certificates, one HUP', () => checkRestarts(mesh, progress)],
-    ['who is who: plaintext is refused, certificates of workloads change', () => checkIdentity(mesh, progress)],
+    ['identities: plaintext is rejected, certificates of workloads are rotated', () => checkIdentity(mesh, progress)],
     ["kill -9 of the gateway's Envoy", () => checkKill(mesh, 'gateway', mesh.gateway!, mesh.httpsTarget)],
     ["kill -9 of the sidecar's Envoy", () => checkKill(mesh, 'sidecar', mesh.sidecar!, mesh.sidecarTarget)],
   ];
@@ -114,10 +114,11 @@ async function restartByCertificate(mesh: Mesh, load: LoadRun, what: string): Pr
     { everyMs: 20 },
   );
   const servedAfterMs = performance.now() - startedAt;
-  // Envoy gets these files from its agent at once; whoever names their directory in --watchCerts gets a restart as well.
+  // Envoy gets these files from its agent at once. If their directory is also in --watchCerts, the agent restarts Envoy
+  // as well.
   const { epoch } = await liveAfter(mesh, before);
   await onlyOneEnvoy(mesh);
-  // The clients saw it too, and the old one is gone: a new connection gets the new one and no other.
+  // The clients have seen it, too, and the old Envoy has exited: a new connection gets the new certificate.
   const newest = (await load.report()).certificates.toSorted((a, b) => a.lastSeenMs - b.lastSeenMs).at(-1);
   const ok = newest?.serialNumber === serialNumber && epoch === before.epoch + 1;
   const seen = `${duration(servedAfterMs)}, epoch ${epoch}`;
@@ -141,7 +142,7 @@ async function restartByHup(mesh: Mesh): Promise<Finding> {
   };
 }
 
-/** Waits until a newer Envoy than this one serves. */
+/** Waits until a newer Envoy serves. */
 async function liveAfter(mesh: Mesh, before: EnvoyProcess): Promise<EnvoyProcess> {
   const gateway = mesh.gateway!;
   return eventually('a newer epoch is the only one that serves', async () => {
@@ -150,7 +151,7 @@ async function liveAfter(mesh: Mesh, before: EnvoyProcess): Promise<EnvoyProcess
   });
 }
 
-/** Asks Envoy on a connection of its own: a kept one stays with the epoch that is leaving. */
+/** Uses a new connection: a reused one stays with the old epoch. */
 async function isLive({ adminPort }: AgentProgram, epoch: number): Promise<boolean> {
   const response = await fetch(`http://127.0.0.1:${adminPort}/server_info`, {
     headers: { connection: 'close' },
@@ -160,7 +161,7 @@ async function isLive({ adminPort }: AgentProgram, epoch: number): Promise<boole
   return info.state === 'LIVE' && info.command_line_options.restart_epoch === epoch;
 }
 
-/** Waits until a restart of the gateway is over and the superseded Envoy has left. */
+/** Waits until a restart of the gateway is complete and the superseded Envoy has exited. */
 async function onlyOneEnvoy(mesh: Mesh): Promise<void> {
   await eventually('the old Envoy has left', () => mesh.envoysOf(mesh.gateway!).length === 1);
 }
@@ -171,8 +172,10 @@ async function checkKill(mesh: Mesh, name: string, agent: AgentProgram, target: 
     throw new Error(`${name} should have one Envoy, has ${others.length + 1}`);
   process.kill(envoy.pid, 'SIGKILL');
   const startedAt = performance.now();
-  // Its last answer must not be taken for the first of its successor.
-  await eventually('it is gone', () => !mesh.envoysOf(agent).some(({ pid }) => pid === envoy.pid), { everyMs: 1 });
+  // The last response of the old Envoy must not be mistaken for the first one of its successor.
+  await eventually('the old Envoy has exited', () => !mesh.envoysOf(agent).some(({ pid }) => pid === envoy.pid), {
+    everyMs: 1,
+  });
   await eventually('it serves again', async () => (await probe(target, { timeoutMs: 500 })).outcome.ok, { everyMs: 5 });
   const recoveredMs = performance.now() - startedAt;
   return [

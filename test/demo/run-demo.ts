@@ -1,39 +1,39 @@
-/** A demo that starts a mesh, shows what to try or checks it, and stops it. */
+/** Runs a demo: starts a mesh, prints suggestions or checks it, and stops it. */
 import { parseArgs } from 'node:util';
 import { explainError } from '../../src/runtime/errors.ts';
 import { printEvents } from './event-lines.ts';
 import { duration, type Finding, formatFindings } from './findings.ts';
 import { endingMesh, interruptedCode, interruption, print, type StartedMesh } from './session.ts';
 
-/** A mesh whose programs may end by themselves. */
+/** A mesh whose programs may exit unexpectedly. */
 interface DemoMesh extends StartedMesh {
   start(): Promise<unknown>;
   traceFileOf(name: string): string;
-  /** Resolves when any program has ended. */
+  /** Resolves when any program has exited. */
   readonly anyEnded: Promise<unknown>;
-  /** @returns why the mesh cannot go on */
+  /** @returns the reason why the mesh cannot continue */
   hopeless(): string | undefined;
 }
 
 export interface Demo<M extends DemoMesh> {
   readonly usage: string;
-  /** First line: what is started. */
+  /** First printed line. */
   readonly starting: string;
-  /** What the end of the start shows. */
+  /** Line that is printed when the mesh is ready. */
   readonly started: string;
   create(): Promise<M>;
   /** Programs whose state changes are printed. */
   readonly printed: readonly string[];
-  /** Charts whose state changes are printed; default all. */
+  /** Charts whose state changes are printed; all by default. */
   readonly charts?: Parameters<typeof printEvents>[3];
   check(mesh: M, progress: (line: string) => void): Promise<readonly Finding[]>;
-  /** Stops all programs and checks what they leave. */
+  /** Stops all programs and checks leftovers. */
   checkEnd(mesh: M): Promise<readonly Finding[]>;
   /** Commands for another terminal. */
   thingsToTry(mesh: M): readonly string[];
 }
 
-/** Runs the demo of this process and exits. */
+/** Runs the demo and exits the process. */
 export async function runDemo<M extends DemoMesh>(demo: Demo<M>): Promise<never> {
   try {
     process.exit(await exitCodeOf(demo));

@@ -1,20 +1,20 @@
-/** What a demo's run has around it: signals, and an end that leaves nothing behind. */
+/** Handles signals of a demo, and stops its mesh without leftovers. */
 import { explainError } from '../../src/runtime/errors.ts';
 
 export interface StartedMesh {
-  /** Where its configuration, logs and traces are. */
+  /** Folder of configuration, logs and traces. */
   readonly root: string;
-  /** @returns what is left on the host although it should not be */
+  /** @returns leftovers on the host */
   stop(options: { readonly keepDirectory: boolean }): Promise<string[]>;
   remove(): void;
 }
 
-/** As a shell reports a program that was ended by Ctrl-C before it had done its work. */
+/** Exit code that a shell reports for a program that SIGINT ended (128 + 2). */
 export const interruptedCode = 130;
 
 export const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
-/** Whatever happens meanwhile: the mesh is ended, and its directory is kept only when something was wrong. @returns the exit code */
+/** Always stops the mesh, and keeps its directory only after a failure. @returns the exit code */
 export async function endingMesh(mesh: StartedMesh, run: () => Promise<number>): Promise<number> {
   let exitCode = 1;
   try {
@@ -30,7 +30,7 @@ export async function endingMesh(mesh: StartedMesh, run: () => Promise<number>):
   return exitCode;
 }
 
-/** Resolves at the first signal to end; a second one ends at once, with everything that was started. */
+/** Resolves at the first signal to stop. A second signal kills all started programs and exits at once. */
 export function interruption(): Promise<undefined> & { seen: boolean } {
   const { promise, resolve } = Promise.withResolvers<undefined>();
   const interrupted = Object.assign(promise, { seen: false });

@@ -23,12 +23,12 @@ const reportOf = (...timeline: TimelineSlice[]): LoadReport => ({
 
 const change = { version: 'v2', changedAtMs: 120, before: 0.1, after: 0.8 };
 
-test('a share is that of the responses between two moments', () => {
+test('a share is computed from the responses between two times', () => {
   const report = reportOf(slice(0, 100, 0), slice(50, 30, 10), slice(100, 0, 100));
   expect(shareBetween(report, 'v2', 50, 100)).toEqual({ share: 0.25, responses: 40 });
 });
 
-test('a new split is in force after the last slice that looks like the old one', () => {
+test('a new split applies after the last slice that resembles the old one', () => {
   const report = reportOf(
     slice(100, 18, 2),
     slice(150, 17, 3),
@@ -39,11 +39,11 @@ test('a new split is in force after the last slice that looks like the old one',
   expect(inForceAfterMs(report, change)).toBe(130);
 });
 
-test('a slice with hardly any responses does not count', () => {
+test('a slice with few responses is ignored', () => {
   const report = reportOf(slice(150, 18, 2), slice(200, 4, 16), slice(250, 3, 0), slice(300, 3, 17));
   expect(inForceAfterMs(report, change)).toBe(80);
 });
 
-test('a split that never came in force has no time', () => {
+test('a split that never applies has no time', () => {
   expect(inForceAfterMs(reportOf(slice(150, 4, 16), slice(200, 18, 2)), change)).toBeUndefined();
 });

@@ -1,6 +1,6 @@
 import type { LoadReport, TimelineSlice } from '../load/report.ts';
 
-/** A slice with fewer responses says nothing about shares. */
+/** A slice with fewer responses is too small for a share. */
 const fewestResponses = 10;
 
 const responsesIn = (slices: readonly TimelineSlice[], version?: string): number =>
@@ -10,12 +10,12 @@ const responsesIn = (slices: readonly TimelineSlice[], version?: string): number
   }, 0);
 
 export interface Share {
-  /** 0 to 1; NaN when there was no response. */
+  /** 0 to 1; NaN without a response. */
   readonly share: number;
   readonly responses: number;
 }
 
-/** Which share of the good responses between two moments (milliseconds since the run's start) came from a version. */
+/** Share of a version in the successful responses between two times (milliseconds since the start of the run). */
 export function shareBetween(report: LoadReport, version: string, fromMs: number, toMs: number): Share {
   const slices = report.timeline.filter(({ atMs }) => atMs >= fromMs && atMs < toMs);
   const responses = responsesIn(slices);
@@ -24,18 +24,18 @@ export function shareBetween(report: LoadReport, version: string, fromMs: number
 
 export interface SplitChange {
   readonly version: string;
-  /** When the file was written, in milliseconds since the run's start. */
+  /** Time of the file's write, in milliseconds since the start of the run. */
   readonly changedAtMs: number;
-  /** The version's share by the file, before and after the change: 0 to 1, far apart. */
+  /** Weights of the version before and after the change: 0 to 1, far apart. */
   readonly before: number;
   readonly after: number;
 }
 
 /**
- * How long after a change the new split was in force: until the end of the last slice of time whose responses look more
- * like the old split.
+ * Time from a change until the new split applies: the end of the last slice whose responses are closer to the old
+ * split.
  *
- * @returns milliseconds, or undefined when the run ended before the new split was in force.
+ * @returns milliseconds, or `undefined` if the new split did not apply before the end of the run
  */
 export function inForceAfterMs(report: LoadReport, change: SplitChange): number | undefined {
   const middle = (change.before + change.after) / 2;

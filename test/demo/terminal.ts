@@ -1,4 +1,4 @@
-/** Commands as a user types them: each is printed before it runs, with its output. */
+/** Runs commands as a user types them: prints each command before it runs, and its output. */
 import { createHash } from 'node:crypto';
 import { delimiter, join } from 'node:path';
 import { execa } from 'execa';
@@ -8,13 +8,13 @@ export interface TerminalOptions {
   /** Working directory of all commands. */
   readonly folder: string;
   readonly env: NodeJS.ProcessEnv;
-  /** Folders that precede those of `PATH`. */
+  /** Folders that precede `PATH`. */
   readonly path: readonly string[];
   readonly logFolder: string;
   readonly print: (line: string) => void;
 }
 
-/** Of a command's output. */
+/** Maximum lines of a command's output. */
 const maxPrintedLines = 14;
 
 export class Terminal {
@@ -26,12 +26,12 @@ export class Terminal {
     this.#env = { ...options.env, PATH: [...options.path, process.env.PATH].join(delimiter) };
   }
 
-  /** A step of the user. */
+  /** Prints a comment of the user. */
   comment(text: string): void {
     this.#options.print(`\n# ${text}`);
   }
 
-  /** @returns its standard output; @throws Error with both outputs if it fails */
+  /** @returns standard output; @throws Error with both outputs if it fails */
   async run(command: string): Promise<string> {
     this.#options.print(`$ ${command}`);
     const { stdout, all, failed } = await this.#execute(command);
@@ -40,7 +40,7 @@ export class Terminal {
     return stdout;
   }
 
-  /** A command that must fail. @returns both outputs */
+  /** Runs a command that must fail. @returns both outputs */
   async runFailing(command: string): Promise<string> {
     this.#options.print(`$ ${command}`);
     const { all, failed } = await this.#execute(command);
@@ -49,13 +49,13 @@ export class Terminal {
     return all;
   }
 
-  /** One of many equal commands, of which the first was printed. @returns its standard output, or why it failed */
+  /** Runs a command that was printed before. @returns standard output, or the reason of the failure */
   async repeat(command: string): Promise<string> {
     const { stdout, all, failed } = await this.#execute(command);
     return failed ? all : stdout;
   }
 
-  /** A command that runs until the demo ends. Resolves when it prints a line that matches. */
+  /** Starts a command that runs until the demo ends. Resolves when it prints a line that matches `ready`. */
   async start(command: string, ready: RegExp): Promise<Program> {
     this.#options.print(`$ ${command} &`);
     const { folder: cwd, logFolder } = this.#options;

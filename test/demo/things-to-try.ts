@@ -6,7 +6,10 @@ type Row = readonly [string, string];
 
 const node = 'node_modules/.bin/node';
 
-/** The text that the demo prints when all programs run: addresses and commands. Commands are relative to the package's folder. */
+/**
+ * Text that the demo prints when all programs run: addresses and commands. Commands are relative to the package's
+ * folder.
+ */
 export function thingsToTry(mesh: Mesh, page: string): string {
   return [
     '',

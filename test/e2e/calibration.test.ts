@@ -95,8 +95,8 @@ describe('the calibration detects a model', () => {
       if (!actor.self.getSnapshot().matches('initializing')) effects.sendParentAway!(actor);
     };
     expect(noticed(withEffect('sendParentAway', sendsParentAwayWhenLive))).toEqual([
-      'a child that is not live is told to end while its grandparent drains: only two can be left, and both end',
-      'a child that is not live is told to end: its parent ends, too',
+      'a child that receives SIGTERM before it is live, while its grandparent drains, exits with its parent',
+      'a child that receives SIGTERM before it is live exits with its parent',
     ]);
   });
 

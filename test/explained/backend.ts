@@ -1,4 +1,7 @@
-/** The one server behind Envoy: it responds with 200 to HTTP/1.1 and HTTP/2, accepts TLS for any name, and sends bytes for bytes. */
+/**
+ * The single upstream server: it responds with 200 to HTTP/1.1 and HTTP/2, accepts TLS for any name, and echoes TCP
+ * bytes.
+ */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer as createHttp } from 'node:http';
@@ -8,10 +11,10 @@ import { createServer as createTls } from 'node:tls';
 import { AUTHORITATIVE_ANSWER, decode, encode } from 'dns-packet';
 import type { IssuedCertificate } from '../certs/authority.ts';
 
-/** Every name has this address, which the namespace has as it has all others. */
+/** Response for every name. The namespace treats every IPv4 address as local. */
 const addressOfNames = '10.250.0.1';
 
-/** @returns its port */
+/** @returns port */
 export async function startBackend({ certificate, privateKey }: IssuedCertificate): Promise<number> {
   const http = createHttp((request, response) => {
     request.resume();
@@ -19,7 +22,7 @@ export async function startBackend({ certificate, privateKey }: IssuedCertificat
   });
   const http2 = createHttp2((request, response) => {
     request.resume();
-    // gRPC clients take a response without a status in its trailers for a failure; Envoy's log has the 200 all the same.
+    // gRPC clients report a response without a status in its trailers as a failure, but Envoy's log has the 200.
     response.end('backend');
   });
   const serve = (socket: Socket): void => {
@@ -44,7 +47,7 @@ export async function startBackend({ certificate, privateKey }: IssuedCertificat
   return (server.address() as AddressInfo).port;
 }
 
-/** @returns the port of a name server that has an address for every name */
+/** @returns port of a DNS server with an address for every name */
 export async function startNameServer(): Promise<number> {
   const server = createSocket('udp4', (message, { port, address }) => {
     const { id = 0, questions = [] } = decode(message);
@@ -52,7 +55,7 @@ export async function startNameServer(): Promise<number> {
     const answers = type === 'A' ? [{ type: 'A' as const, name, ttl: 300, data: addressOfNames }] : [];
     server.send(encode({ type: 'response', id, flags: AUTHORITATIVE_ANSWER, questions, answers }), port, address);
   });
-  // Responses must leave from the address that rules redirect to: else the kernel does not map them back.
+  // Responses must leave from the address that rules redirect to, otherwise the kernel does not map them back.
   server.bind(0, '127.0.0.1');
   await once(server, 'listening');
   return server.address().port;

@@ -1,4 +1,7 @@
-/** The resources of a golden case as both the real Envoy and explain get them: with access logs, and keys whose private half is known. */
+/**
+ * Instruments the resources of a golden case for both the real Envoy and explain: adds access logs, and replaces keys
+ * by known key pairs.
+ */
 import { create, type DescMessage, type MessageShape } from '@bufbuild/protobuf';
 import { type Any, anyPack, anyUnpack } from '@bufbuild/protobuf/wkt';
 import { type AccessLog, AccessLogSchema } from '../../src/gen/envoy/config/accesslog/v3/accesslog_pb.ts';
@@ -17,7 +20,7 @@ import type { Section } from '../networking/case.ts';
 import { logFormat } from './differences.ts';
 
 export interface KnownKeys {
-  /** A JWKS: what replaces the keys of every provider that has some. */
+  /** A JWKS that replaces the keys of every provider. */
   readonly keySet: string;
 }
 
@@ -36,7 +39,7 @@ export function instrument(made: Record<Section, EnvoyResource[]>, logFile: stri
             filter.configType.value = changed(filter.configType.value, JwtAuthenticationSchema, ({ providers }) => {
               for (const { jwksSourceSpecifier: source } of Object.values(providers)) {
                 const specifier = source.case === 'localJwks' ? source.value.specifier : undefined;
-                // A key set that stands for one that was not fetched has no private half anywhere.
+                // The placeholder of a key set that was not fetched has no private keys and stays.
                 if (specifier?.case === 'inlineString' && !specifier.value.includes('"kid":"unknown"'))
                   specifier.value = keySet;
               }

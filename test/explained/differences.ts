@@ -1,8 +1,8 @@
-/** What explain reports of a request, compared with the lines of Envoy's access log. */
+/** Compares the explanation of a request with the lines of Envoy's access log. */
 import type { Explanation } from '../../src/networking/explain/explanation.ts';
 import type { LocalResponse, RequestOutcome } from '../../src/networking/explain/outcome.ts';
 
-/** Fields of a line in JSON. */
+/** Fields of a JSON log line. */
 export const logFormat = {
   remote: '%DOWNSTREAM_DIRECT_REMOTE_ADDRESS%',
   local: '%DOWNSTREAM_LOCAL_ADDRESS%',
@@ -16,7 +16,7 @@ export const logFormat = {
   termination: '%CONNECTION_TERMINATION_DETAILS%',
 };
 
-/** A line; fields that Envoy does not know are null or `-`. */
+/** A log line; unknown fields are null or `-`. */
 export type Logged = Readonly<Record<keyof typeof logFormat, unknown>>;
 
 /** One sentence for each difference; empty if explain and Envoy agree. */
@@ -25,7 +25,7 @@ export function differencesOf({ chain, virtualHost, route, targets, outcome }: E
   const compare = (what: string, ours: string, theirs: string): void => {
     if (theirs !== '' && ours !== theirs) found.push(`${what}: explain reports ${ours || 'none'}, Envoy ${theirs}`);
   };
-  // A listener filter that is not decided comes before the choice of a filter chain.
+  // A listener filter without a decision precedes the choice of a filter chain.
   const isChainKnown = chain !== undefined || outcome.kind !== 'not decided';
   if (isChainKnown && textOf(logged, 'chain') !== (chain?.name ?? ''))
     found.push(`filter chain: explain reports ${chain?.name}, Envoy ${textOf(logged, 'chain')}`);
@@ -47,7 +47,7 @@ function agreesWith(outcome: RequestOutcome, logged: Logged): boolean {
     case 'not decided':
     case 'other':
       return true;
-    // No Envoy has it.
+    // Envoy's log has no such field.
     case 'accepted':
       return false;
     case 'forwarded':
@@ -76,16 +76,14 @@ function isLocal({ status, flag = '', details = '' }: LocalResponse, logged: Log
   );
 }
 
-/**
- * Whether an upstream server responded, or failed to: explain does not know whether servers are up.
- */
+/** Whether an upstream server responded or failed: explain does not know whether servers are up. */
 function isFromUpstream(logged: Logged): boolean {
   return /^(via_upstream|upstream_|response_timeout|duration_timeout|downstream_remote)/.test(
     textOf(logged, 'details'),
   );
 }
 
-/** Without what happens to a request on its way: delays, retries, and what its server or client does. */
+/** Response flags of events that explain does not predict: delays, retries, timeouts and resets. */
 const flagsOnTheWay = new Set(['DI', 'URX', 'UC', 'UR', 'UT', 'DC', 'UPE', 'LR']);
 
 function localFlags(logged: Logged): string[] {

@@ -1,4 +1,4 @@
-/** Draws a connection, and mostly a request on it, that one of a proxy's listeners may accept. */
+/** Draws a connection that one of a proxy's listeners may accept, in most cases with a request on it. */
 import { createHash, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { TrafficDirection } from '../../src/gen/envoy/config/core/v3/base_pb.ts';
 import type { Listener } from '../../src/gen/envoy/config/listener/v3/listener_pb.ts';
@@ -10,7 +10,7 @@ import { clientAddresses } from './namespace.ts';
 import { unusual } from './unusual-requests.ts';
 import type { HeaderWord, Words } from './words.ts';
 
-/** Signs the tokens that clients send. */
+/** Signs the tokens of clients. */
 export class TokenKeys {
   readonly #key: KeyObject;
   readonly keySet: string;
@@ -38,27 +38,30 @@ export interface DrawContext {
 }
 
 interface Place {
-  /** The configuration names it: not a connection to anywhere, which the catch-all takes. */
+  /** Whether the configuration names the address and port, so that the catch-all does not accept the connection. */
   readonly isExpected: boolean;
   readonly listener: Listener;
   readonly address: string;
   readonly port: number;
 }
 
-/** Below those that the kernel chooses. Each is used once: the log is read by it, and the kernel would change one that it still knows. */
+/**
+ * Below the ephemeral ports of the kernel. Each port is used once, because log lines are matched by it and the kernel
+ * may change a port in TIME_WAIT.
+ */
 let clientPort = 20_000;
 
 function nextClientPort(): number {
   return clientPort++;
 }
 
-/** No listener is for it. */
+/** A port without a listener. */
 const otherPort = 7_777;
 
-/** Addresses of services in the golden cases, and one that no service has. */
+/** Addresses of services in the golden cases, and one without a service. */
 const otherAddresses = ['10.1.0.1', '10.1.0.2', '10.2.0.7', '10.99.0.1'];
 
-/** Of requests. */
+/** Share of all requests. */
 const unusualShare = 0.3;
 
 export function drawQuestion(context: DrawContext): Question {
@@ -86,7 +89,10 @@ export function drawQuestion(context: DrawContext): Question {
   };
 }
 
-/** Where listeners accept connections; of those to which connections are redirected: what clients may have meant. */
+/**
+ * Addresses and ports where listeners accept connections. For listeners that receive redirected connections: original
+ * destinations.
+ */
 function placesOf({ configuration, draw, proxyAddress }: DrawContext): Place[] {
   return configuration.listeners.flatMap((listener): Place[] => {
     const place = listener.address?.address;
@@ -100,7 +106,7 @@ function placesOf({ configuration, draw, proxyAddress }: DrawContext): Place[] {
     const at = address === '0.0.0.0' ? (listener.bindToPort === false || redirected ? any : '127.0.0.1') : address;
     if (!redirected) return [{ listener, address: at, port, isExpected: true }];
     const ports = chainsOf(listener).flatMap(({ filterChainMatch }) => filterChainMatch?.destinationPort ?? []);
-    // The port of the listener itself: a connection that was not redirected, rarely.
+    // Rarely the listener's own port, as in a connection that was not redirected.
     return [...new Set([...(draw.chance(0.1) ? ports : ports.filter((one) => one !== port)), otherPort])].map(
       (one) => ({ listener, address: at, port: one, isExpected: one !== otherPort }),
     );
@@ -164,7 +170,7 @@ function valueFor({ values }: HeaderWord, draw: Draw): string {
   return draw.chance(0.8) && values.length > 0 ? draw.pick(values) : draw.pick(['other', 'x', '1']);
 }
 
-/** Of one of the issuers, and sometimes not in order. */
+/** Adds a token of one of the issuers, which is sometimes invalid. */
 function addToken(headers: Record<string, string>, parameters: string[], { draw, words, keys }: DrawContext): void {
   const { issuer, audiences, headers: names } = draw.pick(words.tokens);
   const nowS = Math.floor(Date.now() / 1_000);

@@ -1,4 +1,4 @@
-/** Compares explain with a real Envoy over one golden case. Runs in a network namespace of its own. */
+/** Compares explain with a real Envoy over one golden case, in a separate network namespace. */
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,9 +24,9 @@ import { wordsOf } from './words.ts';
 export interface CaseResult {
   readonly name: string;
   readonly compared: number;
-  /** How often each kind of outcome was compared. */
+  /** Number of comparisons by kind of outcome. */
   readonly outcomes: Readonly<Record<string, number>>;
-  /** What explain does not decide, by the filter that it names. */
+  /** Number of undecided outcomes by the filter that explain names. */
   readonly notDecided: Readonly<Record<string, number>>;
   readonly differences: readonly string[];
 }
@@ -37,7 +37,6 @@ export interface Surroundings {
   readonly certificates: CaseCertificates;
 }
 
-/** How many requests are sent at the same time. */
 const maxConcurrent = 8;
 
 type Listeners = ReturnType<typeof configurationOf>['listeners'];
@@ -144,7 +143,7 @@ interface Lines {
   readonly connection?: Logged;
 }
 
-/** The lines of each client address and port. Each connection has a line when it has ended. */
+/** Log lines by client address and port. Each connection has a line after it has ended. */
 async function readLines(file: string, asked: readonly Asked[]): Promise<ReadonlyMap<string, Lines>> {
   const lines = new Map<string, Lines>();
   const complete = (): boolean => {
@@ -181,7 +180,7 @@ function resultOf(
   return { name, compared: asked.length, outcomes, notDecided, differences };
 }
 
-/** At most one: of several shares the first that is not decided. */
+/** At most one filter: of several weighted targets, the first undecided one. */
 function undecidedBy(outcome: RequestOutcome): readonly string[] {
   if (outcome.kind === 'not decided') return [outcome.filter];
   return outcome.kind === 'divided' ? outcome.shares.flatMap((share) => undecidedBy(share.outcome)).slice(0, 1) : [];

@@ -1,4 +1,7 @@
-/** `node test/explained/run.ts --cases a,b --requests 50 --seed 1`, as root: prints one line of JSON for each golden case. */
+/**
+ * `node test/explained/run.ts --cases a,b --requests 50 --seed 1`, as root: prints one line of JSON for each golden
+ * case.
+ */
 import { spawn } from 'node:child_process';
 import { parseArgs } from 'node:util';
 import { caseNames } from '../networking/case.ts';

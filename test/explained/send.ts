@@ -1,4 +1,6 @@
-/** Sends what a drawn question describes, from a given address, and waits for the response or the end of the connection. */
+/**
+ * Sends the drawn connection or request from a given address, and waits for the response or the end of the connection.
+ */
 import { connect as connectHttp2, constants } from 'node:http2';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
@@ -6,21 +8,20 @@ import type { HttpQuestion, Question } from '../../src/networking/explain/questi
 import type { IssuedCertificate } from '../certs/authority.ts';
 import { repeatedHeader } from './unusual-requests.ts';
 
-/** A server that keeps silent is left after so long. */
 const responseLimitMs = 3_000;
 
-/** Node's default, 64 KiB, is less than what is sent to exceed Envoy's limit. */
+/** Node's default of 64 KiB is less than the headers that exceed Envoy's limit. */
 const maxHeaderBytes = 2 ** 20;
 
 export interface Sent {
-  /** `false`: refused. */
+  /** `false` if the connection was refused. */
   readonly isConnected: boolean;
 }
 
 export interface ClientOptions {
-  /** What the client presents, if it has one. */
+  /** Client certificate, if the client has one. */
   readonly certificate?: IssuedCertificate | undefined;
-  /** The connection begins with a PROXY header. */
+  /** Whether the connection starts with a PROXY header. */
   readonly proxyProtocol: boolean;
 }
 
@@ -59,7 +60,7 @@ export async function send(
   return { isConnected: true };
 }
 
-/** Whether the event comes before the socket closes. */
+/** Whether the event precedes the close of the socket. */
 function happens(socket: Socket, event: 'connect' | 'secureConnect'): Promise<boolean> {
   return new Promise((resolve) => {
     socket.once(event, () => resolve(true));
@@ -102,7 +103,7 @@ async function sendHttp2(socket: Socket, { method, path, authority, headers }: H
   const stream = session.request({
     [constants.HTTP2_HEADER_METHOD]: method,
     [constants.HTTP2_HEADER_AUTHORITY]: authority,
-    // CONNECT has neither.
+    // CONNECT has neither a path nor a scheme.
     ...(method !== 'CONNECT' && { [constants.HTTP2_HEADER_PATH]: path, [constants.HTTP2_HEADER_SCHEME]: 'http' }),
     ...headers,
     ...(headers[repeatedHeader] !== undefined && { [repeatedHeader]: headers[repeatedHeader].split(',') }),

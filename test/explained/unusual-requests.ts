@@ -1,8 +1,8 @@
-/** Requests that ordinary clients do not send: methods, targets, hosts, headers and versions at the edge of what Envoy accepts. */
+/** Unusual requests: methods, targets, hosts, headers and versions at the limits of what Envoy accepts. */
 import type { HttpQuestion } from '../../src/networking/explain/question.ts';
 import type { Draw } from '../random-config/draw.ts';
 
-/** A header whose value has a comma is sent as several lines with one name. */
+/** A value with commas is sent as several header lines with this name. */
 export const repeatedHeader = 'x-repeated';
 
 const methods = ['PURGE', 'PROPFIND', 'HEAD', 'PUT', 'PATCH', 'TRACE', 'OPTIONS'] as const;
@@ -59,14 +59,17 @@ const changes: readonly Change[] = [
   ({ version }) => (version === 'HTTP/1.1' ? { version: 'HTTP/1.0' } : {}),
 ];
 
-/** `HOST:PORT`, or a path, which no server accepts. In HTTP/2 the target is the authority, and there is no path. */
+/**
+ * Target of a CONNECT request: `HOST:PORT`, or a path, which every server rejects. In HTTP/2 the target is the
+ * authority, and there is no path.
+ */
 function connectTarget(version: HttpQuestion['version'], authority: string, draw: Draw): Partial<HttpQuestion> {
   const target = `${authority.replace(/:\d+$/, '')}:443`;
   if (version === 'HTTP/2') return { authority: target, path: '' };
   return draw.chance(0.7) ? { path: target } : {};
 }
 
-/** Changes one thing of a request. */
+/** Changes one property of a request. */
 export function unusual(http: HttpQuestion, draw: Draw): HttpQuestion {
   return { ...http, ...draw.pick(changes)(http, draw) };
 }

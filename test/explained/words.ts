@@ -1,9 +1,12 @@
-/** What a configuration looks for in requests: hosts, paths, headers, names of servers and clients, claims. Requests are drawn from it. */
+/**
+ * Extracts the values that a configuration matches in requests: hosts, paths, headers, server and client names, and
+ * claims. Requests are drawn from them.
+ */
 import type { JsonValue } from '@bufbuild/protobuf';
 
 export interface HeaderWord {
   readonly name: string;
-  /** Values that some condition looks for; empty if only presence counts. */
+  /** Matched values; empty if only presence is matched. */
   readonly values: readonly string[];
 }
 
@@ -19,11 +22,11 @@ export interface Words {
     readonly audiences: readonly string[];
     readonly headers: readonly string[];
   }[];
-  /** Paths of claims with a value that some condition looks for. */
+  /** Paths of claims with a matched value. */
   readonly claims: readonly { readonly path: readonly string[]; readonly value: string }[];
 }
 
-/** @param resources generated listeners, routes and extensions in their JSON form */
+/** @param resources generated listeners, routes and extensions as JSON */
 export function wordsOf(resources: readonly JsonValue[]): Words {
   const found = {
     domains: new Set<string>(),
@@ -87,7 +90,7 @@ function wordsFrom(found: ReadonlyMap<string, ReadonlySet<string>>): HeaderWord[
 }
 
 function addTo(found: Map<string, Set<string>>, matcher: Record<string, JsonValue>): void {
-  // `header` is the key of headers that are added to responses, too.
+  // `header` is also the key of headers that are added to responses.
   if (typeof matcher.name !== 'string' || matcher.name.startsWith(':')) return;
   const values = found.get(matcher.name) ?? new Set();
   for (const text of matchedTexts(matcher)) values.add(text);
@@ -96,7 +99,7 @@ function addTo(found: Map<string, Set<string>>, matcher: Record<string, JsonValu
 
 const textKeys = ['prefix', 'path', 'exact', 'suffix', 'contains', 'pathSeparatedPrefix', 'regex'];
 
-/** Texts that match, or nearly. */
+/** Texts that match, and near misses. */
 function matchedTexts(json: JsonValue): string[] {
   if (Array.isArray(json)) return json.flatMap(matchedTexts);
   if (!isObject(json)) return [];
@@ -108,7 +111,7 @@ function matchedTexts(json: JsonValue): string[] {
   });
 }
 
-/** A text that simple expressions match. */
+/** A text that matches a simple regular expression. */
 function exampleOf(regex: string): string {
   return regex
     .replaceAll(/\[0-9\]|\\d/g, '1')

@@ -17,10 +17,10 @@ const introduction = `| kind or field | status | remarks |
 |---|---|---|
 `;
 
-/** A DestinationRule has the same policy for the host, its subsets, and ports of both. */
+/** A DestinationRule has the same policy for the host, its subsets, and the ports of both. */
 const policyOfPart = /^(subsets\[\]\.)?trafficPolicy\.(portLevelSettings\[\]\.)?/;
 
-/** Two groups have a kind of one name. */
+/** Two API groups have a kind of this name. */
 const writtenNames: Readonly<Record<string, string>> = { KubernetesGateway: 'Gateway (Gateway API)' };
 
 function rowsOf({ name: known, decoder }: Subject): string {
@@ -43,7 +43,7 @@ function rowsOf({ name: known, decoder }: Subject): string {
   ].join('\n');
 }
 
-/** Annotations or labels with the same meaning have one row. */
+/** Annotations or labels with the same meaning share a row. */
 function rowsOfMetadata(what: string, keys: Readonly<Record<string, MetadataKey>>): readonly string[] {
   const groups = Map.groupBy(Object.entries(keys), ([, { readOn = [], reason, ofAnotherProgram }]) =>
     ofAnotherProgram
@@ -61,7 +61,7 @@ function isWithoutEffect(path: string, fields: readonly SchemaField[]): boolean 
   return fields.some((field) => field.path === path && field.effect?.type === 'none');
 }
 
-/** Fields with the same remark have one row. */
+/** Fields with the same remark share a row. */
 function rowsOfMarked(kind: string, fields: readonly SchemaField[]): readonly string[] {
   const marked = fields.flatMap(({ path, effect }) =>
     effect === undefined ? [] : [{ path, remark: remarkOf(effect) }],
@@ -87,7 +87,7 @@ function code(text: string): string {
   return `\`${text}\``;
 }
 
-it('docs/compatibility.md has the rows of fields as the decoders mark them', () => {
+it('docs/compatibility.md has the rows of fields that the marks in the decoders generate', () => {
   const text = readFileSync(file, 'utf8');
   const [before, rest] = text.split(begin);
   const [, after] = rest?.split(end) ?? [];

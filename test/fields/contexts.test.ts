@@ -1,4 +1,4 @@
-/** Fields that have no effect beside some values of others: warned of exactly there, and the warning is true. */
+/** A field that has no effect in combination with other values has a warning exactly in these combinations. */
 import { describe, expect, it } from 'vitest';
 import { readConfigFile } from '../../src/model/config/config-file.ts';
 import type { WorldObject } from './world.ts';
@@ -128,7 +128,7 @@ const rows = (all: readonly Row[]) =>
     name: Object.keys(field)[0]!,
   }));
 
-describe('a field that has no effect beside others is warned of', () => {
+describe('a warning reports a field that has no effect in the combination', () => {
   it.each(rows(withoutEffect))('$title', ({ without, given, name }) => {
     const { text, asked } = outputOf(worldOf(without));
     expect(outputOf(worldOf(given), asked).text === text).toBe(true);
@@ -136,7 +136,7 @@ describe('a field that has no effect beside others is warned of', () => {
   });
 });
 
-describe('a field that has an effect is not warned of', () => {
+describe('no warning reports a field that has an effect in the combination', () => {
   it.each(rows(withEffect))('$title', ({ without, given }) => {
     const { text, asked } = outputOf(worldOf(without));
     expect(outputOf(worldOf(given), asked).text === text).toBe(false);

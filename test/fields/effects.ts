@@ -1,4 +1,7 @@
-/** Whether a field of a kind changes what proxies are given: shown by two objects that differ in nothing else. */
+/**
+ * Determines whether a field of a kind affects the resources of proxies, with two objects that differ only in this
+ * field.
+ */
 import * as E from 'fp-ts/lib/Either.js';
 import type { Decoder } from '../../src/model/fields/decode.ts';
 import { kinds } from '../../src/model/kinds/index.ts';
@@ -24,7 +27,7 @@ export interface Specimen {
 const maxTries = 150;
 const maxTriesAtOnePlace = 5;
 
-/** A place where a field is. */
+/** One place of a field in a world. */
 export interface Occurrence {
   readonly world: World;
   readonly specimen: Specimen;
@@ -57,7 +60,7 @@ export function subjectOfKind(name: keyof typeof kinds): Subject {
   };
 }
 
-/** The mesh configuration; what is wrong with a provider leaves that out, which is no difference of its fields. */
+/** The mesh configuration. An invalid provider is omitted, so its errors are no effect of its fields. */
 export const meshSubject: Subject = {
   name: 'MeshConfig',
   decoder: meshConfigPart,
@@ -84,7 +87,7 @@ export class Effects {
     this.#worlds = worlds;
   }
 
-  /** The places of each field, by its path. */
+  /** Occurrences by field path. */
   placesOf({ name, decoder, specimensIn }: Subject): ReadonlyMap<string, readonly Occurrence[]> {
     const found = new Map<string, Occurrence[][]>();
     for (const world of this.#worlds)
@@ -98,9 +101,9 @@ export class Effects {
   }
 
   /**
-   * Of two worlds that differ in the field alone, how their outputs compare.
+   * Compares the outputs of pairs of worlds that differ only in the field.
    *
-   * @returns the first pair of values with different outputs; `undefined` if there is none
+   * @returns the first pair of values with different outputs, or `undefined`
    */
   difference({ path, decoder }: SchemaField, occurrences: readonly Occurrence[]): string | undefined {
     let left = maxTries;
@@ -126,7 +129,7 @@ export class Effects {
     return undefined;
   }
 
-  /** Other values of a field that are accepted where it is, but `false` for a switch. */
+  /** Other values that the decoder accepts at the field's places, except `false` for a switch. */
   acceptedOthers({ path, decoder }: SchemaField, occurrences: readonly Occurrence[]): readonly unknown[] {
     return occurrences.flatMap(({ specimen, place }) =>
       otherValues(decoder, valueAt(specimen.value, place), path).filter(
@@ -135,7 +138,7 @@ export class Effects {
     );
   }
 
-  /** Whether objects with a field are refused, tried beside other fields of the same part of an object. */
+  /** Whether objects with the field are rejected, tried next to other fields of the same part of an object. */
   isRefused({ path }: SchemaField, siblings: readonly Occurrence[]): boolean {
     const name = path.slice(path.lastIndexOf('.') + 1);
     return (
@@ -153,7 +156,7 @@ export class Effects {
   }
 }
 
-/** Undefined: the mesh is not valid as a whole. */
+/** `undefined` if the mesh is invalid. */
 function outputWith(world: World, { asked }: Output): string | undefined {
   try {
     return outputOf(world, asked).text;
@@ -162,7 +165,10 @@ function outputWith(world: World, { asked }: Output): string | undefined {
   }
 }
 
-/** The first of each list, then the second ones: what the first place of a specimen does not show the second seldom does. */
+/**
+ * First elements of all lists, then second elements: a second place in the same specimen seldom shows an effect that
+ * the first one does not.
+ */
 function inTurns(lists: readonly (readonly Occurrence[])[], field: string): readonly Occurrence[] {
   const longest = Math.max(...lists.map((list) => list.length));
   const all = Array.from({ length: longest }, (_, index) =>

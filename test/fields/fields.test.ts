@@ -1,6 +1,6 @@
 /**
- * Every field that a decoder accepts is used, marked as without effect, or refused (`src/model/fields/effect.ts`), and the mark is
- * true: of two objects that differ in the field alone, proxies are given something else, or the same.
+ * Every field that a decoder accepts is used, marked as without effect, or rejected (`src/model/fields/effect.ts`), and
+ * the mark is correct: two objects that differ only in the field give proxies different resources, or equal ones.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ const effects = new Effects(readWorlds());
 
 const exceptionOf = (field: string) => unobserved.find((exception) => exception.field.test(field));
 
-/** What is wrong with the mark of a field; `undefined` if it is true. */
+/** The error in the mark of a field; `undefined` if the mark is correct. */
 function mistakeOf(subject: Subject, field: SchemaField, places: ReturnType<Effects['placesOf']>): string | undefined {
   const name = `${subject.name} ${field.path}`;
   const at = places.get(field.path) ?? [];
@@ -33,7 +33,7 @@ function mistakeOf(subject: Subject, field: SchemaField, places: ReturnType<Effe
   if (field.effect?.type === 'none')
     return difference && `${name} is marked as without effect, and has one: ${difference}`;
   return difference === undefined
-    ? `${name} is accepted and changes nothing in ${at.length} places: use it, mark it (withoutEffect), or say why in test/fields/unobserved.ts`
+    ? `${name} is accepted and changes nothing in ${at.length} places: use it, mark it (withoutEffect), or give the reason in test/fields/unobserved.ts`
     : undefined;
 }
 
@@ -42,13 +42,16 @@ function mistakesOf(subject: Subject): readonly string[] {
   return leavesOf(subject).flatMap((field) => mistakeOf(subject, field, places) ?? []);
 }
 
-describe('each field has a mark that is true', () => {
-  it.each(subjects.map((subject) => [subject.name, subject] as const))('%s', (_, subject) => {
-    expect(mistakesOf(subject)).toEqual([]);
-  });
+describe('the mark of each field is correct', () => {
+  it.each(subjects.map((subject) => [subject.name, subject] as const))(
+    'the mark of each field of %s is correct',
+    (_, subject) => {
+      expect(mistakesOf(subject)).toEqual([]);
+    },
+  );
 });
 
-describe('the walk finds', () => {
+describe('the comparison of worlds finds an error', () => {
   const subject = subjectOfKind('PeerAuthentication');
   const shape = shapeOf(subject.decoder, '');
   const fields = shape.type === 'object' ? shape.fields : [];
@@ -57,7 +60,7 @@ describe('the walk finds', () => {
   });
   const withFields = (described: readonly FieldDescription[]): Subject['decoder'] =>
     describedAs((value: unknown, path: string) => subject.decoder(value, path), { type: 'object', fields: described });
-  /** What the control plane gets instead of what is written. */
+  /** The control plane reads the changed value instead of the written one. */
   const seenAs = (change: (value: object) => object): Subject['specimensIn'] => {
     return (world) =>
       subject.specimensIn(world).map((specimen) => ({
@@ -67,14 +70,14 @@ describe('the walk finds', () => {
       }));
   };
 
-  it('a field that generators no longer read', () => {
+  it('the comparison reports a field that generators no longer read', () => {
     const specimensIn = seenAs(({ portLevelMtls: _, ...read }: { portLevelMtls?: unknown }) => read);
     expect(mistakesOf({ ...subject, specimensIn })).toEqual([
       expect.stringMatching(/portLevelMtls.* changes nothing in/),
     ]);
   });
 
-  // Drawn once from each kind's optional fields; a fixed seed, so that a failure can be repeated.
+  // Drawn once from each kind's optional fields, with a fixed seed so that a failure is reproducible.
   const draw = new Draw(36);
   const droppable = subjects.flatMap((one) => {
     const leaves = leavesOf(one).filter(
@@ -97,7 +100,7 @@ describe('the walk finds', () => {
   }
 
   it.each(droppable.map(({ one, field }) => [`${one.name} ${field.path}`, one, field] as const))(
-    'that nothing reads %s any more',
+    'the comparison reports that no code reads %s',
     (name, one, field) => {
       const drop = withoutField(one, field.path);
       const blind: Subject = {
@@ -111,7 +114,7 @@ describe('the walk finds', () => {
     },
   );
 
-  it('a field that the decoder accepts and nothing reads', () => {
+  it('the comparison reports a field that the decoder accepts and no code reads', () => {
     const specimensIn: Subject['specimensIn'] = (world) =>
       seenAs(({ comment: _, ...read }: { comment?: unknown }) => read)(world).map((specimen) => ({
         ...specimen,
@@ -123,7 +126,7 @@ describe('the walk finds', () => {
     ]);
   });
 
-  it('a field that no world has, and a mark that is not true', () => {
+  it('the comparison reports a field without a world, and an incorrect mark', () => {
     const effect = { type: 'none', reason: 'x', warns: () => true } as const;
     const marked = fields.map((field) => (field.name === 'mtls' ? { ...field, effect } : field));
     const decoder = withFields([...marked, another('absent')]);
@@ -137,14 +140,14 @@ describe('the walk finds', () => {
 describe('exceptions', () => {
   const fields = subjects.flatMap((subject) => leavesOf(subject).map(({ path }) => `${subject.name} ${path}`));
 
-  it('are about fields that there are', () => {
+  it('each exception matches an existing field', () => {
     expect(unobserved.filter(({ field }) => !fields.some((name) => field.test(name)))).toEqual([]);
   });
 
   const read = unobserved.flatMap(({ field, readBy }) =>
     Array.isArray(readBy) ? [[field.source, ...readBy] as const] : [],
   );
-  it.each(read)('%s is read by %s', (_, file, text) => {
+  it.each(read)('exception %s: the field is read by %s', (_, file, text) => {
     const path = join(packageRoot(), file);
     expect(existsSync(path) && readFileSync(path, 'utf8').includes(text)).toBe(true);
   });
@@ -154,7 +157,7 @@ describe('exceptions', () => {
     leavesOf(subject).map((field) => ({ name: `${subject.name} ${field.path}`, subject: subject.name, field })),
   );
   it.each(unobserved.map((exception) => [exception.field.source, exception] as const))(
-    '%s is needed, and its reason is true',
+    'the exception %s is needed and its reason is correct',
     (_, { field: pattern, readBy }) => {
       for (const { name, subject, field } of named.filter((one) => pattern.test(one.name))) {
         const at = places.get(subject)!.get(field.path) ?? [];

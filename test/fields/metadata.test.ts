@@ -1,5 +1,5 @@
 /**
- * Every annotation and label that the table says is read changes what proxies are given, and every other one changes nothing
+ * Every annotation and label that the table lists as read affects the resources of proxies, and no other one does
  * (`src/model/kinds/metadata-keys.ts`).
  */
 import { readFileSync } from 'node:fs';
@@ -25,7 +25,7 @@ const uses: readonly Use[] = (['annotations', 'labels'] as const).flatMap((part)
   Object.entries(tables[part]).flatMap(([key, { readOn = [] }]) => readOn.map((kind) => ({ part, key, kind }))),
 );
 
-/** Read by something other than the generators: what reads it, as a file and a text of it. */
+/** Keys that other code than the generators reads, with a text of the reading file as evidence. */
 const readElsewhere: readonly { readonly use: RegExp; readonly file: string; readonly text: string }[] = [
   {
     use: /^KubernetesGateway annotations (gateway\.istio\.io\/(name-override|service-account)|networking\.istio\.io\/service-type)$/,
@@ -63,7 +63,7 @@ const readElsewhere: readonly { readonly use: RegExp; readonly file: string; rea
     text: "'inject.istio.io/templates'",
   },
   {
-    // With a check of its value each; `src/injection/template` reads them.
+    // `src/injection/template` validates each value and reads it.
     use: /^Pod annotations ((traffic|readiness\.status)\.)?sidecar\.istio\.io\/|^Pod annotations (readiness\.status|prometheus)\.|^Pod annotations istio\.io\/reroute/,
     file: 'src/injection/decision/annotations.ts',
     text: "'traffic.sidecar.istio.io/includeInboundPorts'",
@@ -74,7 +74,7 @@ const readElsewhere: readonly { readonly use: RegExp; readonly file: string; rea
     text: 'istio.io/workloadController',
   },
   {
-    // Of the proxy's own WorkloadEntry, as of a Pod.
+    // Read from the proxy's WorkloadEntry, as from a Pod.
     use: /^WorkloadEntry labels gateway\.networking\.k8s\.io\/gateway-name/,
     file: 'src/model/push-context/workload-policies.ts',
     text: "labels['gateway.networking.k8s.io/gateway-name']",
@@ -108,7 +108,7 @@ function withMetadata(world: World, index: number, part: Part, texts: Texts): Wo
   return { ...world, objects: world.objects.with(index, changed) };
 }
 
-/** Whether an object with the text has another output without it, or with another text. */
+/** Whether the output differs without the text, or with another text. */
 function hasEffect({ part, key, kind }: Use): boolean | 'in no world' {
   let isThere = false;
   for (const world of worlds)
@@ -132,36 +132,36 @@ function isOtherWith(world: World, { asked, text }: ReturnType<typeof outputOf>)
   }
 }
 
-describe('an annotation or label that the table says is read', () => {
-  it.each(uses.map((use) => [nameOf(use), use] as const))('%s changes what is generated', (name, use) => {
+describe('the table of annotations and labels is correct', () => {
+  it.each(uses.map((use) => [nameOf(use), use] as const))('%s affects generated resources', (name, use) => {
     const elsewhere = readElsewhere.find((one) => one.use.test(name));
     if (elsewhere === undefined) expect(hasEffect(use)).toBe(true);
     else expect(readFileSync(join(packageRoot(), elsewhere.file), 'utf8')).toContain(elsewhere.text);
   });
 
-  it.each(readElsewhere.map((one) => [one.use.source, one] as const))('%s needs its exception', (_, { use }) => {
+  it.each(readElsewhere.map((one) => [one.use.source, one] as const))('the exception %s is needed', (_, { use }) => {
     const excepted = uses.filter((one) => use.test(nameOf(one)));
     expect(excepted.filter((one) => hasEffect(one) === true).map(nameOf)).toEqual([]);
   });
 
-  it('is named by each exception', () => {
+  it('each exception names an annotation or label of the table', () => {
     expect(readElsewhere.filter(({ use }) => !uses.some((one) => use.test(nameOf(one))))).toEqual([]);
   });
 });
 
-describe('annotations and labels with a warning', () => {
+describe('annotations and labels with a warning have no effect', () => {
   const world = worlds.find(({ name }) => name === 'metadata')!;
   const kindsOfWorld = (Object.keys(kinds) as KindName[]).filter((kind) =>
     world.objects.some((object) => isOfKind(object, kind)),
   );
 
-  it.each(kindsOfWorld)('of a %s change nothing', (kind) => {
+  it.each(kindsOfWorld)('unused annotations and labels of a %s change no resource', (kind) => {
     const index = world.objects.findIndex((object) => isOfKind(object, kind));
     for (const part of ['annotations', 'labels'] as const) {
       const warned = Object.keys(tables[part]).filter(
         (key) => metadataWarnings(kind, { annotations: {}, labels: {}, [part]: { [key]: 'true' } }).length > 0,
       );
-      // Refused on other kinds than its own.
+      // Other kinds reject it.
       const accepted = warned.filter((key) => key !== 'istio.io/dry-run');
       expect(accepted.length).toBeGreaterThan(5);
       const texts = (world.objects[index]!.metadata[part] ?? {}) as Texts;

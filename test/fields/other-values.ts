@@ -1,4 +1,4 @@
-/** Values that a field may have instead of the one that it has; some of them are not valid, which the decoder says. */
+/** Alternative values of a field. Some are invalid; the decoder decides. */
 
 import { type Describable, descriptionOf } from '../../src/model/fields/description.ts';
 import { isObject } from '../../src/runtime/json-object.ts';
@@ -30,7 +30,7 @@ export function otherValues(decoder: Describable, value: unknown, path: string):
   }
 }
 
-/** The values of an enumeration. */
+/** Values of an enumeration. */
 function namesOf(decoder: Describable): readonly unknown[] | undefined {
   const description = descriptionOf(decoder);
   if (description?.type !== 'narrowed') return undefined;
@@ -43,7 +43,7 @@ function otherNumbers(value: number, bounds: readonly number[]): readonly number
 
 const protocols = ['HTTP', 'UDP', 'TCP', 'HTTPS', 'TLS', 'HTTP2', 'GRPC'];
 
-/** Of an authority: a changed certificate is none, and is rejected. */
+/** From a different authority: a modified certificate would be invalid and rejected. */
 const { certificate: otherCertificate } = createAuthority();
 
 function otherTexts(value: string): readonly string[] {

@@ -1,26 +1,26 @@
-/** The fields that a decoder describes, and where a value has them. */
+/** The fields that a decoder describes, and their places in a value. */
 import { type Describable, type Description, descriptionOf, type Effect } from '../../src/model/fields/description.ts';
 import { isObject } from '../../src/runtime/json-object.ts';
 
 export interface SchemaField {
-  /** `http[].match[].headers{}.exact` */
+  /** For example `http[].match[].headers{}.exact`. */
   readonly path: string;
   readonly decoder: Describable;
   readonly effect?: Effect;
-  /** Has no fields within, or none that are looked at. */
+  /** Has no inner fields, or none that are checked. */
   readonly isLeaf: boolean;
 }
 
 export type Place = readonly (string | number)[];
 
-/** What a decoder takes beneath its checks. */
+/** The decoder's description without its additional checks. */
 export function shapeOf(decoder: Describable, path: string): Exclude<Description, { type: 'narrowed' }> {
   const description = descriptionOf(decoder);
   if (description === undefined) throw new TypeError(`what the decoder of ${path} takes is not described`);
   return description.type === 'narrowed' ? shapeOf(description.of, path) : description;
 }
 
-/** All fields, the outer ones first. What is within a field without effect has none. */
+/** All fields, outer ones first. Inner fields of a field without effect have no effect. */
 export function fieldsWithin(decoder: Describable, path = ''): SchemaField[] {
   const shape = shapeOf(decoder, path);
   if (shape.type === 'list') return fieldsWithin(shape.item, `${path}[]`);
@@ -35,7 +35,7 @@ export function fieldsWithin(decoder: Describable, path = ''): SchemaField[] {
   });
 }
 
-/** Adds the places of each field that a value has, by the field's path. */
+/** Adds the places of each field in a value, by the field's path. */
 export function addPlaces(
   decoder: Describable,
   value: unknown,
@@ -58,7 +58,7 @@ export function addPlaces(
   }
 }
 
-/** `a[].b` of `a[].b.c`; empty for a field of the whole. */
+/** `a[].b` for `a[].b.c`; empty for a top-level field. */
 export function parentOf(path: string): string {
   return path.slice(0, Math.max(0, path.lastIndexOf('.')));
 }
@@ -67,7 +67,7 @@ export function valueAt(value: unknown, place: Place): unknown {
   return place.reduce<unknown>((at, key) => (at as Record<string | number, unknown>)[key], value);
 }
 
-/** The value with another one at a place. `undefined` removes the field. */
+/** A copy of the value with a replacement at one place. `undefined` removes the field. */
 export function withValueAt(value: unknown, [key, ...rest]: Place, replacement: unknown): unknown {
   if (key === undefined) return replacement;
   if (Array.isArray(value)) {

@@ -1,4 +1,4 @@
-/** What the fields of are looked at: all kinds, and the mesh configuration. */
+/** Subjects of the field tests: all kinds, and the mesh configuration. */
 import { type KindName, kinds } from '../../src/model/kinds/index.ts';
 import { meshSubject, type Subject, subjectOfKind } from './effects.ts';
 

@@ -1,12 +1,12 @@
-/** Fields that are used although no proxy is given anything else for them: why, and what reads them. */
+/** Fields that are used although they do not affect proxies, with the reason and the reading code. */
 
 export interface Unobserved {
-  /** `Kind path`, as the test reports it. */
+  /** Matches `Kind path`, as the test reports it. */
   readonly field: RegExp;
   readonly reason: string;
   /**
-   * What a test checks of the reason: a file, and the text by which it reads the field; or that all other values are rejected. Absent: no
-   * value changes anything.
+   * Evidence that the test checks: a file and the text that reads the field, or that all other values are rejected. If
+   * absent, no value has an effect.
    */
   readonly readBy?: readonly [file: string, text: string] | 'others are rejected';
 }
@@ -16,8 +16,8 @@ export const unobserved: readonly Unobserved[] = [
     field: /^TrafficExtension (selector|targetRefs\[\]\.(?!namespace)|phase|priority|match|wasm|lua)/,
     reason: 'the object is validated and not applied: a warning names its wasm or lua',
   },
-  { field: /^Gateway servers\[\]\.name$/, reason: 'names the server for people; names must be unique' },
-  { field: /^Sidecar (ingress|egress)\[\]\.port\.name$/, reason: 'names the port for people' },
+  { field: /^Gateway servers\[\]\.name$/, reason: 'names the server for users; names must be unique' },
+  { field: /^Sidecar (ingress|egress)\[\]\.port\.name$/, reason: 'names the port for users' },
   {
     field: /^Sidecar ingress\[\]\.tls\.httpsRedirect$/,
     reason: 'true is refused, false is what happens anyway',
@@ -30,15 +30,15 @@ export const unobserved: readonly Unobserved[] = [
   },
   {
     field: /^(HTTPRoute|GRPCRoute) .*filters\[\]\.(\w+\.path\.)?type$/,
-    reason: 'says which field is beside it, and another value is refused',
+    reason: 'a discriminator for another field; another value is rejected',
     readBy: 'others are rejected',
   },
   {
     field: /^BackendTLSPolicy validation\.subjectAltNames\[\]\.type$/,
-    reason: 'says which field is beside it, and another value is refused',
+    reason: 'a discriminator for another field; another value is rejected',
     readBy: 'others are rejected',
   },
-  { field: /^(TCPRoute|TLSRoute) rules\[\]\.name$/, reason: 'names the rule for people' },
+  { field: /^(TCPRoute|TLSRoute) rules\[\]\.name$/, reason: 'names the rule for users' },
   {
     field: /^KubernetesGateway infrastructure/,
     reason: 'the elected replica builds the Deployment and Service of the Gateway from it',
@@ -69,5 +69,5 @@ export const unobserved: readonly Unobserved[] = [
     reason: 'UPSERT has a value and REMOVE has none: with the other operation the object is refused',
     readBy: 'others are rejected',
   },
-  { field: /^GatewayClass description$/, reason: 'describes the class for people' },
+  { field: /^GatewayClass description$/, reason: 'describes the class for users' },
 ];

@@ -1,5 +1,5 @@
 /**
- * Small meshes whose objects have the fields of their kinds: those of the golden cases, and of `worlds/` what these lack. A
+ * Small meshes whose objects contain the fields of their kinds: the golden cases, and additional ones in `worlds/`. A
  * file has a header (proxy, mesh configuration, features) and the objects; `<authority>` stands for a certificate.
  */
 import { globSync, readFileSync } from 'node:fs';
@@ -50,7 +50,7 @@ export interface World {
   readonly meshConfig: Readonly<Record<string, unknown>>;
   readonly features: Partial<Features>;
   readonly objects: readonly WorldObject[];
-  /** `Kind path` of fields that this mesh is tried first for: few others have what they need. */
+  /** `Kind path` of fields that are tried in this mesh first, because few others have the required objects. */
   readonly shows: readonly string[];
 }
 
@@ -61,7 +61,7 @@ export interface WorldObject {
   readonly [field: string]: unknown;
 }
 
-/** Own worlds first: they are smaller. */
+/** The additional worlds come first, because they are smaller. */
 export function readWorlds(): readonly World[] {
   const files = [
     ...globSync('test/fields/worlds/*.yaml', { cwd: packageRoot() }).sort(),
@@ -98,11 +98,11 @@ export interface Output {
 }
 
 /**
- * Everything that the proxy of a world is given, and what the control plane does with objects that are for no proxy.
+ * All resources of the proxy of a world, and the control plane's results for objects that concern no proxy.
  *
- * @param asked names that the proxy asks for; absent: those that its clusters and listeners have. To find them takes most of the time,
- *   and where they differ, clusters or listeners do.
- * @throws Error an object is not valid
+ * @param asked - requested names; by default those in the proxy's clusters and listeners. Their computation takes most of
+ * the time, and different names imply different clusters or listeners.
+ * @throws Error if an object is invalid
  */
 export function outputOf({ proxy: node, meshConfig, features, objects }: World, asked?: AskedNames): Output {
   const { context: push, configs } = givenMesh(objects.map((object) => JSON.stringify(object)).join('\n---\n'), {
@@ -136,7 +136,7 @@ function namesAskedBy(given: Parameters<typeof generate>[0]): AskedNames {
   return { endpoints: namesOf(endpoints), routes: namesOf(routes), extensions: namesOf(extensions) };
 }
 
-/** The WorkloadEntry that each WorkloadGroup makes of a workload that registers itself. */
+/** WorkloadEntries of self-registering workloads, one for each WorkloadGroup. */
 function registeredBy(configs: ConfigSet): readonly string[] {
   const claim: WorkloadClaim = {
     ...{ entry: 'shop/a', namespace: 'shop', name: 'a', group: 'web', serviceAccount: '' },
@@ -147,7 +147,7 @@ function registeredBy(configs: ConfigSet): readonly string[] {
   );
 }
 
-/** What Ingresses are translated to, and the addresses in their status. */
+/** Translated Ingresses, and the addresses in their status. */
 function ingressesOf(configs: ConfigSet, { mesh, domain }: PushContext): readonly string[] {
   if (configs.Ingress.length === 0) return [];
   const objects = [...translateIngresses(configs, mesh, { domain }).values()];
@@ -157,7 +157,7 @@ function ingressesOf(configs: ConfigSet, { mesh, domain }: PushContext): readonl
   ];
 }
 
-/** What a gateway is sent of the certificates in Secrets and ConfigMaps. */
+/** Certificates of Secrets and ConfigMaps that a gateway receives. */
 function credentialsOf({ Secret: secrets, ConfigMap: maps }: ConfigSet): readonly string[] {
   return [
     ...secrets.flatMap(({ name, spec }) => [name, serverCertificateOf(spec), trustedRootsOf(spec)]),
@@ -170,7 +170,7 @@ function keysFetchedFor(configs: ConfigSet): readonly string[] {
   return sources.map((source) => JSON.stringify(source));
 }
 
-/** What the control plane itself does by the mesh configuration: roots, sources of configuration, hosts that stay in their cluster. */
+/** Effects of the mesh configuration on the control plane: roots, configuration sources, and cluster-local hosts. */
 function controlPlaneWith({ mesh, services, domain }: PushContext): readonly string[] {
   const fetched: string[] = [];
   const { pools, ignored: passedOver } = rootsOfMesh(mesh, (url) => {
@@ -191,7 +191,6 @@ function controlPlaneWith({ mesh, services, domain }: PushContext): readonly str
   );
 }
 
-/** Result or error of a function that reads a file. */
 function resultOf(read: () => unknown): unknown {
   try {
     return read();
@@ -200,7 +199,9 @@ function resultOf(read: () => unknown): unknown {
   }
 }
 
-/** What an agent makes of the mesh's proxy configuration: the bootstrap and the command line of its Envoy, and its own settings. */
+/**
+ * Effects of the proxy configuration on an agent: the bootstrap and command line of Envoy, and the agent's settings.
+ */
 function agentWith({ defaultConfig }: World['meshConfig']): readonly string[] {
   if (defaultConfig === undefined) return [];
   const options = resolveProxyOptions({
@@ -213,7 +214,7 @@ function agentWith({ defaultConfig }: World['meshConfig']): readonly string[] {
   const order = { adminPort: options.config.proxyAdminPort, run: { epoch: 0, baseId: 0 }, hasCredentialServer: false };
   const { bootstrap } = agentBootstrap(options, order);
   const { node, ...rest } = bootstrap as { node: { metadata: Record<string, unknown> } };
-  // There the configuration lies as it is written.
+  // The metadata contain the proxy configuration as it is written.
   const { PROXY_CONFIG: _, ...metadata } = node.metadata;
   const { status, workloadProbe, dns, config } = options;
   const used = [

@@ -1,4 +1,4 @@
-/** Throws bytes at subjects for a time, and keeps what broke. */
+/** Attacks subjects for some time and records failures. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../../src/runtime/errors.ts';
 import { Draw } from '../random-config/draw.ts';
@@ -6,37 +6,36 @@ import type { Edge, Subject, SubjectMaker } from './edge.ts';
 
 export interface Finding {
   readonly edge: string;
-  /** Of the first attack of the batch, and how many there were. */
+  /** Seed of the first attack of the batch. */
   readonly seed: number;
   readonly attacks: number;
   readonly wrong: readonly string[];
-  /** What was thrown, oldest first. */
+  /** Sent bytes, oldest first. */
   readonly thrown: readonly string[];
 }
 
 export interface CampaignOptions {
   readonly seed: number;
   readonly forMs: number;
-  /** The time is not over before each edge was attacked. */
+  /** Continues until each edge was attacked, even beyond the time. */
   readonly reachesAll?: boolean;
-  /** Names of edges; all unless given. */
+  /** Names of edges; default all. */
   readonly only?: readonly string[];
-  /** At most so many attacks in all. */
+  /** Maximum number of attacks in total. */
   readonly attacks?: number;
   readonly maxFindings?: number;
   readonly report?: (finding: Finding) => void;
 }
 
 export interface CampaignResult {
-  /** By edge. */
   readonly attacks: ReadonlyMap<string, number>;
   readonly findings: readonly Finding[];
 }
 
-/** An edge that has not let go of an attack after this time is a finding. */
+/** An attack that does not finish within this time is a finding. */
 const attackLimitMs = 60_000;
 
-/** Attacks one subject, an edge after the other, until the time is over. The seed decides what is thrown. */
+/** Attacks the edges of one subject in turn until the time is over. The seed determines the sent bytes. */
 export async function runCampaign(maker: SubjectMaker, options: CampaignOptions): Promise<CampaignResult> {
   const campaign = new Campaign(maker, options);
   await campaign.run();
@@ -91,7 +90,7 @@ class Campaign implements CampaignResult {
     const finding = { edge: edge.name, seed, attacks, wrong, thrown };
     this.findings.push(finding);
     this.#options.report?.(finding);
-    // What it is after this says nothing of the next attack.
+    // The state of this subject is not meaningful for the next attack.
     this.#subject = undefined;
     await subject.close();
   }
@@ -110,7 +109,7 @@ async function limited(edge: Edge, draw: Draw): Promise<string> {
   }
 }
 
-/** A finding as a person reads it, with the command that repeats it. */
+/** Human-readable finding with the command that reproduces it. */
 export function findingText({ edge, seed, attacks, wrong, thrown }: Finding): string {
   return [
     `${edge}: ${wrong[0]}`,

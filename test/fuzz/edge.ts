@@ -1,43 +1,43 @@
-/** What the fuzzer is made of: programs under attack, and the edges where foreign bytes come in. */
+/** Interfaces of the fuzzer: programs under attack, and the edges where they receive untrusted bytes. */
 import type { Draw } from '../random-config/draw.ts';
 
 export type ProgramName = 'pilot-discovery' | 'pilot-agent' | 'chartpilot';
 
-/** One place where bytes of strangers come in. */
+/** An input of a program for untrusted bytes. */
 export interface Edge {
-  /** `discovery-http`: what `--only` takes. */
+  /** Name for `--only`, e.g. `discovery-http`. */
   readonly name: string;
   readonly program: ProgramName;
   /**
-   * One attack, drawn from one seed: the same seed throws the same bytes.
+   * Runs one attack. Equal seeds send equal bytes.
    *
-   * @returns what was thrown, for a report
-   * @throws Error when the edge itself answered as it must not: that is a finding
+   * @returns description of the sent bytes
+   * @throws Error if the response of the edge is a finding
    */
   attack(draw: Draw): Promise<string> | string;
 }
 
-/** What is attacked: a running program, or functions in this process. */
+/** A running program under attack, or functions in this process. */
 export interface Subject {
   readonly edges: readonly Edge[];
-  /** What is wrong with it after an attack, one line each; empty when somebody who behaves is served as ever. */
+  /** Problems after an attack, one line each; empty if a well-behaved client is served normally. */
   judge(): Promise<readonly string[]>;
   close(): Promise<void>;
 }
 
-/** Makes a subject; it is made anew after a finding. */
+/** Starts a subject, and restarts it after a finding. */
 export interface SubjectMaker {
   readonly program: ProgramName;
-  /** `discovery`, `agent`, `functions`: shown before its findings. */
+  /** Name in reports of findings: `discovery`, `agent` or `functions`. */
   readonly name: string;
-  /** Names of its edges, known before it runs. */
+  /** Names of its edges. */
   readonly edges: readonly string[];
   readonly open: () => Promise<Subject>;
-  /** Attacks between two judgements. */
+  /** Number of attacks between two checks. */
   readonly batch: number;
 }
 
-/** Kept short: what was thrown may be megabytes. */
+/** Shortened, because an attack may send megabytes. */
 export function shown(bytes: Uint8Array | string, longest = 160): string {
   const text = typeof bytes === 'string' ? bytes : Buffer.from(bytes).toString('latin1');
   const escaped = JSON.stringify(text.slice(0, longest));

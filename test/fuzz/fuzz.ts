@@ -1,4 +1,7 @@
-/** `npm run test:fuzz -- [--minutes N] [--seed N] [--only EDGE,…] [--attacks N]`: as `npm test` does, at length. */
+/**
+ * `npm run test:fuzz -- [--minutes N] [--seed N] [--only EDGE,…] [--attacks N]`: a long run of the campaign that `npm
+ * test` runs briefly.
+ */
 import { parseArgs } from 'node:util';
 import { findingText, runCampaign } from './campaign.ts';
 import { subjectMakers } from './edges/index.ts';

@@ -1,4 +1,4 @@
-/** The API server, as the controllers here use it: whole objects, by path. */
+/** Client of the API server for the controllers of this folder: whole objects by path. */
 import { Agent, request } from 'node:https';
 import type { ApiServerAddress } from '../cluster/api-server-process.ts';
 
@@ -47,7 +47,7 @@ export class ClusterApi {
     }
   }
 
-  /** Merges the fields into the object; nothing happens if it does not exist. */
+  /** Merges the fields into the object, if it exists. */
   patch(path: string, fields: KubeObject): Promise<KubeObject | undefined> {
     return this.#missing404(this.#send('PATCH', path, fields, 'application/merge-patch+json'));
   }

@@ -1,7 +1,10 @@
-/** Runs each Gateway of class `istio`: a Deployment of a proxy and a Service with an address, as an installer of gateways would make them. */
+/**
+ * Creates a Deployment of a proxy and a Service with an address for each Gateway of class `istio`, as a gateway
+ * installer would.
+ */
 import type { ClusterApi, KubeObject } from './cluster-api.ts';
 
-/** Image of a pod's container that the kubelet runs as `pilot-agent proxy router`. */
+/** Image name that the kubelet of this folder runs as `pilot-agent proxy router`. */
 export const proxyImage = 'pilot-agent';
 
 const nameLabel = 'gateway.networking.k8s.io/gateway-name';
@@ -34,7 +37,7 @@ export async function runGateways(api: ClusterApi, objects: ReadonlyMap<string, 
     const status = { loadBalancer: { ingress: [{ ip: pod.status.podIP }] } };
     await api.patch(`${path}/${name}-istio/status`, { status });
   }
-  // Nothing collects garbage by owner.
+  // No controller garbage-collects objects by owner here.
   const owners = new Set(ours.map(({ metadata }) => metadata.uid));
   for (const [plural, found] of [
     ['deployments', deployments],
@@ -64,7 +67,10 @@ function metadataOf({ apiVersion, metadata, spec }: KubeObject, labels: KubeObje
   };
 }
 
-/** The proxy's account may read the Secrets of its namespace: the control plane asks before it sends them. */
+/**
+ * The service account of the proxy may read the Secrets of its namespace, which the control plane checks before it
+ * sends them.
+ */
 async function createProxy(api: ClusterApi, gateway: KubeObject): Promise<void> {
   const { namespace, name: gatewayName } = gateway.metadata;
   const metadata = metadataOf(gateway);

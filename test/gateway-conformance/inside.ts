@@ -1,4 +1,4 @@
-/** The part of the run in its own network namespace: API server, control plane, controllers, suite. */
+/** The part of the run inside its network namespace: API server, control plane, controllers and suite. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, openSync, writeFileSync } from 'node:fs';
@@ -18,10 +18,10 @@ import { NamespaceController, readObjects, runDeployments, runEndpointSlices } f
 
 const folder = process.env.FOLDER!;
 const report = (line: string): void => console.error(line);
-/** Between two rounds of the controllers. */
+/** Pause between two rounds of the controllers. */
 const restMs = 300;
 const suiteLimit = '60m';
-/** Not the sources, which may change during the run. */
+/** Built programs, because the sources may change during the run. */
 const built = (program: string): string => join(packageRoot(), 'dist', `${program}.mjs`);
 
 const network = new NodeNetwork();

@@ -1,4 +1,6 @@
-/** Runs the pods of one node: echo servers and proxies, each pod in a network of its own; serves their logs. */
+/**
+ * Runs the pods of one node: echo servers and proxies, each pod in a separate network namespace, and serves their logs.
+ */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:https';
@@ -13,9 +15,9 @@ import { nodeName, type Objects } from './workloads.ts';
 export interface KubeletOptions {
   readonly api: ClusterApi;
   readonly network: NodeNetwork;
-  /** Each pod has `NAMESPACE/NAME` in it, with a log of each container. */
+  /** Contains a folder `NAMESPACE/NAME` for each pod, with a log of each container. */
   readonly folder: string;
-  /** The suite's backend: program for each image that is not a proxy. */
+  /** Path of the suite's backend, which runs each image that is not a proxy. */
   readonly echo: string;
   readonly agent: readonly string[];
   readonly report: (line: string) => void;
@@ -28,7 +30,7 @@ interface RunningPod {
   readonly folder: string;
   readonly namespace: PodNamespace;
   readonly processes: ChildProcess[];
-  /** URL that tells whether it is ready; absent: it is. */
+  /** Readiness URL; always ready if absent. */
   readonly probe?: string;
   isReady: boolean;
 }
@@ -42,7 +44,7 @@ export class Kubelet {
     this.#options = options;
   }
 
-  /** Registers the node, and serves logs. */
+  /** Registers the node and serves logs. */
   async start(): Promise<void> {
     const { api } = this.#options;
     const { certificate, privateKey } = createAuthority().issue([nodeAddress]);
@@ -67,7 +69,7 @@ export class Kubelet {
     });
   }
 
-  /** Starts and ends pods, and reports which are ready. */
+  /** Starts and stops pods, and reports their readiness. */
   async run(objects: Objects): Promise<void> {
     const pods = objects.get('pods')!.filter(({ spec }) => spec.nodeName === nodeName);
     const wanted = new Map(
@@ -79,7 +81,7 @@ export class Kubelet {
       if (running !== undefined) await this.#probe(pod, running);
       else if (!this.#starting.has(uid)) {
         this.#starting.add(uid);
-        // Those that wait for a Secret do not delay others.
+        // Pods that wait for a Secret do not delay others.
         void this.#startPod(pod)
           .catch((error: unknown) => this.#options.report(`pod ${pod.metadata.name} did not start: ${error}`))
           .finally(() => this.#starting.delete(uid));
@@ -97,7 +99,7 @@ export class Kubelet {
       try {
         if (pid !== undefined && exitCode === null) process.kill(-pid, 'SIGKILL');
       } catch {
-        // It has ended.
+        // The process has already exited.
       }
     }
     await namespace.end();
@@ -129,7 +131,10 @@ export class Kubelet {
     await this.#probe(pod, running);
   }
 
-  /** Secrets and ConfigMaps as files. @returns where each path of a mount is. @throws Error if one does not exist yet */
+  /**
+   * Writes Secrets and ConfigMaps as files. @returns host path of each mount path. @throws Error if an object does not
+   * exist yet
+   */
   async #writeVolumes({ metadata, spec }: KubeObject, folder: string): Promise<ReadonlyMap<string, string>> {
     const places = new Map<string, string>();
     for (const { name, secret, configMap } of spec.volumes ?? []) {
@@ -250,7 +255,7 @@ interface Command {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** The downward API. */
+/** Value of a downward API field. */
 function fieldOf({ metadata }: KubeObject, path: string): string {
   const { name, namespace } = metadata;
   return ({ 'metadata.name': name, 'metadata.namespace': namespace } as Record<string, string>)[path] ?? '';

@@ -1,17 +1,19 @@
-/** One node's network in the namespace of this process: a bridge, and a network namespace with an address for each pod. */
+/**
+ * Network of one node in the namespace of this process: a bridge, and a network namespace with an address for each pod.
+ */
 import type { ChildProcess } from 'node:child_process';
 import { execa } from 'execa';
 import { endNamespaces, NetworkSide } from '../harness/pod-network.ts';
 
-/** Of the node: API server, control plane and suite have it. */
+/** Address of API server, control plane and suite. */
 export const nodeAddress = '10.244.0.1';
 const bridge = 'pods';
-/** The last one that fits into the network. */
+/** Addresses that fit into the network. */
 const maxPods = 250 * 250;
 
 export interface PodNamespace {
   readonly address: string;
-  /** The command that runs a program in the pod's network and mounts. */
+  /** Command that runs a program in the pod's network and mount namespaces. */
   within(args: readonly string[], cwd: string): string[];
   end(): Promise<void>;
 }
@@ -19,7 +21,7 @@ export interface PodNamespace {
 export class NodeNetwork {
   #pods = 0;
 
-  /** Makes the bridge. The process must be in a network namespace of its own. */
+  /** Creates the bridge. The process must be in a separate network namespace. */
   async start(): Promise<void> {
     for (const args of [
       ['link', 'set', 'lo', 'up'],
@@ -46,7 +48,7 @@ export class NodeNetwork {
       'link set eth0 up',
       `route add default via ${nodeAddress}`,
     ]);
-    // Gateways listen at ports such as 80.
+    // Gateways bind ports such as 80.
     await side.mustRun('sh', '-c', 'echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start');
     return {
       address,

@@ -1,4 +1,4 @@
-/** Programs of the run that are built from Go modules, and the definitions of the Gateway API's kinds. */
+/** Builds programs of the run from Go modules, and reads the CRDs of the Gateway API. */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ export async function conformancePrograms(report: (line: string) => void) {
   return { suite: await findOrBuild(suite, report), echo: await findOrBuild(echo, report) };
 }
 
-/** Of the suite's version, experimental kinds and fields included. */
+/** Of the suite's version, including experimental kinds and fields. */
 export function gatewayApiDefinitions(): KubeObject[] {
   const options = { cwd: join(packageRoot(), folder), encoding: 'utf8' } as const;
   const module = execFileSync(

@@ -1,7 +1,7 @@
-/** What the suite reports of each test: lines of `go test -v`, and a line of `requires TEST [FEATURE …]` for each. */
+/** Results of the suite: lines of `go test -v`, and a line `requires TEST [FEATURE …]` for each test. */
 export type Outcome = 'PASS' | 'FAIL' | 'SKIP';
 
-/** Of the suite's tests, without their parts. */
+/** Outcomes of tests, without subtests. */
 export function outcomesOf(output: string): ReadonlyMap<string, Outcome> {
   const outcomes = new Map<string, Outcome>();
   for (const [, outcome, name] of output.matchAll(/^\s*--- (PASS|FAIL|SKIP): TestConformance\/([^/\s]+) /gm)) {
@@ -10,7 +10,7 @@ export function outcomesOf(output: string): ReadonlyMap<string, Outcome> {
   return outcomes;
 }
 
-/** Claimed features of which no test has passed: nothing shows that they are supported. */
+/** Claimed features without a passed test. */
 export function unprovenFeatures(output: string, claimed: readonly string[]): readonly string[] {
   const outcomes = outcomesOf(output);
   const proven = new Set<string>();
@@ -20,7 +20,7 @@ export function unprovenFeatures(output: string, claimed: readonly string[]): re
   return claimed.filter((feature) => !proven.has(feature));
 }
 
-/** Tests that failed, features that are claimed without a test, and a line of counts. */
+/** Failed tests, claimed features without a test, and a line of counts. */
 export function summaryOf(outcomes: ReadonlyMap<string, Outcome>, unproven: readonly string[]): string {
   const named = (wanted: Outcome): string[] =>
     [...outcomes].filter(([, outcome]) => outcome === wanted).map(([name]) => name);

@@ -1,6 +1,6 @@
 /**
- * `npm run test:gateway-conformance`: the Gateway API's conformance suite against the built programs, in a network namespace of
- * its own (README.md). Exit code 1 if a test fails.
+ * `npm run test:gateway-conformance`: the Gateway API's conformance suite against the built programs, in a separate
+ * network namespace (README.md). Exit code 1 if a test fails.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,4 +1,7 @@
-/** What Kubernetes' controllers do that no program here does: default accounts, Pods of Deployments, EndpointSlices, ends of namespaces. */
+/**
+ * Stand-in for Kubernetes controllers: default service accounts, Pods of Deployments, EndpointSlices, and deletion of
+ * namespaces.
+ */
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { ClusterApi, KubeObject } from './cluster-api.ts';
@@ -7,7 +10,7 @@ export type Objects = ReadonlyMap<string, readonly KubeObject[]>;
 
 export const nodeName = 'node1';
 const sliceLabel = { name: 'endpointslice.kubernetes.io/managed-by', value: 'conformance' };
-/** Paths of what is read in each round, by plural. */
+/** API paths of the objects that each round reads, by plural. */
 const paths = {
   namespaces: '/api/v1/namespaces',
   deployments: '/apis/apps/v1/deployments',
@@ -24,7 +27,7 @@ export async function readObjects(api: ClusterApi): Promise<Objects> {
 
 const isEnding = ({ metadata }: KubeObject): boolean => metadata.deletionTimestamp !== undefined;
 
-/** Kinds that the suite leaves in a namespace that it deletes. */
+/** Kinds that the suite leaves in a deleted namespace. */
 const leftovers = [
   ...['/apis/apps/v1/deployments', '/api/v1/pods', '/api/v1/services', '/api/v1/secrets', '/api/v1/configmaps'],
   ...['/api/v1/serviceaccounts', '/apis/discovery.k8s.io/v1/endpointslices'],
@@ -53,7 +56,7 @@ export class NamespaceController {
   }
 }
 
-/** Names end as those of real Deployments do: the suite takes them apart. */
+/** Name suffixes have the form of real Deployments, because the suite parses them. */
 function podName(deployment: string, template: string): string {
   const digest = createHash('sha256').update(template).digest('hex').slice(0, 9);
   return `${deployment.slice(0, 40)}-${digest}-${crypto.randomUUID().slice(0, 5)}`;

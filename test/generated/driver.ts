@@ -1,17 +1,17 @@
-/** Runs a generated suite on a host, and counts tests that could not be shown there: none is skipped silently. */
+/** Runs a generated suite on a host, and counts tests that cannot run there: none is skipped silently. */
 import type { GeneratedTest, Step, Suite } from '../../src/debugger/generate/suite.ts';
 import { stepLabel } from '../../src/debugger/generate/suite.ts';
 
-/** One machine in its company, ready for the steps of one test. */
+/** One machine with its peers, ready for the steps of one test. */
 export interface Session {
   /**
-   * Triggers a step, and waits until the machine has handled it.
+   * Triggers a step and waits until the machine has handled it.
    *
    * @returns the machine's state after the step
-   * @throws NotShown when the company triggers another event first, or cannot trigger this one
+   * @throws NotShown if a peer triggers another event first, or cannot trigger this one
    */
   take(step: Step): Promise<string>;
-  /** Differences of the company from the expected state after all steps; undefined without differences. */
+  /** Deviations of the peers from the expected state after all steps; `undefined` without deviations. */
   aftermath?(): Promise<string | undefined>;
   /** Stops everything that was started. */
   end(): Promise<void>;
@@ -19,29 +19,29 @@ export interface Session {
 
 export interface Driver {
   readonly name: string;
-  /** Why a test cannot be shown here, known before it begins. */
+  /** Reason why a test cannot run here, known before it starts. */
   cannot(test: GeneratedTest): string | undefined;
   begin(test: GeneratedTest, input: unknown): Promise<Session>;
 }
 
-/** The next step does not happen in this company. That is no failure of the machine. */
+/** The next step cannot occur on this host. This is not a failure of the machine. */
 export class NotShown extends Error {}
 
 export interface SuiteReport {
   readonly driver: string;
   readonly machine: string;
   readonly shown: readonly string[];
-  /** Names of tests, by reason. */
+  /** Names of tests by reason. */
   readonly notShown: ReadonlyMap<string, readonly string[]>;
-  /** Deviations of a machine from its test, as text. */
+  /** Deviations of a machine from its tests. */
   readonly departures: readonly string[];
   readonly ms: number;
 }
 
 /**
- * A deviation does not prevent the next test.
+ * Runs all tests; a deviation does not stop the run.
  *
- * @param sideBySide number of tests that run at once, for a company that mostly waits
+ * @param sideBySide number of concurrent tests, for hosts that mostly wait
  */
 export async function runSuite(suite: Suite, driver: Driver, sideBySide = 1): Promise<SuiteReport> {
   const begun = performance.now();
@@ -84,7 +84,7 @@ async function runTest(suite: Suite, test: GeneratedTest, driver: Driver): Promi
   }
 }
 
-/** For the test's output: every path that was not shown, counted by the reason. */
+/** Lists tests that could not run, counted by reason. */
 export function formatSuiteReport({ driver, machine, shown, notShown, ms }: SuiteReport): string {
   const left = [...notShown.values()].reduce((sum, names) => sum + names.length, 0);
   return [

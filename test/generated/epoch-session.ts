@@ -1,4 +1,4 @@
-/** The epoch's machine in company: its effects are a host's, its orders arrive as from its supervisor. */
+/** Tests of the epoch's machine with the effects of a host; its orders arrive as from its supervisor. */
 import type { AnyEventObject } from 'xstate';
 import { type EpochPhase, epochMachine, type PreparedEpoch } from '../../machines/agent/envoy/epoch.machine.ts';
 import type { GeneratedTest, Step } from '../../src/debugger/generate/suite.ts';
@@ -10,7 +10,7 @@ import { Company, sessionOf, type Ways } from './session.ts';
 const name = 'epoch-0';
 
 /**
- * @param cannot what this kind of host cannot show, in addition to what no host can
+ * @param cannot reasons of this kind of host, in addition to those of all hosts
  * @param epoch a replacement of the epoch's machine
  */
 export function epochDriver(
@@ -31,7 +31,7 @@ export function epochDriver(
       };
       return beginOn(kind, plan, async (host) => {
         const machine = epoch.provide({ actors: host.epochEffects });
-        // Envoy checks a bootstrap in a separate process: only if the check must fail.
+        // A separate process validates a bootstrap, so it is configured only if validation must fail.
         const epochInput = {
           ...(input as object),
           baseId: host.baseIds[0],
@@ -105,30 +105,30 @@ function waysOf(company: Company, host: Host): Pick<Ways, 'bring' | 'ignores'> {
             : company.machine.send(step.event);
       }
     },
-    // The end of a process is received before its pending response; the response about a wait may arrive at any time.
+    // The exit of a process arrives before its pending response. A wait may complete at any time.
     ignores: ({ type }, step) =>
       type === 'probe.waiting' || (type === 'xstate.error.actor.drain' && stepLabel(step) === 'process.exited'),
   };
 }
 
-/** The outcome of the drain orders, according to the next steps of the test. */
-function drainMeets(rest: readonly Step[]): 'an answer' | 'a refusal' | 'nobody' {
+/** Result of drain orders, according to the next steps of the test. */
+function drainMeets(rest: readonly Step[]): 'a response' | 'an error' | 'no response' {
   const outcome = rest.find((step) => 'effect' in step && step.effect === 'drain');
-  if (outcome === undefined) return 'nobody';
-  return outcome.kind === 'done' ? 'an answer' : 'a refusal';
+  if (outcome === undefined) return 'no response';
+  return outcome.kind === 'done' ? 'a response' : 'an error';
 }
 
 const isLive = ({ machine }: Company): boolean =>
   (machine.getSnapshot() as { hasTag(tag: EpochPhase): boolean }).hasTag('live');
 
-/** A process that received an exit order exits in order; a parent that its child shuts down may also crash. */
+/** A process that received an exit order exits normally; a parent that its child shuts down may also crash. */
 function endOf({ machine }: Company, { code, tookOverWithinMs }: AnyEventObject): End {
   const snapshot = machine.getSnapshot() as { matches(state: unknown): boolean };
   if (snapshot.matches({ running: 'ending' }) || snapshot.matches({ running: { retiring: 'terminating' } })) {
-    return 'as told';
+    return 'on request';
   }
-  // An epoch that was seen live has taken over, so no later check is needed.
+  // An epoch that was observed live has taken over, so it needs no later check.
   if (tookOverWithinMs !== undefined && snapshot.matches({ running: 'initializing' })) return 'after it took over';
   if (code !== 0) return 'by a signal';
-  return snapshot.matches({ running: 'draining parent' }) ? 'as told' : 'with code 0';
+  return snapshot.matches({ running: 'draining parent' }) ? 'on request' : 'with code 0';
 }

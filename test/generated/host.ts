@@ -1,4 +1,4 @@
-/** The Envoys of a session: scripted, or processes. */
+/** The Envoys of a session: scripted, or real processes. */
 import type { epochMachine } from '../../machines/agent/envoy/epoch.machine.ts';
 import type { shutdownMachine } from '../../machines/agent/envoy/shutdown.machine.ts';
 import type { supervisorMachine } from '../../machines/agent/envoy/supervisor.machine.ts';
@@ -15,55 +15,55 @@ export type SupervisorEffects = EffectsOf<typeof supervisorMachine>;
 export type ShutdownEffects = EffectsOf<typeof shutdownMachine>;
 
 /**
- * It exits on request, by SIGTERM or SIGKILL, or by itself: with code 0, or by its own signal; the latter also after an unobserved
- * hand-over.
+ * Exit of an Envoy: on request, by SIGTERM or SIGKILL, or unexpectedly with code 0 or by a signal, the latter also
+ * after a hand-over that was not observed.
  */
-export type End = 'as told' | 'killed' | 'with code 0' | 'by a signal' | 'after it took over';
+export type End = 'on request' | 'killed' | 'with code 0' | 'by a signal' | 'after it took over';
 
-/** What a test specifies in advance about its Envoys. */
+/** Behavior of Envoys that a test specifies in advance. */
 export interface HostPlan {
   /**
-   * `good`: Envoy accepts the bootstrap; `outdated`: but the certificates have changed; `unwritable`: but there is no space
-   * for it; `unreachable`: but a child's control plane is unreachable.
+   * `good`: Envoy accepts the bootstrap; `outdated`: but the certificates have changed; `unwritable`: but it cannot be
+   * written; `unreachable`: but a child's control plane is unreachable.
    */
   readonly bootstrap: 'good' | 'refused' | 'outdated' | 'unwritable' | 'unreachable';
-  /** There is a binary. */
+  /** Whether there is a binary. */
   readonly spawns: boolean;
-  /** An Envoy becomes live at some time. */
+  /** Whether an Envoy becomes live at some time. */
   readonly live: boolean;
-  /** It accepts requests, which get no response. */
+  /** Whether it accepts requests, which get no response. */
   readonly takesRequests?: boolean;
 }
 
 export interface Host {
-  /** The first and the spare one. */
+  /** The first base ID and the spare one. */
   readonly baseIds: readonly number[];
   /** Admin ports of these base IDs. */
   readonly adminPorts: Pick<AgentSettings, 'adminPort' | 'spareAdminPort'>;
-  /** Digest of the certificates when they were found valid; null without certificates. */
+  /** Digest of the certificates at their validation; null without certificates. */
   readonly certificates: string | null;
   readonly epochEffects: EpochEffects;
   readonly supervisorEffects: SupervisorEffects;
   readonly shutdownEffects: ShutdownEffects;
-  /** Releases a preparation that is held before there is a process. */
+  /** Completes a preparation that is delayed before a process exists. */
   prepare(): void | Promise<void>;
   /** Epochs are identified by their actors' names. */
   live(name: string): void | Promise<void>;
   waits(name: string): void | Promise<void>;
-  /** It is live without a listener. */
+  /** Makes the epoch live without a listener. */
   lacks(name: string): void | Promise<void>;
-  /** Envoys that start after this call become live only on order. */
+  /** Later Envoys become live only on order. */
   holdBack(): void;
   /** Epochs with a running process. */
   running(): readonly string[];
   end(name: string, how: End): void | Promise<void>;
-  /** A child attaches to it: for a parent that exits on time. */
+  /** Attaches a child, so that the parent exits on time. */
   attachChild(name: string): void | Promise<void>;
-  /** The outcome of the next drain orders. */
-  drain(name: string, meets: 'an answer' | 'a refusal' | 'nobody'): void | Promise<void>;
-  /** Its parent rejects the next child; afterwards that can be repaired, or not. */
+  /** Sets the result of the next drain orders. */
+  drain(name: string, meets: 'a response' | 'an error' | 'no response'): void | Promise<void>;
+  /** Makes the parent reject the next child. `repairable` determines whether a repair succeeds. */
   refuseNext(name: string, repairable: boolean): void | Promise<void>;
-  /** Requests in flight, as reported by an Envoy; undefined when it does not respond. */
+  /** Sets the number of requests in flight that an Envoy reports; it does not respond if `undefined`. */
   requests(name: string, inFlight: number | undefined): void | Promise<void>;
   close(): Promise<void>;
 }
@@ -78,14 +78,14 @@ export interface HostKind {
 export const epochName = ({ epoch, baseId }: { epoch: number; baseId: number }, baseIds: readonly number[]): string =>
   `epoch-${epoch}${baseId === baseIds[1] ? 'b' : ''}`;
 
-/** Waits for an event that may never happen here: then the test cannot be shown. */
+/** Waits for an event. If it does not occur on this host, the test cannot run here. */
 export async function awaited<Value>(what: string, look: () => Value | undefined, limit: Limit): Promise<Value> {
   const found = await foundWithin(limit, look);
   if (found === undefined) throw new NotShown(`there is no ${what}`);
   return found;
 }
 
-/** Begins on a new host, and closes the host on failure, because no other code refers to it yet. */
+/** Starts a session on a new host, and closes the host if that fails, because no other code refers to it yet. */
 export async function beginOn<Begun>(
   kind: HostKind,
   plan: HostPlan,

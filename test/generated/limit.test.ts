@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import { foundWithin, type Limit } from './limit.ts';
 
-/** As on a busy machine: this process does not run during that time. */
+/** Blocks this process, as a busy machine does. */
 function stall(ms: number): void {
   for (const until = performance.now() + ms; performance.now() < until; );
 }
 
-test('what comes within some turns is found, however long those take', async () => {
+test('foundWithin finds an event within some turns of the event loop, however long they take', async () => {
   let turns = 0;
   const takeTurn = (): void => {
     stall(30);
@@ -19,14 +19,14 @@ test('what comes within some turns is found, however long those take', async () 
 test.each<[string, Limit]>([
   ['turns', { turns: 3 }],
   ['time', { ms: 5 }],
-])('what does not come is given up: %s', async (_, limit) => {
+])('foundWithin returns undefined after a limit of %s', async (_, limit) => {
   let looks = 0;
   const look = (): undefined => void looks++;
   expect(await foundWithin(limit, look)).toBe(undefined);
   expect(looks).toBeGreaterThan(1);
 });
 
-test('what came while the time ran out is found', async () => {
+test('foundWithin finds an event that occurs while the time limit expires', async () => {
   let found: string | undefined;
   setImmediate(() => {
     stall(30);

@@ -2,15 +2,15 @@
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 
 /**
- * Milliseconds for processes and files. Turns of the event loop where every event happens within a few
- * of them: a busy machine makes those longer, and not more.
+ * Milliseconds for processes and files. Turns of the event loop for events that happen within a few of them: on a busy
+ * machine turns take longer, but their number stays the same.
  */
 export type Limit = { readonly ms: number } | { readonly turns: number };
 
-/** Two milliseconds took a fifth of the CPU time of the suites that run six at a time. */
+/** Polling every 2 ms used a fifth of the CPU time of six concurrent suites. */
 const everyMs = 8;
 
-/** Polls until there is a value; undefined when the limit has passed and the last poll found none. */
+/** Polls until there is a value; `undefined` if the last poll after the limit found none. */
 export async function foundWithin<Value>(limit: Limit, look: () => Value | undefined): Promise<Value | undefined> {
   const isOver = running(limit);
   for (;;) {

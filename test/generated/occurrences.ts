@@ -1,4 +1,4 @@
-/** The events of one machine, step by step, according to its trace. */
+/** The events of one machine, step by step, from its trace. */
 import type { AnyEventObject } from 'xstate';
 import type { Recorder } from '../../src/runtime/trace/recorder.ts';
 import { timerName } from '../../src/runtime/trace/statechart.ts';
@@ -7,10 +7,10 @@ import { foundWithin, type Limit } from './limit.ts';
 
 /** An event or a timer that a machine handled. */
 export interface Occurrence {
-  /** `epoch.live`, `xstate.done.actor.prepare`, `after backoff`. */
+  /** For example `epoch.live`, `xstate.done.actor.prepare` or `after backoff`. */
   readonly type: string;
   readonly event: AnyEventObject | undefined;
-  /** The machine's next state; undefined without a transition. */
+  /** State of the machine after it; `undefined` without a transition. */
   state: string | undefined;
 }
 
@@ -18,9 +18,9 @@ export class Occurrences {
   readonly #list: Occurrence[] = [];
   readonly #actor: string;
   #initial = '';
-  /** Number of actors of that name so far: the first one is followed. */
+  /** Number of actors with this name so far. The first one is followed. */
   #lives = 0;
-  /** Index of the one that the machine is handling. */
+  /** Index of the occurrence that the machine is handling. */
   #at = 0;
   #waiting: (() => void)[] = [];
 
@@ -41,7 +41,7 @@ export class Occurrences {
     return this.#list.slice(0, index + 1).findLast(({ state }) => state !== undefined)?.state ?? this.#initial;
   }
 
-  /** Resolves in the turn of the next one, or when the limit has passed. */
+  /** Resolves in the turn of the next occurrence, or after the limit. */
   next(limit: Limit): Promise<void> {
     return new Promise((resolve) => {
       let hasCome: true | undefined;

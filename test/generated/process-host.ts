@@ -1,4 +1,4 @@
-/** Envoys that are processes: the agent's own effects, and a stand-in or the real Envoy. */
+/** Envoys as processes: the agent's effects with a stand-in or the real Envoy. */
 import { closeSync, ftruncateSync, openSync, writeSync } from 'node:fs';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { type ClientRequest, request as httpRequest } from 'node:http';
@@ -31,15 +31,15 @@ import type { Limit } from './limit.ts';
 interface Kind {
   readonly name: string;
   readonly binary: () => string;
-  /** Takes orders. */
+  /** Whether it accepts orders on a control socket. */
   readonly obeys: boolean;
 }
 
 /** Long enough that no child shuts a stand-in down before a test orders it. */
 const standInParentShutdownMs = 60_000;
 /**
- * A process starts in half a second, on a busy machine in two; an admin interface that does not respond is given 5 s. In a daily run
- * everything may arrive, also on a machine with twenty other tasks; the full run waits for some of it without result.
+ * A process starts in half a second, on a busy machine in two. An unresponsive admin interface has 5 s. The daily run
+ * also completes next to twenty other tasks; the full run waits for some events that never occur.
  */
 const limits = sized({
   short: { obedient: { ms: 30_000 }, real: { ms: 30_000 } },
@@ -74,7 +74,7 @@ class ProcessHost implements Host {
   readonly #release: () => Promise<void>;
   readonly #port: number;
   readonly #requests: ClientRequest[] = [];
-  /** Connections that came to the silent server. */
+  /** Accepted connections of the silent server. */
   #arrived = 0;
   #heldBack = false;
   #prepared = (): void => {};
@@ -89,7 +89,7 @@ class ProcessHost implements Host {
     await new Promise<void>((resolve) => silentServer.listen(0, '127.0.0.1', resolve));
     const release = async (): Promise<void> => {
       claim.release();
-      // A preparation that was in progress when the test ended may still be writing.
+      // A preparation in progress may still be writing.
       await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
     };
     return new ProcessHost(kind, plan, { folder, claim, control, adminPort, sparePort, port, silentServer, release });
@@ -117,7 +117,7 @@ class ProcessHost implements Host {
     this.#silentServer = has.silentServer.on('connection', () => this.#arrived++);
     this.#release = has.release;
     this.baseIds = has.claim.baseIds;
-    // The digest of other files: of none.
+    // Digest of files that do not exist.
     this.certificates = plan.bootstrap === 'outdated' ? 'digest-1' : null;
     this.#flags = { ...testFlags, ...(kind.obeys && { parentShutdownMs: standInParentShutdownMs }) };
     const mayPrepare = new Promise<void>((resolve) => {
@@ -136,10 +136,10 @@ class ProcessHost implements Host {
     this.epochEffects = {
       prepare: prepareEpoch({
         ...common,
-        // A separate process checks a bootstrap: only if the check must fail.
+        // A separate process validates a bootstrap, so it is started only if validation must fail.
         binaries: { pathOf: () => (plan.bootstrap === 'good' ? '/bin/true' : binary) },
         admin: { host: '127.0.0.1', port: has.adminPort },
-        // A folder cannot be created below a device, also not by root.
+        // No folder can be created below a device, even by root.
         configPath: plan.bootstrap === 'unwritable' ? '/dev/null/etc' : join(has.folder, 'etc'),
         source: { bootstrap: (port) => this.#bootstrap(port) },
         discoveryAddress: undefined,
@@ -194,20 +194,20 @@ class ProcessHost implements Host {
     if (how === 'after it took over') throw new NotShown('an Envoy that is nobody’s child takes over from nobody');
     if (how === 'killed') return;
     if (this.#kind.obeys) return this.#orderEnd(name, how);
-    if (how === 'as told' && !this.#isRunning(name)) return;
+    if (how === 'on request' && !this.#isRunning(name)) return;
     const pid = await this.#pid(name);
     if (how === 'by a signal') process.kill(pid, 'SIGKILL');
     if (how === 'with code 0') process.kill(pid, 'SIGTERM');
     if (this.#stopped.delete(pid)) process.kill(pid, 'SIGCONT');
   }
 
-  /** A stand-in ignores SIGTERM until it is ordered, so that earlier steps complete. */
+  /** A stand-in ignores SIGTERM until it is ordered to exit, so that earlier steps complete. */
   async #orderEnd(name: string, how: End): Promise<void> {
-    const standIn = how === 'as told' ? this.#known(name) : await this.#standIn(name);
+    const standIn = how === 'on request' ? this.#known(name) : await this.#standIn(name);
     await standIn?.order(how === 'by a signal' ? { order: 'crash', signal: 'SIGSEGV' } : { order: 'exit', code: 0 });
   }
 
-  /** With the real Envoy, the next epoch starts; it shuts its parent down when the time has passed. */
+  /** With the real Envoy, starts the next epoch, which shuts its parent down after the parent-shutdown time. */
   async attachChild(name: string): Promise<void> {
     if (this.#kind.obeys) return;
     const parent = await this.#running(name);
@@ -217,23 +217,23 @@ class ProcessHost implements Host {
     this.#children.push(child.nodeChildProcess);
   }
 
-  async drain(name: string, meets: 'an answer' | 'a refusal' | 'nobody'): Promise<void> {
+  async drain(name: string, meets: 'a response' | 'an error' | 'no response'): Promise<void> {
     if (this.#kind.obeys) {
-      const behaviour = ({ 'an answer': 'answers', 'a refusal': 'fails', nobody: 'holds' } as const)[meets];
+      const behaviour = ({ 'a response': 'answers', 'an error': 'fails', 'no response': 'holds' } as const)[meets];
       await (await this.#standIn(name)).order({ order: 'admin', behaviour });
-    } else if (meets !== 'an answer') {
+    } else if (meets !== 'a response') {
       await this.#stop(name);
     }
   }
 
-  /** It stops responding; its clients time out. */
+  /** Stops the process; its clients time out. */
   async #stop(name: string): Promise<void> {
     const pid = await this.#pid(name);
     process.kill(pid, 'SIGSTOP');
     this.#stopped.add(pid);
   }
 
-  /** Envoy has as many as have reached the server behind it, which never responds. */
+  /** Envoy has as many requests in flight as have reached its upstream server, which never responds. */
   async #openRequests(count: number): Promise<void> {
     while (this.#requests.length < count) {
       const request = httpRequest({ host: '127.0.0.1', port: this.#port, agent: false });
@@ -244,7 +244,10 @@ class ProcessHost implements Host {
     await awaited('way of a request through Envoy', arrived, limits.real);
   }
 
-  /** Sets the mark of an initializing epoch (spec/envoy-hot-restart.md fact 2), where a repair finds it; or makes it unfindable. */
+  /**
+   * Sets the mark of an initializing epoch (spec/envoy-hot-restart.md fact 2). If `repairable` is false, it truncates the
+   * shared memory, so that a repair fails.
+   */
   async refuseNext(name: string, repairable: boolean): Promise<void> {
     const { baseId } = await this.#running(name);
     const memory = openSync(`/dev/shm/envoy_shared_memory_${baseId * 10}`, 'r+');
@@ -268,7 +271,7 @@ class ProcessHost implements Host {
 
   async close(): Promise<void> {
     this.#prepared();
-    // Processes that exited need no SIGCONT.
+    // Exited processes need no SIGCONT.
     for (const { pid } of this.#table.list()) if (this.#stopped.has(pid)) process.kill(pid, 'SIGCONT');
     for (const request of this.#requests) request.destroy();
     await this.#table.endAll();
@@ -278,7 +281,7 @@ class ProcessHost implements Host {
     await this.#release();
   }
 
-  /** An Envoy that becomes live waits for nothing; otherwise it waits for a control plane that never responds. */
+  /** A live Envoy has static resources. Otherwise it waits for a control plane that never responds. */
   #bootstrap(adminPort: number): object {
     const admin = { address: { socket_address: { address: '127.0.0.1', port_value: adminPort } } };
     const node = { id: 'test', cluster: 'test' };
@@ -312,7 +315,7 @@ class ProcessHost implements Host {
   }
 }
 
-/** Forwards connections of one port to the other one, as requests. */
+/** Forwards HTTP connections of one port to the other one. */
 function leadingTo(port: number, from: number): object {
   const at = (port: number): object => ({ socket_address: { address: '127.0.0.1', port_value: port } });
   const cluster = {
@@ -337,7 +340,7 @@ function leadingTo(port: number, from: number): object {
   return { static_resources: { clusters: [cluster], listeners: [listener] } };
 }
 
-/** Listeners come from a control plane at that port, and are waited for without a limit. */
+/** Gets listeners from a control plane at this port, and waits for them without a limit. */
 function waitingFor(port: number): object {
   const endpoint = { address: { socket_address: { address: '127.0.0.1', port_value: port } } };
   const cluster = {

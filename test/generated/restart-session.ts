@@ -1,4 +1,4 @@
-/** The chart of one restart in company: its supervisor and that one's epochs are real machines, their effects a host's. */
+/** Tests of the restart's machine: its supervisor and the epochs are real machines with the effects of a host. */
 import type { RestartInput } from '../../machines/agent/envoy/restart.machine.ts';
 import type { GeneratedTest, Step } from '../../src/debugger/generate/suite.ts';
 import { stepLabel } from '../../src/debugger/generate/suite.ts';
@@ -7,7 +7,7 @@ import type { HostKind } from './host.ts';
 import { sessionOf, type Ways } from './session.ts';
 import { Supervised } from './supervised.ts';
 
-/** Longer than a parent may stay. */
+/** Longer than the parent-shutdown time. */
 const parentOverdueMs = 120_000;
 
 export function restartDriver(kind: HostKind): Driver {
@@ -23,7 +23,7 @@ export function restartDriver(kind: HostKind): Driver {
   };
 }
 
-/** Events that no supervisor sends, as far as the steps alone show. */
+/** Reason why no supervisor sends the events, as far as the steps show. */
 function impossible({ steps }: GeneratedTest): string | undefined {
   const labels = steps.map((each) => stepLabel(each.do));
   if (labels[0] === 'child.not-live') return 'nobody answers who was not asked';
@@ -32,7 +32,7 @@ function impossible({ steps }: GeneratedTest): string | undefined {
   return undefined;
 }
 
-/** A candidate is starting, and becomes live when the test orders it. */
+/** Starts a candidate that becomes live when the test orders it. */
 async function beginRestart(
   supervised: Supervised,
   { steps }: GeneratedTest,
@@ -56,11 +56,11 @@ async function beginRestart(
     supervised.begin();
   }
   await supervised.initializes(supervised.newest!.name);
-  // No epoch is started with an outdated configuration, so it becomes outdated afterwards.
+  // No epoch starts with an outdated configuration, so it becomes outdated afterwards.
   if (isOutdated) supervised.changeConfiguration();
 }
 
-/** Beside an epoch that serves. */
+/** Starts an epoch while another one serves. */
 async function startChild(supervised: Supervised): Promise<void> {
   await supervised.serve();
   supervised.host.holdBack();
@@ -68,7 +68,7 @@ async function startChild(supervised: Supervised): Promise<void> {
   supervised.changeConfiguration();
 }
 
-/** Runs beside a short-lived epoch whose parent exited too early. */
+/** Starts an epoch while another one runs whose parent exited too early. */
 async function startReplacement(supervised: Supervised): Promise<void> {
   await supervised.handOver();
   supervised.host.holdBack();
@@ -76,7 +76,7 @@ async function startReplacement(supervised: Supervised): Promise<void> {
   await supervised.dies('epoch-0');
 }
 
-/** Of a parent that drains, and whose first child has crashed. */
+/** Starts a second child of a draining parent whose first child has crashed. */
 async function startSecondChild(supervised: Supervised): Promise<void> {
   await supervised.handOver();
   supervised.host.holdBack();
@@ -95,7 +95,7 @@ function waysOf(supervised: Supervised): Pick<Ways, 'bring' | 'ignores' | 'after
       switch (step.event.type) {
         case 'desired.changed': {
           const { newest } = supervised;
-          // A child is never outdated: it needs its parent.
+          // A child is never outdated, because it needs its parent.
           const isWhatItHas = step.event.isOutdated === false && newest?.epoch === 0;
           return supervised.changeConfiguration(isWhatItHas ? newest.digest : undefined);
         }

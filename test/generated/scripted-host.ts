@@ -18,7 +18,7 @@ interface EpochRun {
 }
 
 const baseIds = [7, 8];
-/** Everything responds in the next turn, or the one after; a response may lead to another request. */
+/** Every effect responds in the next turn or the one after; a response may lead to another request. */
 const limit = { turns: 50 };
 
 export const scriptedHost: HostKind = { name: 'scripted effects', limit, open: async (plan) => open(plan) };
@@ -31,7 +31,7 @@ function open(plan: HostPlan): Host {
   const mayPrepare = new Promise<void>((resolve) => {
     prepared = resolve;
   });
-  let drains: 'an answer' | 'a refusal' | 'nobody' = 'an answer';
+  let drains: 'a response' | 'an error' | 'no response' = 'a response';
   let refuses = false;
   let repairable = true;
   let inFlight: number | undefined = 0;
@@ -52,7 +52,7 @@ function open(plan: HostPlan): Host {
       const name = epochName(input, baseIds);
       processes.set(name, self);
       running.add(name);
-      // As the operating system does: not in the same turn.
+      // As the operating system: not in the same turn.
       queueMicrotask(() =>
         setImmediate(() => {
           if (!plan.spawns) return report(self, { type: 'process.failed', reason: 'spawn ENOENT' });
@@ -65,7 +65,7 @@ function open(plan: HostPlan): Host {
       );
     },
   });
-  // As an admin interface does: not in the same turn.
+  // As an admin interface: not in the same turn.
   const foundInitializing = (probe: AnyActorRef): void =>
     void setImmediate(() => report(probe, { type: 'probe.failed', reason: '503 INITIALIZING' }));
   const probing = scriptedCallback<ProbeRun | ProbeExplain, ProbeOrder>({
@@ -93,8 +93,8 @@ function open(plan: HostPlan): Host {
         return { configFile: 'envoy-rev0.json', adminPort };
       }),
       drainListeners: fromPromise<void, DrainListenersOrder>(async () => {
-        if (drains === 'nobody') await new Promise(() => {});
-        if (drains === 'a refusal') throw new Error('500');
+        if (drains === 'no response') await new Promise(() => {});
+        if (drains === 'an error') throw new Error('500');
       }),
     },
     supervisorEffects: {
@@ -115,7 +115,7 @@ function open(plan: HostPlan): Host {
     holdBack: () => {},
     running: () => [...running],
     end: (name, how) => {
-      if (how === 'as told' || how === 'with code 0') return end(name, { code: 0, signal: null });
+      if (how === 'on request' || how === 'with code 0') return end(name, { code: 0, signal: null });
       if (how === 'killed') return end(name, { code: null, signal: 'SIGKILL' });
       const takeOver = how === 'after it took over' ? { tookOverWithinMs: 300 } : {};
       end(name, { code: null, signal: 'SIGSEGV', ...takeOver });

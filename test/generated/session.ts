@@ -1,4 +1,4 @@
-/** Runs the steps of a test on a machine in company. */
+/** Runs the steps of a test on a machine with its peers. */
 import { isDeepStrictEqual } from 'node:util';
 import { type AnyActorRef, type AnyStateMachine, setup } from 'xstate';
 import type { PreparedEpoch } from '../../machines/agent/envoy/epoch.machine.ts';
@@ -12,25 +12,25 @@ import { NotShown, type Session } from './driver.ts';
 import type { Limit } from './limit.ts';
 import { type Occurrence, Occurrences } from './occurrences.ts';
 
-/** How the steps of a machine are triggered in a company. */
+/** Triggers the steps of a machine on a host. */
 export interface Ways {
-  /** Time limit for a triggered event to arrive. */
+  /** Time limit for a triggered event. */
   readonly limit: Limit;
-  /** Triggers a step; nothing to do for spontaneous events. */
+  /** Triggers a step; spontaneous events need nothing. */
   bring(step: Step, rest: readonly Step[]): void | Promise<void>;
-  /** Events that may happen before a step, because that step or its company causes them. */
+  /** Events that may precede a step, because the step or a peer causes them. */
   ignores(occurrence: Occurrence, step: Step): boolean;
-  /** {@link Session.aftermath}, from the state that the last step led to. */
+  /** {@link Session.aftermath}, given the state after the last step. */
   aftermath?(state: string): Promise<string | undefined>;
-  /** Ends the company. */
+  /** Stops the peers. */
   end(): Promise<void>;
 }
 
-/** The machine below a scripted parent, beside scripted peers; its clock is virtual. */
+/** The machine below a scripted parent and next to scripted peers, with a virtual clock. */
 export class Company {
   readonly clock = new VirtualClock();
   readonly machine: AnyActorRef;
-  /** Messages of the tested actor. */
+  /** Events of the tested actor. */
   occurrences: Occurrences;
   failure: unknown;
   readonly #root: AnyActorRef;
@@ -61,12 +61,12 @@ export class Company {
     this.machine = this.#root.getSnapshot().children[name];
   }
 
-  /** From here on the test is of another chart of the company, which is about to be invoked: it is followed to its end. */
+  /** Switches the test to another machine that is about to be invoked, and follows it to its final state. */
   follow(name: string): void {
     this.occurrences = new Occurrences(this.#recorder, name);
   }
 
-  /** Advances time until a timer of the machine is due, but no longer than that. */
+  /** Advances time until a timer of the machine is due, but at most by `ms`. */
   async pass(ms: number): Promise<void> {
     const until = this.clock.now() + ms;
     const before = this.occurrences.count;
@@ -83,10 +83,10 @@ export class Company {
   }
 }
 
-/** A session of a machine in company. */
+/** A session of a machine with its peers. */
 export function sessionOf(company: Company, test: GeneratedTest, ways: Ways): Session {
   const { occurrences } = company;
-  // Earlier events led the company to this state.
+  // Earlier events led the peers to this state.
   let cursor = occurrences.count;
   let taken = 0;
   const take = async (step: Step): Promise<string> => {
@@ -125,13 +125,13 @@ export function sessionOf(company: Company, test: GeneratedTest, ways: Ways): Se
   };
 }
 
-/** Events about an epoch must be about the same one. */
+/** Whether the occurrence is the step, and about the same epoch. */
 function isStep(step: Step, { type, event }: Occurrence): boolean {
   if (type !== eventTypeOf(step)) return false;
   return step.kind !== 'event' || step.event.name === undefined || step.event.name === event?.name;
 }
 
-/** The event may have another cause than in the test. */
+/** Compares the fields that affect decisions. The cause of the event may differ from the test. */
 function tellsTheSame(step: Step, { event }: Occurrence): boolean {
   if (step.kind === 'done') return step.output === undefined || answersTheSame(step.effect, step.output, event?.output);
   if (step.kind !== 'event') return true;
@@ -139,7 +139,7 @@ function tellsTheSame(step: Step, { event }: Occurrence): boolean {
   return (decisive[wanted.type] ?? []).every((field) => wanted[field] === event?.[field]);
 }
 
-/** Fields of an event of this type on which the machine decides. */
+/** Fields of each event type that affect the machine's decisions. */
 const decisive: Readonly<Record<string, readonly string[]>> = {
   'child.abort': ['why'],
   'epoch.failed': ['refusedByParent'],
@@ -147,7 +147,7 @@ const decisive: Readonly<Record<string, readonly string[]>> = {
   'epochs.changed': ['nothingToDrain', 'adminPort'],
 };
 
-/** The path of a bootstrap differs each time, so only the kind of the result is compared. */
+/** Compares only the kind of a bootstrap result, because its path differs each time. */
 function answersTheSame(effect: string, wanted: unknown, given: unknown): boolean {
   if (effect !== 'prepare') return isDeepStrictEqual(wanted, given);
   // The fields of a prepared bootstrap differ, too.
@@ -156,6 +156,6 @@ function answersTheSame(effect: string, wanted: unknown, given: unknown): boolea
 
 const nothingCame = (step: Step): NotShown => new NotShown(`nothing brings ${wordsOfStep(step)}`);
 
-/** Without the number of the epoch, because reasons are counted. */
+/** Reason text without the number of the epoch, so that equal reasons can be counted. */
 const wordsOfStep = (step: Step): string => stepLabel(step).replaceAll(/epoch-\d+b?/g, 'epoch-N');
 const wordsOf = ({ type }: Occurrence): string => type.replaceAll(/epoch-\d+b?/g, 'epoch-N');

@@ -1,4 +1,4 @@
-/** The chart of the end in company: its supervisor and that one's epochs are real machines, their effects a host's. */
+/** Tests of the shutdown's machine: its supervisor and the epochs are real machines with the effects of a host. */
 import type { ShutdownInput } from '../../machines/agent/envoy/shutdown.machine.ts';
 import { type GeneratedTest, type Step, stepLabel } from '../../src/debugger/generate/suite.ts';
 import type { Driver } from './driver.ts';
@@ -6,7 +6,7 @@ import type { Host, HostKind } from './host.ts';
 import { sessionOf, type Ways } from './session.ts';
 import { Supervised } from './supervised.ts';
 
-/** Admin ports of the first base id and of the other one, as samples have them. */
+/** Admin ports of the first base ID and of the spare one in the samples. */
 const sampledAdminPorts = [15_000, 15_001];
 
 export function shutdownDriver(kind: HostKind): Driver {
@@ -29,7 +29,7 @@ export function shutdownDriver(kind: HostKind): Driver {
   };
 }
 
-/** Events that no supervisor waits for, as far as the steps alone show. */
+/** Reason why no supervisor sends the events, as far as the steps show. */
 function impossible({ steps }: GeneratedTest): string | undefined {
   const first = steps[0];
   if (first === undefined || stepLabel(first.do) !== 'after stopLimit') return undefined;
@@ -44,7 +44,7 @@ function withAdminPort(step: Step, { adminPort, spareAdminPort }: Host['adminPor
 
 const isCount = (step: Step): boolean => 'effect' in step && step.effect === 'count';
 
-/** The requests that Envoy must report. */
+/** Number of requests that Envoy must report. */
 const requestsIn = (count: Step): number | undefined => (count.kind === 'done' ? (count.output as number) : undefined);
 
 async function beginEnd(
@@ -59,14 +59,14 @@ async function beginEnd(
     supervised.begin();
     await supervised.initializes('epoch-0');
   } else if (changes.some((step) => step.kind === 'event' && step.event.nothingToDrain === false)) {
-    // A change of the serving epoch may leave an Envoy of the other base ID behind.
+    // A change of the serving epoch may leave an Envoy with the other base ID.
     await supervised.handOver();
     await supervised.dies('epoch-0');
     await supervised.becomesLive('epoch-0b');
   } else {
     await supervised.serve();
   }
-  // A draining Envoy accepts no new ones.
+  // A draining Envoy accepts no new requests.
   const count = steps.map((each) => each.do).find(isCount);
   if (count?.kind === 'done') await host.requests('epoch-0', requestsIn(count));
   company.follow('shutdown');
@@ -88,7 +88,7 @@ function waysOf(supervised: Supervised): Pick<Ways, 'bring' | 'ignores' | 'after
     async aftermath(state) {
       if (!/^(ending|killing)$/.test(state)) return undefined;
       const names = supervised.epochs.map(({ name }) => name);
-      return (await supervised.areGone(names, state === 'ending' ? 'as told' : 'killed'))
+      return (await supervised.areGone(names, state === 'ending' ? 'on request' : 'killed'))
         ? undefined
         : `${host.running().join(', ')} is there`;
     },

@@ -1,4 +1,7 @@
-/** Generated tests of the agent's machines with scripted effects: in company, and not alone as in their vitest files. */
+/**
+ * Generated tests of the agent's machines with scripted effects and real peers; their vitest files run each machine
+ * alone.
+ */
 import { beforeAll, expect, test, vi } from 'vitest';
 import { createMachine, fromPromise } from 'xstate';
 import { epochMachine } from '../../machines/agent/envoy/epoch.machine.ts';
@@ -18,14 +21,14 @@ beforeAll(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});
 });
 
-test('the epoch does in company what its generated tests expect', async () => {
+test('the epoch machine with its peers behaves as its generated tests expect', async () => {
   const report = await runSuite(await suiteOf('epoch'), epochDriver(scriptedHost));
   console.log(formatSuiteReport(report));
   expect(report.departures).toEqual([]);
   expect(report.shown.length).toBeGreaterThanOrEqual(30);
 });
 
-test('an epoch that ends where it should drain departs from its generated tests', async () => {
+test('an epoch machine that stops instead of draining deviates from its generated tests', async () => {
   const running = epochMachine.config.states!.running!;
   const live = { ...running.states!.live, on: { ...running.states!.live!.on, 'epoch.drain': 'ending' } };
   const states = { ...epochMachine.config.states, running: { ...running, states: { ...running.states, live } } };
@@ -37,7 +40,7 @@ test('an epoch that ends where it should drain departs from its generated tests'
   );
 });
 
-test('the supervisor does in company what its generated tests expect', async () => {
+test('the supervisor machine with its peers behaves as its generated tests expect', async () => {
   const report = await runSuite(
     await suiteOf('supervisor'),
     supervisorDriver(scriptedHost, () => undefined),
@@ -47,7 +50,7 @@ test('the supervisor does in company what its generated tests expect', async () 
   expect(report.shown.length).toBeGreaterThanOrEqual(30);
 });
 
-test('the restart does in company what its generated tests expect', async () => {
+test('the restart machine with its peers behaves as its generated tests expect', async () => {
   const report = await runSuite(await suiteOf('restart'), restartDriver(scriptedHost));
   console.log(formatSuiteReport(report));
   expect(report.departures).toEqual([]);
@@ -55,15 +58,15 @@ test('the restart does in company what its generated tests expect', async () => 
 });
 
 test.each([
-  ['a restart', 'restart', restartDriver],
-  ['an end', 'shutdown', shutdownDriver],
-] as const)('%s deviates from its generated tests when SIGKILL ends no process', async (_, name, driver) => {
+  ['restart', restartDriver],
+  ['shutdown', shutdownDriver],
+] as const)('the %s machine deviates from its generated tests when SIGKILL ends no process', async (name, driver) => {
   const open = async (plan: HostPlan): Promise<Host> => {
     const host = await scriptedHost.open(plan);
     return { ...host, end: (epoch, how) => (how === 'killed' ? undefined : host.end(epoch, how)) };
   };
   const suite = await suiteOf(name);
-  // What waits for an end that never comes is only waited for.
+  // Tests that wait for the exit would only time out.
   const tests = suite.tests.filter(({ steps }) => !steps.some((each) => stepLabel(each.do) === 'child.ended'));
   const { departures } = await runSuite({ ...suite, tests }, driver({ ...scriptedHost, open }));
   expect(departures).toContainEqual(expect.stringMatching(/after its last step epoch-\d is there$/));
@@ -74,7 +77,7 @@ test.each([
   ['restart', restartDriver],
   ['shutdown', shutdownDriver],
   ['supervisor', (kind: HostKind) => supervisorDriver(kind, () => undefined)],
-] as const)('a session of %s that cannot be begun leaves no host behind', async (name, driver) => {
+] as const)('a session of the %s machine that fails to start closes its host', async (name, driver) => {
   const [opened, closed] = [vi.fn(), vi.fn(async () => {})];
   const open = async (plan: HostPlan): Promise<Host> => {
     opened();
@@ -92,7 +95,7 @@ test.each([
   expect(closed).toHaveBeenCalledTimes(opened.mock.calls.length);
 });
 
-test('an end whose requests are not counted as they are is not shown', async () => {
+test('a shutdown test is reported as not shown if the host miscounts requests', async () => {
   const open = async (plan: HostPlan): Promise<Host> => ({
     ...(await scriptedHost.open(plan)),
     shutdownEffects: { countRequests: fromPromise<number, { adminPort: number }>(async () => 0) },
@@ -102,7 +105,7 @@ test('an end whose requests are not counted as they are is not shown', async () 
   expect(notShown.get('xstate.done.actor.count comes before count fails')).toHaveLength(1);
 });
 
-test('the end does in company what its generated tests expect', async () => {
+test('the shutdown machine with its peers behaves as its generated tests expect', async () => {
   const report = await runSuite(await suiteOf('shutdown'), shutdownDriver(scriptedHost));
   console.log(formatSuiteReport(report));
   expect(report.departures).toEqual([]);
@@ -112,7 +115,7 @@ test('the end does in company what its generated tests expect', async () => {
 test.each([
   [watcherWithScriptedFiles, 6],
   [watcherWithRealFiles, 2],
-])('the certificate watcher does in company what its generated tests expect (%#)', async (driver, atLeast) => {
+])('the certificate watcher with its peers behaves as its generated tests expect (%#)', async (driver, atLeast) => {
   const report = await runSuite(await suiteOf('cert-watcher'), driver);
   console.log(formatSuiteReport(report));
   expect(report.departures).toEqual([]);

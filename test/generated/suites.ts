@@ -1,4 +1,4 @@
-/** The suites that run here, generated from the current machines. */
+/** Generates the suites of this folder from the current machines. */
 import { generate } from '../../src/debugger/generate/generate.ts';
 import { ownMachines } from '../../src/debugger/generate/own-machines.ts';
 import type { Suite } from '../../src/debugger/generate/suite.ts';
@@ -6,11 +6,13 @@ import { sized } from '../harness/size-of-run.ts';
 
 type Name = 'supervisor' | 'restart' | 'shutdown' | 'epoch' | 'cert-watcher';
 
-/** In the short run nine of ten tests of the supervisor's machine, for a quarter of the work; in the full run all of them. */
+/**
+ * The short run has nine of ten tests of the supervisor's machine for a quarter of the CPU time; the full run has all.
+ */
 const limit = sized({ short: 300, full: 800 });
 const made = new Map<Name, Promise<Suite>>();
 
-/** Transition-covering tests of a machine of this project; generated once in a test file. */
+/** Transition-covering tests of a machine of this project; generated once per test file. */
 export function suiteOf(name: Name): Promise<Suite> {
   const suite = made.get(name) ?? make(name);
   made.set(name, suite);

@@ -1,4 +1,4 @@
-/** A supervisor with real epoch machines below it, up to the start of a chart that it invokes. */
+/** A supervisor with real epoch machines, up to the start of a machine that it invokes. */
 import type { ActorRefFrom } from 'xstate';
 import { epochMachine } from '../../machines/agent/envoy/epoch.machine.ts';
 import { type EpochRecord, newestOf, servingOf } from '../../machines/agent/envoy/epoch-record.ts';
@@ -11,7 +11,7 @@ import { beginOn, type End, type Host, type HostKind } from './host.ts';
 import { foundWithin, type Limit } from './limit.ts';
 import { Company } from './session.ts';
 
-/** A supervisor's machine, whose epochs and shutdown have the effects of a host. */
+/** A supervisor's machine whose epochs and shutdown have the effects of a host. */
 export function supervisorWith(host: Host) {
   return supervisorMachine.provide({
     actors: {
@@ -64,24 +64,24 @@ export class Supervised {
     return servingOf(this.epochs);
   }
 
-  /** The first Envoy is started. */
+  /** Starts the first Envoy. */
   begin(): void {
     this.company.machine.send({ type: 'supervisor.start' });
     this.changeConfiguration();
   }
 
-  /** To the given digest, or to a new one. */
+  /** Sets the given configuration digest, or a new one. */
   changeConfiguration(digest = `digest-${++this.#digests}`): void {
     this.company.machine.send({ type: 'config.changed', digest, files: 1 });
   }
 
-  /** Epoch 0 serves. */
+  /** Brings epoch 0 to serving. */
   async serve(): Promise<void> {
     this.begin();
     await this.becomesLive('epoch-0');
   }
 
-  /** Epoch 1 has taken over from epoch 0, which drains. */
+  /** Brings epoch 1 to serving and epoch 0 to draining. */
   async handOver(): Promise<void> {
     await this.serve();
     this.changeConfiguration();
@@ -95,7 +95,7 @@ export class Supervised {
     await eventually(`${name} is live`, live, { everyMs: 8 });
   }
 
-  /** It has a process, which is probed. */
+  /** Waits until the epoch has a process that is probed. */
   async initializes(name: string): Promise<void> {
     const { children } = this.company.machine.getSnapshot();
     const epoch = children[name] as ActorRefFrom<typeof epochMachine> | undefined;
@@ -103,14 +103,14 @@ export class Supervised {
     await eventually(`${name} initializes`, isAsked, { everyMs: 8 });
   }
 
-  /** It crashes by itself, and the supervisor receives the exit. */
+  /** Crashes the epoch and waits until the supervisor receives the exit. */
   async dies(name: string): Promise<void> {
     const [record] = this.epochs.filter((epoch) => epoch.name === name);
     await this.host.end(name, 'by a signal');
     await eventually(`the end of ${name}`, () => record === undefined || !this.epochs.includes(record), { everyMs: 8 });
   }
 
-  /** Whether these processes exit, in real time: the time of the charts does not advance. */
+  /** Whether these processes exit in real time; the virtual time of the machines does not advance. */
   async areGone(names: readonly string[], how: End): Promise<boolean> {
     for (const name of names) if (this.host.running().includes(name)) await this.host.end(name, how);
     const areGone = (): true | undefined =>

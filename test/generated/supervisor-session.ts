@@ -1,4 +1,6 @@
-/** The supervisor's machine in company: its epochs are real machines, their effects a host's; the others' messages are sent. */
+/**
+ * Tests of the supervisor's machine: its epochs are real machines with the effects of a host, other peers are scripted.
+ */
 import type { AnyActorRef } from 'xstate';
 import type { SupervisorContext, SupervisorInput } from '../../machines/agent/envoy/supervisor.machine.ts';
 import type { GeneratedTest, Step } from '../../src/debugger/generate/suite.ts';
@@ -9,7 +11,7 @@ import { foundWithin, type Limit } from './limit.ts';
 import { Company, sessionOf, type Ways } from './session.ts';
 import { supervisorWith } from './supervised.ts';
 
-/** For a parent that must exit on time: its shutdown time has passed. */
+/** Almost the parent-shutdown time, so that a parent exits on time. */
 const parentDueMs = 59_000;
 const healthyMs = 60_000;
 
@@ -32,7 +34,7 @@ export function supervisorDriver(kind: HostKind, cannot: (test: GeneratedTest) =
   };
 }
 
-/** Events that no company can produce, as far as the steps alone show. */
+/** Reason why no host can produce the events, as far as the steps show. */
 function impossible({ steps }: GeneratedTest): string | undefined {
   let started = false;
   const alive = new Set<unknown>();
@@ -71,10 +73,10 @@ function waysOf(company: Company, host: Host, limit: Limit): Pick<Ways, 'bring' 
     const repair = rest.find((step) => 'effect' in step && step.effect === 'repair');
     await host.refuseNext(serving, repair?.kind !== 'error');
   };
-  /** A restart that was given up ends when its Envoy has exited. */
+  /** A cancelled restart ends when its Envoy has exited. */
   const endNewest = async (): Promise<void> => {
     const newest = context().epochs.at(-1);
-    if (newest !== undefined) await host.end(newest.name, 'as told');
+    if (newest !== undefined) await host.end(newest.name, 'on request');
   };
   const aboutEpoch = async ({ event }: EpochEvent): Promise<void> => {
     const name = event.name as string;
@@ -89,7 +91,7 @@ function waysOf(company: Company, host: Host, limit: Limit): Pick<Ways, 'bring' 
       case 'epoch.exited':
         // A parent that exits too early is a failure.
         if (phase === 'leaving') await pass(parentDueMs);
-        return host.end(name, 'as told');
+        return host.end(name, 'on request');
       case 'epoch.failed':
         // A child that its parent rejects exits by itself.
         return event.refusedByParent === true ? undefined : host.end(name, 'by a signal');
@@ -102,7 +104,7 @@ function waysOf(company: Company, host: Host, limit: Limit): Pick<Ways, 'bring' 
       if (step.kind !== 'event') return;
       const { type } = step.event;
       if (type === 'start.granted') return;
-      // The charts of a restart and of a shutdown send these at their own deadlines.
+      // The machines of a restart and of a shutdown send these at their own deadlines.
       if (/^(child|epochs)\./.test(type)) {
         await pass(2 * healthyMs);
         // A last probe precedes an abort, and SIGTERM precedes SIGKILL.
@@ -113,7 +115,7 @@ function waysOf(company: Company, host: Host, limit: Limit): Pick<Ways, 'bring' 
       if (rest[0] !== undefined && stepLabel(rest[0]) === 'start.granted') await fate(rest);
       company.machine.send(step.event);
     },
-    // Reports of epochs beside the subject of the test, and the end of their machines.
+    // Reports of other epochs, and the end of their machines.
     ignores: ({ type }, step) =>
       (type === 'epoch.exited' && step.kind === 'done') ||
       /^(epoch\.(started|waiting|drained|drain-failed|not-live)|child\.probe|epochs\.(drain|terminate|kill))$/.test(

@@ -1,4 +1,4 @@
-/** The certificate watcher's machine in company: its effects are scripted, or the agent's own on real files. */
+/** Tests of the certificate watcher's machine: its effects are scripted, or the agent's effects on real files. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,9 +21,9 @@ const limit = { ms: 2_000 };
 interface Files {
   readonly machine: typeof certWatcherMachine;
   readonly directories: string[];
-  /** The result of the next read; set before the read. */
+  /** Sets the result of the next read. */
   will(read: Step, company: Company): Promise<void>;
-  /** Ends a wait or a read: both wait for an order of the test. */
+  /** Completes a wait or a read, both of which wait for an order of the test. */
   settle(step: Step, company: Company): void;
   change(step: Step & { kind: 'event' }, company: Company): Promise<void>;
   close(): Promise<void>;
@@ -58,13 +58,13 @@ async function realFiles(): Promise<Files> {
   const certificates = createServerCertificates(folder, ['sample.localhost']);
   const key = join(certificates.directory, 'tls.key');
   const held: (() => void)[] = [];
-  /** For the next read. Envoy does not check here: that it could not is scripted. */
+  /** Result of Envoy's validation at the next read. Envoy does not run here; only its failure is scripted. */
   let notJudged: string | undefined;
   const word = (): Promise<void> => new Promise((resolve) => void held.push(resolve));
   return {
     machine: certWatcherMachine.provide({
       actors: {
-        // Its result is scripted.
+        // The test scripts its result.
         waitForFiles: fromCallback(() => {}),
         digestFiles: fromPromise<CertificateReading, { directories: string[]; judge: boolean }>(async ({ input }) => {
           await word();
@@ -81,7 +81,7 @@ async function realFiles(): Promise<Files> {
       notJudged = reading.notJudged;
       if (reading.problems.length === 0) return;
       await writeFile(key, 'no key');
-      // That is a change, too: it is merged into the current batch.
+      // This is a change, too, and is merged into the current batch.
       await company.occurrences.next(limit);
     },
     settle(step) {
@@ -115,7 +115,7 @@ function waysOf(company: Company, files: Files): Ways {
     limit,
     async bring(step, rest) {
       const reading = rest.find((next) => 'effect' in next);
-      // The next read begins in this very step.
+      // The next read begins in this step.
       if (reading !== undefined && reading === rest[0] && 'effect' in reading && reading.effect === 'digest') {
         await files.will(reading, company);
       }
@@ -124,7 +124,7 @@ function waysOf(company: Company, files: Files): Ways {
       if (step.event.type === 'files.changed') return files.change(step, company);
       company.machine.send(step.event);
     },
-    // One change of several files is reported more than once.
+    // A change of several files is reported more than once.
     ignores: ({ type, state }) => type === 'files.changed' && state === undefined,
     end: () => files.close(),
   };

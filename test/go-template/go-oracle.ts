@@ -1,16 +1,16 @@
-/** What Go's text/template makes of templates. */
+/** Renders templates with Go's text/template. */
 import { spawnSync } from 'node:child_process';
 import { findOrBuild, goTemplate } from '../cluster/go-program.ts';
 
 export interface TemplateCase {
   readonly template: string;
-  /** Integers are of Go's type int; `{$struct: {…}}` is a struct. */
+  /** Integers have Go's type int; `{$struct: {…}}` is a struct. */
   readonly data: unknown;
-  /** The data are those of the injector, and sprig's functions are known. */
+  /** The data are those of the injector, and sprig's functions are defined. */
   readonly injection?: true;
 }
 
-/** The output, or the error that Go reports. */
+/** Output, or the error of Go. */
 export type Rendered = { readonly output: string } | { readonly error: string };
 
 export async function renderWithGo(cases: readonly TemplateCase[]): Promise<Rendered[]> {

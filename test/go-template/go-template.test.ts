@@ -36,8 +36,8 @@ function rendered({ template, data }: TemplateCase): Rendered {
 }
 
 /**
- * Both have the same output, or both fail: in the same line if it happens while they execute. Go stops reading at other
- * places than this engine, which looks at all tokens first.
+ * Whether both have equal output or both fail, in the same line if the failure occurs during execution. Go reports
+ * parse errors in other lines, because this engine tokenizes the whole template first.
  */
 function isSame(ours: Rendered, gos: Rendered): boolean {
   if ('output' in ours || 'output' in gos) return 'output' in ours && 'output' in gos && ours.output === gos.output;
@@ -47,7 +47,7 @@ function isSame(ours: Rendered, gos: Rendered): boolean {
 
 const count = sized({ quick: 300, short: 300, full: 20_000 });
 
-test(`renders ${count} random templates as Go's text/template does, or fails in the same line`, {
+test(`the engine renders ${count} random templates as Go's text/template does, or fails in the same line`, {
   timeout: buildLimitMs,
 }, async () => {
   const cases = randomTemplates(count, 34);

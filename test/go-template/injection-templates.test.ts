@@ -21,7 +21,7 @@ import { type Rendered, renderWithGo } from './go-oracle.ts';
 import { randomInjectionTemplates } from './random-injection-templates.ts';
 
 const buildLimitMs = 600_000;
-/** A busy machine takes seconds for the first execution of a thread. */
+/** Limits for a busy machine, where the first execution of a thread takes seconds. */
 const patient = { renderMs: 120_000, startMs: 120_000 };
 
 const data = {
@@ -71,7 +71,7 @@ async function rendered(template: string): Promise<Rendered> {
 
 const count = sized({ quick: 100, short: 100, full: 5_000 });
 
-test(`renders ${count} random templates of the injector as native Go with sprig does, errors included`, {
+test(`the injector renders ${count} random templates as native Go with sprig does, including errors`, {
   timeout: buildLimitMs,
 }, async () => {
   const templates = randomInjectionTemplates(count, 40);
@@ -139,7 +139,7 @@ test.each([
     'web Deployment true cluster.local canary 1337',
   ],
   ['numbers of values', '{{ .Values.global.port }}', '15020'],
-])('§2.2 %s', async (_, template, output) => {
+])('§2.2 templates can use %s', async (_, template, output) => {
   expect(await rendered(template)).toEqual({ output });
 });
 
@@ -154,7 +154,7 @@ test.each(['expandenv', 'getHostByName', 'genPrivateKey', 'genCA', 'derivePasswo
 
 test.each([
   [
-    'a list that is too long',
+    'a template with a list that is too long',
     '{{ range until 100000000 }}{{ range until 100000000 }}{{ end }}{{ end }}',
     /192 MiB of memory/,
   ],
@@ -168,7 +168,7 @@ test.each([
     '{{ define "a" }}{{ template "a" }}{{ end }}{{ template "a" }}',
     /exceeded maximum template depth|192 MiB of memory/,
   ],
-  ['an output that is too long', '{{ range until 300000 }}xxxxxxxxxx{{ end }}', /output is too long/],
+  ['a template with an output that is too long', '{{ range until 300000 }}xxxxxxxxxx{{ end }}', /output is too long/],
 ])('%s is rejected, and the next template is executed', { timeout: buildLimitMs }, async (_, template, message) => {
   const limited = new GoTemplateThread(wasm, { ...patient, maxMebibytes: 192 });
   try {
@@ -182,7 +182,7 @@ test.each([
   }
 });
 
-test('a loop without end is rejected at its limit, and the next template is executed', {
+test('an endless loop is stopped at its limit, and the next template is executed', {
   timeout: buildLimitMs,
 }, async () => {
   const limited = new GoTemplateThread(wasm, { ...patient, renderMs: 2_000 });
@@ -191,14 +191,14 @@ test('a loop without end is rejected at its limit, and the next template is exec
     expect(E.isLeft(result) && result.left[0]).toMatchObject({
       ...{ path: 'templates.mine', message: 'did not end within 2000 ms' },
     });
-    // A busy machine takes longer than the limit for the first execution of a thread.
+    // On a busy machine the first execution of a thread exceeds the limit.
     await eventually('the next one is executed', async () => E.isRight(await limited.render(call('{{ .Revision }}'))));
   } finally {
     await limited.close();
   }
 });
 
-test('executions that wait have a limit', async () => {
+test('the number of waiting executions is limited', async () => {
   const limited = new GoTemplateThread(wasm, { ...patient, maxWaiting: 2 });
   try {
     const all = await Promise.all(Array.from({ length: 4 }, () => limited.render(call('{{ .Revision }}'))));
@@ -208,7 +208,7 @@ test('executions that wait have a limit', async () => {
   }
 });
 
-test('a file that is not the WebAssembly of the package rejects templates, and names the file', async () => {
+test('a file that is not the WebAssembly of the package rejects templates with an error that names the file', async () => {
   const broken = new GoTemplateThread(join(packageRoot(), 'package.json'));
   const result = await broken.render(call('x', 'mine'));
   expect(E.isLeft(result) && result.left[0]).toMatchObject({
@@ -216,7 +216,7 @@ test('a file that is not the WebAssembly of the package rejects templates, and n
   });
 });
 
-test('the package is found in node_modules of the program', () => {
+test('the WebAssembly package is found in node_modules of the program', () => {
   const root = mkdtempSync(join(tmpdir(), 'go-templates-'));
   onTestFinished(() => rmSync(root, { recursive: true }));
   writeFileSync(join(root, 'package.json'), '{"name": "chartpilot"}');
@@ -245,7 +245,7 @@ const goSettings = {
 };
 const named = appPod({ 'inject.istio.io/templates': 'sidecar,mine' });
 
-test('a pod gets the output of the Go templates that it names, and injecting it again changes nothing', async () => {
+test('a pod gets the output of its Go templates, and a second injection changes nothing', async () => {
   const inject = (pod: ReturnType<typeof appPod>) =>
     withGoTemplates({ ...injectionRequest(pod, {}, { settings: goSettings }), goTemplates: thread }, (request) =>
       injectPod(request),

@@ -1,4 +1,7 @@
-/** Random templates of the injector from a seeded grammar: fields of the data through functions of sprig. Some of them are wrong. */
+/**
+ * Random templates of the injector from a seeded grammar: fields of the data through functions of sprig. Some are
+ * invalid.
+ */
 
 const texts = [
   '.ObjectMeta.Name',
@@ -100,11 +103,11 @@ const conditions = [
   '.MeshConfig.EnablePrometheusMerge.GetValue',
 ];
 
-/** @param seed the same one gives the same templates */
+/** @param seed determines the templates */
 export function randomInjectionTemplates(count: number, seed: number): string[] {
   let state = seed;
   const below = (end: number): number => {
-    // Numerical Recipes' linear congruential generator.
+    // Linear congruential generator of Numerical Recipes.
     state = (state * 1_664_525 + 1_013_904_223) % 2 ** 32;
     return Math.floor((state / 2 ** 32) * end);
   };

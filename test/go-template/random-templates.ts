@@ -1,11 +1,11 @@
-/** Random templates from a seeded grammar, over data as bootstraps have them: most are right, some are not. */
+/** Random templates from a seeded grammar with data of bootstraps: most are valid. */
 import type { TemplateCase } from './go-oracle.ts';
 import { comparable, data, formats, literals, paths, ranges, type Type, types } from './template-vocabulary.ts';
 
-/** Nested as deep as bootstraps are, and one more. */
+/** One level deeper than bootstraps. */
 const maxDepth = 4;
 
-/** @param seed the same one gives the same templates */
+/** @param seed determines the templates */
 export function randomTemplates(count: number, seed: number): TemplateCase[] {
   return Array.from({ length: count }, (_, index) => ({
     template: new Grammar(seed * 100_003 + index).template(),
@@ -19,7 +19,7 @@ class Grammar {
   #names = 0;
   #loops = 0;
   #templates: string[] = [];
-  /** What `.` may be asked for: `$` always has the data. */
+  /** Whether `.` is the data; `$` always is. */
   #isDotData = true;
 
   constructor(seed: number) {
@@ -186,7 +186,7 @@ class Grammar {
     return first + bar + this.#pick(this.#chance(0.02) ? ['.cluster', '"a"', '$', 'len', 'none', 'eq 1'] : next);
   }
 
-  /** A call that gives the type, with arguments in any number: they stand beside one another. */
+  /** A call with this result type and any number of arguments. */
   #call(type: Type, depth: number): string {
     const value = (wanted: Type): string => this.#value(wanted, depth + 1);
     switch (type) {
@@ -253,7 +253,7 @@ class Grammar {
     return `printf ${JSON.stringify(`<${format}>`)}${wanted.map((type) => ` ${this.#value(type, depth + 1)}`).join('')}`;
   }
 
-  /** An operand: it stands beside others. */
+  /** An operand, in parentheses where needed. */
   #value(type: Type, depth: number): string {
     if (this.#chance(0.015)) return this.#path(this.#pick(paths.odd));
     if (type === 'odd') return this.#path(this.#pick(paths.odd));
@@ -304,7 +304,7 @@ class Grammar {
     return Math.floor(this.#random() * limit);
   }
 
-  /** A small generator with 32 bits of state. */
+  /** A generator with 32 bits of state. */
   #random(): number {
     this.#state = (this.#state + 0x9e3779b9) | 0;
     let mixed = this.#state ^ (this.#state >>> 16);

@@ -1,4 +1,4 @@
-/** Data as bootstraps have them, and what random templates are made of. */
+/** Data of bootstraps, and building blocks of random templates. */
 
 export const data = {
   nodeID: 'sidecar~10.1.2.3~web-0.shop~shop.svc.cluster.local',

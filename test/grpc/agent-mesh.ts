@@ -1,4 +1,4 @@
-/** A control plane and an agent for gRPC programs without a proxy, as the real programs: each can be restarted at its ports. */
+/** A control plane and an agent for proxyless gRPC programs, as real processes: each can be restarted on its ports. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,9 +10,9 @@ import { freePorts } from '../harness/free-ports.ts';
 import { Program } from '../harness/program.ts';
 
 export interface AgentMeshOptions {
-  /** Address of the pod, by which the control plane finds its services. */
+  /** Address of the pod, which determines its services in the control plane. */
   readonly podIp: string;
-  /** File names and objects of the configuration directory. */
+  /** Objects of the configuration directory by file name. */
   readonly files: Readonly<Record<string, string>>;
   /** Lifetime of certificates, which are renewed after a tenth of it. */
   readonly secretTtl: string;
@@ -49,7 +49,7 @@ export class AgentMesh {
     return mesh;
   }
 
-  /** Writes a file of the configuration directory, in one step. */
+  /** Writes a file of the configuration directory atomically. */
   write(name: string, text: string): void {
     writeFileSync(join(this.root, `${name}.new`), text);
     renameSync(join(this.root, `${name}.new`), join(this.root, 'mesh', name));
@@ -65,7 +65,7 @@ export class AgentMesh {
     writeFileSync(join(this.root, 'var/run/secrets/tokens/istio-token'), token);
   }
 
-  /** @returns the status of the agent's readiness probe */
+  /** @returns status of the agent's readiness probe */
   async readiness(): Promise<number> {
     return (await fetch(`http://${at(this.#ports[3]!)}/healthz/ready`)).status;
   }

@@ -1,4 +1,4 @@
-/** What `pilot-discovery explain` says about a call of a gRPC program without a proxy. */
+/** Output of `pilot-discovery explain` for a call of a proxyless gRPC program. */
 import { join } from 'node:path';
 import { explainCommand } from '../../src/cli/commands/explain.ts';
 import type { CallText } from '../../src/discovery/explain/grpc-call.ts';

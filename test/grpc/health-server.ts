@@ -1,4 +1,4 @@
-/** A backend without xDS: the health service of gRPC, whose responses name it. */
+/** A backend without xDS: the gRPC health service, whose responses contain the backend's name. */
 import { Metadata, Server, ServerCredentials, status } from '@grpc/grpc-js';
 
 const path = '/grpc.health.v1.Health/Check';
@@ -41,10 +41,11 @@ export class HealthServer {
         ) => {
           if (about.backend) about.backend.calls++;
           const asked = (header: string): string => String(call.metadata.get(header)[0] ?? '');
-          // Fails as often as the header says, for each value of x-call. Without headers: a client retries no other call.
+          // Fails as often as the header specifies, for each value of x-call. The failing response has no initial
+          // metadata, because a client retries only such calls.
           const times = (failed.get(asked('x-call')) ?? 0) + 1;
           failed.set(asked('x-call'), times);
-          if (times <= Number(asked('x-fail'))) return done({ code: status.UNAVAILABLE, details: 'as asked' });
+          if (times <= Number(asked('x-fail'))) return done({ code: status.UNAVAILABLE, details: 'as requested' });
           const header = new Metadata();
           header.set('x-backend', name);
           call.sendMetadata(header);
@@ -62,7 +63,7 @@ export class HealthServer {
     return backend;
   }
 
-  /** Lets calls that it has received end. */
+  /** Lets calls in progress complete. */
   async drain(): Promise<void> {
     await new Promise<void>((resolve) => this.#server.tryShutdown(() => resolve()));
   }

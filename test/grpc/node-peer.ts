@@ -1,4 +1,4 @@
-/** A client of gRPC on Node that is configured over xDS: the orders and outcomes of `go-peer/main.go`. */
+/** A gRPC client on Node that is configured over xDS, with the orders and outcomes of `go-peer/main.go`. */
 import { createInterface } from 'node:readline';
 import { Client, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import { register, XdsChannelCredentials } from '@grpc/grpc-js-xds';

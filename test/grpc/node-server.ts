@@ -1,4 +1,6 @@
-/** A server of gRPC on Node that gets its listener over xDS, as `grpc-peer server` in Go: `node-server.ts ADDRESS NAME`. */
+/**
+ * A gRPC server on Node that gets its listener over xDS, like `grpc-peer server` in Go: `node-server.ts ADDRESS NAME`.
+ */
 import { type Metadata, ServerCredentials, Metadata as ServerMetadata, status } from '@grpc/grpc-js';
 import { register, XdsServer, XdsServerCredentials } from '@grpc/grpc-js-xds';
 

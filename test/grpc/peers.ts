@@ -1,4 +1,4 @@
-/** Clients and servers of gRPC in processes of their own, configured over xDS by a bootstrap file. */
+/** gRPC clients and servers in separate processes, configured over xDS by a bootstrap file. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,11 +12,11 @@ export type Language = 'go' | 'node';
 
 export interface CallOrder {
   readonly id: number;
-  /** `xds:///echo.shop:7070`. */
+  /** For example `xds:///echo.shop:7070`. */
   readonly target: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
-  /** With the credentials that the control plane chooses. */
+  /** Uses the credentials that the control plane configures. */
   readonly secure?: boolean;
 }
 
@@ -25,12 +25,12 @@ export interface CallOutcome {
   /** `OK` (Go) or `Ok` (Node), `Unavailable`, `DeadlineExceeded`, … */
   readonly code: string;
   readonly message?: string;
-  /** The server that responded, by its name. */
+  /** Name of the server that responded. */
   readonly backend?: string;
   /** Identity in the server's certificate (Go). */
   readonly peer?: string;
   readonly serial?: string;
-  /** Identity of the client in its certificate, as the server (Go) saw it. */
+  /** Identity in the client's certificate, as the server (Go) received it. */
   readonly caller?: string;
   readonly ms: number;
 }
@@ -38,11 +38,11 @@ export interface CallOutcome {
 export interface BootstrapOptions {
   readonly serverUri: string;
   readonly node: { readonly id: string; readonly metadata: Readonly<Record<string, unknown>> };
-  /** Of key.pem, cert-chain.pem and root-cert.pem; absent: no certificates. */
+  /** Folder of key.pem, cert-chain.pem and root-cert.pem; without certificates if absent. */
   readonly certificates?: string;
 }
 
-/** As the agent writes it, for a control plane at a port. */
+/** Writes a bootstrap like the agent's, for a control plane at a port. */
 export function writeBootstrap(folder: string, { serverUri, node, certificates }: BootstrapOptions): string {
   const path = join(folder, `grpc-bootstrap-${node.id.replaceAll(/[^\w]/g, '_')}.json`);
   const text = {
@@ -96,7 +96,7 @@ abstract class Peer {
   }
 }
 
-/** A client program; one may call several targets. */
+/** A client process, which may call several targets. */
 export class PeerClient extends Peer {
   readonly #waiting = new Map<number, (outcome: CallOutcome) => void>();
   readonly #failing = new Map<number, (error: Error) => void>();
@@ -113,7 +113,7 @@ export class PeerClient extends Peer {
     for (const reject of this.#failing.values()) reject(error);
   }
 
-  /** @param order with a limit of 15 s unless it says another */
+  /** @param order has a timeout of 15 s by default */
   call(order: Omit<CallOrder, 'id' | 'timeoutMs'> & { readonly timeoutMs?: number }): Promise<CallOutcome> {
     const id = ++this.#last;
     this.child.stdin!.write(`${JSON.stringify({ timeoutMs: 15_000, ...order, id })}\n`);
@@ -123,7 +123,7 @@ export class PeerClient extends Peer {
     });
   }
 
-  /** Calls one after the other. @returns how often each backend responded; codes for calls without one */
+  /** Makes sequential calls. @returns number of responses by backend, or by code for calls without a backend */
   async split(count: number, order: Parameters<PeerClient['call']>[0]): Promise<Record<string, number>> {
     const counts: Record<string, number> = {};
     for (let call = 0; call < count; call++) {
@@ -142,12 +142,12 @@ export class PeerClient extends Peer {
   }
 }
 
-/** A server program that gets its listener over xDS. */
+/** A server process that gets its listener over xDS. */
 export class PeerServer extends Peer {
-  /** `SERVING` or `NOT_SERVING`, with the reason, as the server last reported. */
+  /** `SERVING` or `NOT_SERVING` with the reason, as last reported by the server. */
   mode: { readonly mode: string; readonly reason?: string } | undefined;
 
-  /** @param env more variables of the program */
+  /** @param env additional variables of the program */
   static startOnNode(address: string, name: string, bootstrap: string, env: NodeJS.ProcessEnv = {}): PeerServer {
     const program = join(packageRoot(), 'test/grpc/node-server.ts');
     return new PeerServer(process.execPath, [program, address, name], bootstrap, env);

@@ -1,4 +1,4 @@
-/** Pods through the injector, for tests: what is injected, or the errors. */
+/** Passes pods to the injector and returns the injected pods or the errors. */
 import * as E from 'fp-ts/lib/Either.js';
 import { type InjectionRequest, injectPod } from '../../src/injection/inject.ts';
 import { type Container, type Json, type Pod, readPod } from '../../src/injection/pod/pod.ts';
@@ -47,12 +47,12 @@ export function containerOf({ spec }: Pod, name = 'istio-proxy'): Container {
   return found;
 }
 
-/** Variables of a container: the value, or where it comes from. */
+/** Variables of a container: the value, or its source. */
 export function environmentOf(pod: Pod, name?: string): Record<string, unknown> {
   return Object.fromEntries((containerOf(pod, name).env ?? []).map((one) => [one.name, one.value ?? one.valueFrom]));
 }
 
-/** Value behind a flag of the container that redirects traffic. */
+/** Value of a flag of the container that redirects traffic. */
 export function flagOf(pod: Pod, flag: string, container = 'istio-init'): string | undefined {
   const { args = [] } = containerOf(pod, container);
   const at = args.indexOf(flag);

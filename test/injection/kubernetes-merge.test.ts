@@ -1,4 +1,4 @@
-/** The strategic merge of the injector equals that of Kubernetes. */
+/** The injector's strategic merge equals that of Kubernetes. */
 import { spawnSync } from 'node:child_process';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
@@ -28,7 +28,7 @@ async function mergedByKubernetes(
     .map((line) => JSON.parse(line) as { result?: unknown; error?: string });
 }
 
-/** A field that is null is absent for Kubernetes when it decodes the result; so is an empty list or object. */
+/** When Kubernetes decodes the result, null fields, empty lists and empty objects are absent. */
 function normalized(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(normalized);
   if (typeof value !== 'object' || value === null) return value;
@@ -93,7 +93,7 @@ function podLike(isPatch: boolean): fc.Arbitrary<Json> {
   return part({ metadata, spec }) as fc.Arbitrary<Json>;
 }
 
-test('random patches give what Kubernetes gives', { timeout: buildLimitMs }, async () => {
+test('a random patch gives the same result as in Kubernetes', { timeout: buildLimitMs }, async () => {
   const count = sized({ short: 1_000, full: 5_000 });
   const cases = fc.sample(fc.record({ original: podLike(false), patch: podLike(true) }), count);
   const expected = await mergedByKubernetes(cases);
@@ -101,7 +101,8 @@ test('random patches give what Kubernetes gives', { timeout: buildLimitMs }, asy
   let compared = 0;
   for (const [index, one] of cases.entries()) {
     const { result, error } = expected[index]!;
-    // Inside of an item that the patch adds, Kubernetes leaves the directive where it is, and the API server then an item without content.
+    // Inside of an item that the patch adds, Kubernetes keeps the directive, and then the API server keeps an item
+    // without content.
     if (error !== undefined || JSON.stringify(result).includes('"$patch"')) continue;
     compared++;
     const merged = normalized(mergePod(one.original, one.patch));

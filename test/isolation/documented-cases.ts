@@ -1,6 +1,6 @@
 /**
- * What Istio's model lets a tenant do to other namespaces: the rows of the table in SECURITY.md. Whatever else changes at a
- * victim is a fault.
+ * Effects that Istio's model lets a tenant have on other namespaces: the rows of the table in SECURITY.md. Any other
+ * effect on a victim is a fault.
  */
 
 import type { Config } from '../../src/model/config/config.ts';
@@ -13,17 +13,17 @@ import { tenant } from './foreign-values.ts';
 import { type IsolationSettings, victimConfigs } from './victims.ts';
 
 export interface DocumentedCase {
-  /** As in SECURITY.md. */
+  /** Row title in SECURITY.md. */
   readonly title: string;
-  /** Of the warning that `validate` gives; absent: the case is what exports are for. */
+  /** Code of the warning of `validate`; absent if the effect is the purpose of exports. */
   readonly code?: ReachCode;
-  /** An attack: objects as JSON. */
+  /** Objects of an attack, as JSON. */
   readonly example: readonly object[];
-  /** A setting, beside `exportingNamespaces`, that closes the case. */
+  /** A setting that prevents the case, in addition to `exportingNamespaces`. */
   readonly closedBy?: IsolationSettings;
-  /** Where the namespace of the object that is warned of is not the tenant's. */
+  /** The warning is about an object of another namespace than the tenant's. */
   readonly isOwnersChoice?: true;
-  /** Whether the case explains an effect. @param causes the objects without which it is not there */
+  /** Whether the case explains an effect. @param causes objects without which the effect does not occur */
   readonly allows: (effect: Effect, causes: readonly Config[]) => boolean;
 }
 
@@ -46,7 +46,7 @@ function portsOf(causes: readonly Config[]): readonly number[] {
 
 const victimEntries = ofKind<ServiceEntry>(victimConfigs(), 'ServiceEntry');
 
-/** Whether a resource or a part of it is about one of the hosts: they are in its name. */
+/** Whether the name of a resource or of its part contains one of the hosts. */
 function isOfHosts({ resource, part }: Effect, hosts: readonly string[]): boolean {
   const named = [resource.split('|').at(-1)!, resource.split('_.').at(-1)!, resource, part].map((name) =>
     name.replace(/:\d+$/, ''),
@@ -61,14 +61,14 @@ function isOfHosts({ resource, part }: Effect, hosts: readonly string[]): boolea
 const isAtPorts = ({ resource }: Effect, ports: readonly number[]): boolean =>
   ports.includes(Number(/(?:^|[_:.])(\d+)$/.exec(resource)?.[1]));
 
-/** Names and addresses by which clients mean a virtual host: the only thing that differs. */
+/** Whether only the names and addresses of a virtual host differ. */
 function differsInDomains({ type, before, after }: Effect): boolean {
   if (type !== 'RouteConfiguration' || before === undefined || after === undefined) return false;
   const rest = (host: unknown): string => JSON.stringify({ ...(host as object), domains: [] });
   return rest(before) === rest(after);
 }
 
-/** For `JSON.stringify`: lists without the filter that resolves dynamic names. */
+/** Replacer for `JSON.stringify` that omits the filter for dynamic names. */
 function withoutDynamicNames(_: string, value: unknown): unknown {
   if (!Array.isArray(value)) return value;
   return value.filter((item) => item?.name !== 'envoy.filters.http.dynamic_forward_proxy');
@@ -102,7 +102,7 @@ export const documentedCases: readonly DocumentedCase[] = [
         spec: { type: 'ExternalName', externalName: 'rates.example.com' },
       },
     ],
-    // The name joins those by which a chain or a virtual host is meant already.
+    // The name is added to existing matches of a chain or a virtual host.
     allows: (effect, causes) =>
       ofKind<KubernetesService>(causes, 'Service').some(({ spec }) => spec.spec.type === 'ExternalName') &&
       ((effect.type === 'Listener' && effect.part.includes('serverNames')) || differsInDomains(effect)),
@@ -135,7 +135,7 @@ export const documentedCases: readonly DocumentedCase[] = [
       const hosts = hostsOf(ofKind(causes, 'ServiceEntry'));
       const isOfHost = ['Cluster', 'ClusterLoadAssignment', 'RouteConfiguration', 'NameTable'].includes(effect.type);
       const isKubernetes = / outbound\S*\.svc\.cluster\.local$/.test(` ${effect.resource}`);
-      // Its listeners are those of the one that is meant.
+      // Its listeners equal those of the claimed entry.
       const claimed = victimEntries.filter(({ spec }) => spec.hosts.some((host) => hosts.includes(host)));
       if (effect.type === 'Listener' && isAtPorts(effect, portsOf(claimed))) return true;
       return (hosts.length > 0 && differsInDomains(effect)) || (isOfHost && !isKubernetes && isOfHosts(effect, hosts));

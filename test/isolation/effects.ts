@@ -1,12 +1,11 @@
-/** What the tenant's objects change at the victims, in the smallest parts that a case can allow. */
+/** Effects of the tenant's objects on victims, in the smallest parts that a case can allow. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Change } from './victims.ts';
 
-/** A part of a resource that is new, gone or another: a virtual host, a filter chain, a name, or the resource itself. */
+/** A new, removed or changed part of a resource: a virtual host, a filter chain, a name, or the resource itself. */
 export interface Effect extends Pick<Change, 'victim' | 'victimNamespace' | 'isGateway' | 'type'> {
-  /** Name of the resource. */
   readonly resource: string;
-  /** Name of the part of it; empty: the rest of the resource. */
+  /** Name of the part; empty for the rest of the resource. */
   readonly part: string;
   readonly what: 'new' | 'changed' | 'gone';
   readonly before: unknown;
@@ -22,7 +21,7 @@ const partsOf: Readonly<Record<string, (resource: Json) => readonly (readonly [n
   ],
   Listener: ({ filterChains = [], ...rest }) => [
     ['', rest],
-    // Chains have no names that tell them apart: what they match does.
+    // Names of chains are not unique, so the match identifies a chain.
     ...(filterChains as readonly Json[]).map(
       (chain) => [`chain ${JSON.stringify(chain.filterChainMatch ?? {})}`, chain] as const,
     ),
@@ -30,7 +29,7 @@ const partsOf: Readonly<Record<string, (resource: Json) => readonly (readonly [n
   NameTable: ({ table = {}, ...rest }) => [['', rest], ...Object.entries(table as Json)],
 };
 
-/** The parts that differ. */
+/** Parts that differ. */
 export function effectsOf(changes: readonly Change[]): readonly Effect[] {
   return changes.flatMap(({ name: resource, before, after, ...about }) => {
     const split = partsOf[about.type] ?? ((whole: Json) => [['', whole] as const]);
@@ -46,7 +45,6 @@ export function effectsOf(changes: readonly Change[]): readonly Effect[] {
   });
 }
 
-/** Tells effects apart. */
 export function effectText({ victim, type, resource, part, what }: Effect): string {
   return `${victim}: ${type} ${resource}${part === '' ? '' : ` / ${part}`} ${what}`;
 }

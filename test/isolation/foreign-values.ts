@@ -1,7 +1,7 @@
-/** What the objects of other namespaces use in `victim-mesh.yaml`, and what is the tenant's own: the values that attacks combine. */
+/** Values that attacks combine: those of other namespaces' objects in `victim-mesh.yaml`, and the tenant's own. */
 import type { Draw } from '../random-config/draw.ts';
 
-/** The namespace in which the tenant has all rights, and no rights elsewhere. */
+/** The namespace in which the tenant has all rights. It has none elsewhere. */
 export const tenant = 'mallory';
 
 const foreignHosts = [
@@ -27,7 +27,7 @@ export const address = (draw: Draw): string =>
     ...['10.1.1.1', '10.1.1.2', '10.1.1.9', '10.1.2.1', '10.1.2.2', '10.1.9.1', '10.1.9.2', '10.1.9.3', '10.7.0.1'],
     ...['10.66.0.1', '127.0.0.1', 'fd00::1'],
   ]);
-/** Virtual addresses of services, ranges of them, and those of pods. */
+/** Virtual addresses of services and ranges of them, and addresses of pods. */
 export const virtualAddress = (draw: Draw): string =>
   draw.pick([
     ...['10.96.1.1', '10.96.2.1', '10.96.9.1', '10.200.0.1', '10.1.1.1', '10.1.1.2', '10.1.9.1', '240.240.0.1'],
@@ -55,9 +55,9 @@ export const credential = (draw: Draw): string =>
   draw.pick(['front', 'istio-system/front', 'kubernetes://istio-system/front', 'configmap://istio-system/ca', 'own']);
 export const serviceName = (draw: Draw): string =>
   draw.pick(['ledger', 'vault', 'cart', 'ingressgateway', 'edge-istio', 'eastwest', 'mine', 'alias']);
-/** Own names first: an attack on an object needs it to be there. */
+/** Own names are more likely: an attack on an object requires that it exists. */
 export const objectName = (draw: Draw): string =>
   draw.pick(['one', 'two', 'front', 'ledger', 'lent', 'own', 'edge', 'guard', 'default', 'edge-istio']);
-/** Mostly shown to all, as by default. */
+/** Mostly exported to all namespaces, which is the default. */
 export const exportTo = (draw: Draw): Record<string, unknown> =>
   draw.maybe('exportTo', 0.4, () => draw.pick([['*'], ['*'], ['bank'], ['istio-system', 'shop'], ['.'], ['~']]));

@@ -1,4 +1,4 @@
-/** Attacks that hit by a name that random objects do not find. */
+/** Attacks that depend on a name which random objects do not find. */
 import { expect, it } from 'vitest';
 import type { Config } from '../../src/model/config/config.ts';
 import { readConfigFile } from '../../src/model/config/config-file.ts';
@@ -25,14 +25,14 @@ function effects(settings: IsolationSettings, objects: readonly Config[]): reado
   return effectsOf(changesBetween(mesh.baseline, mesh.servedWith(objects))).map(effectText);
 }
 
-it('a service that a namespace does not see decides nothing about the short names of its objects', () => {
+it('a service that a namespace does not see has no effect on the short names of its objects', () => {
   const withoutKubernetes = { ...closed, registries: [] };
   expect(effects(withoutKubernetes, entry('terse.bank.svc.cluster.local', '.'))).toEqual([]);
   expect(effects(withoutKubernetes, entry('terse.bank.svc.cluster.local', '*'))).toEqual([]);
   expect(effects({ registries: [] }, entry('terse.bank.svc.cluster.local', '.'))).toEqual([]);
 });
 
-it('routes over a Service are for those who see the Service', () => {
+it('routes attached to a Service apply to namespaces that see the Service', () => {
   const attack = [
     {
       ...{ apiVersion: 'v1', kind: 'Service' },
@@ -54,11 +54,11 @@ it('routes over a Service are for those who see the Service', () => {
   expect(effects({}, configs)).toEqual([]);
 });
 
-it('the stand-in address of a ServiceEntry is not taken by an older one of a namespace that may not export', () => {
+it('an older ServiceEntry of a namespace that may not export does not take the auto-allocated address of another one', () => {
   const victim = 'shop/allocated.example.com';
   const addressOf = (names: readonly string[]): string => allocateAddresses(names).get(victim)!.ipv4;
   const own = addressOf([victim]);
-  // The first host xN.example.org whose address is the victim's: a search over N takes many seconds.
+  // The first host xN.example.org that gets the victim's address: the search over N takes many seconds.
   const host = 'x125606.example.org';
   expect(allocateAddresses([`mallory/${host}`]).get(`mallory/${host}`)!.ipv4).toBe(own);
   expect(addressOf([`mallory/${host}`, victim])).not.toBe(own);

@@ -11,17 +11,17 @@ import { type Effect, effectsOf, effectText } from './effects.ts';
 import { makers, registeredEntry, someKinds, type TenantObject, tenantObject } from './tenant-objects.ts';
 import { changesBetween, sameServed, VictimMesh } from './victims.ts';
 
-/** Printed with each finding: the same number draws the same objects. */
+/** Printed with each finding: equal seeds draw equal objects. */
 const baseSeed = Number(process.env.ISOLATION_SEED ?? 33);
 const objectCount = Number(process.env.ISOLATION_OBJECTS ?? sized({ quick: 120, short: 300, full: 20_000 }));
 
-/** Of a run that hangs: a busy machine takes minutes. */
+/** Stops a hanging run. On a busy machine a run takes minutes. */
 const timeoutMs = sized({ short: 900_000, full: 3_600_000 });
 
-/** Nothing of the tenant's namespace may affect others. */
+/** Nothing in the tenant's namespace may affect others. */
 const closed = { meshConfig: 'exportingNamespaces: [bank, shop]', allowedRoutes: 'Same' } as const;
 
-/** Objects that come at once: some that belong together, and now and then a machine that registers itself. */
+/** Objects that are created together: some of them related, and sometimes a machine that registers itself. */
 function drawObjects(draw: Draw, groups: number): readonly TenantObject[] {
   const drawn = draw
     .list(groups, groups, () => someKinds(draw))
@@ -37,7 +37,10 @@ const shown = (seed: number, objects: readonly TenantObject[]): string =>
 
 const exporting: ReadonlySet<string> = new Set(['DestinationRule', 'ServiceEntry', 'VirtualService']);
 
-/** As an author writes who means nobody else. A label that makes a Service a gateway of a network is for all: nothing of Istio limits it. */
+/**
+ * Restricts an object to its namespace, as a well-meaning author does. Istio cannot restrict the label that makes a
+ * Service a network gateway.
+ */
 function forItsNamespace(object: TenantObject): TenantObject {
   const configs = object.configs.map((config): Config => {
     const { kind, spec, annotations } = config;
@@ -50,7 +53,7 @@ function forItsNamespace(object: TenantObject): TenantObject {
   return { ...object, configs };
 }
 
-/** The fewest of the objects with which the finding is still there. */
+/** Reduces the objects while the finding persists. */
 function smallest(objects: readonly TenantObject[], isFound: (fewer: readonly TenantObject[]) => boolean) {
   return objects.reduce((left, one) => {
     const fewer = left.filter((other) => other !== one);
@@ -59,7 +62,7 @@ function smallest(objects: readonly TenantObject[], isFound: (fewer: readonly Te
 }
 
 describe('the objects that are drawn', () => {
-  it('are of every kind that has a namespace, and each kind is valid at times', () => {
+  it('the drawn objects are of every namespaced kind, and some of each kind are valid', () => {
     const namespaced = Object.entries(kinds).filter(([, { scope }]) => scope === 'Namespaced');
     expect(Object.keys(makers).sort()).toEqual(namespaced.map(([kind]) => kind).sort());
     const invalid = Object.keys(makers).filter((kind) => {
@@ -72,7 +75,7 @@ describe('the objects that are drawn', () => {
   });
 });
 
-/** Fails at the first object after which any proxy of another namespace has another byte. */
+/** Fails at the first object that changes any byte of a proxy in another namespace. */
 function expectNoChange(mesh: VictimMesh, objectCount: number, draw: (seed: number) => readonly TenantObject[]): void {
   const differs = (objects: readonly TenantObject[]): boolean =>
     !sameServed(mesh.baseline, mesh.servedWith(configsOf(objects)));
@@ -92,19 +95,19 @@ describe('no byte of any type changes at proxies of other namespaces', () => {
   const many = (seed: number): readonly TenantObject[] => drawObjects(new Draw(seed), 12);
 
   it(
-    `by objects of a namespace that may not export (${objectCount} objects from seed ${baseSeed})`,
+    `objects of a namespace that may not export change nothing (${objectCount} objects from seed ${baseSeed})`,
     () => expectNoChange(new VictimMesh(closed), objectCount, many),
     timeoutMs,
   );
 
   it(
-    'nor where no service is of Kubernetes, so that services decide what short names mean',
+    'objects change nothing without a Kubernetes registry, where services determine the meaning of short names',
     () => expectNoChange(new VictimMesh({ ...closed, registries: [] }), objectCount / 2, many),
     timeoutMs,
   );
 
   it(
-    'by objects that say that they are for their own namespace, where the settings of Istio close the rest',
+    'objects that are restricted to their own namespace change nothing, if settings of Istio close the rest',
     () => {
       const settings = { features: { gatewaysOfOwnNamespace: true }, meshConfig: 'ingressControllerMode: "OFF"' };
       const mesh = new VictimMesh({ ...settings, allowedRoutes: 'Same' });
@@ -116,7 +119,7 @@ describe('no byte of any type changes at proxies of other namespaces', () => {
 
 describe('objects of a namespace, as by default', () => {
   it(
-    `change nothing at proxies of other namespaces but what a documented case allows (${objectCount} objects)`,
+    `by default, each effect on proxies of other namespaces is a documented case (${objectCount} objects)`,
     () => {
       const mesh = new VictimMesh();
       const effects = (objects: readonly TenantObject[]): readonly Effect[] =>
@@ -169,7 +172,7 @@ describe.each(documentedCases)(
       },
     );
 
-    it('occurs, and explains all that its example changes', () => {
+    it('the example has the effect, and documented cases explain all of its changes', () => {
       expect(problems.filter(({ severity }) => severity === 'error')).toEqual([]);
       const mesh = new VictimMesh();
       const effects = effectsOf(changesBetween(mesh.baseline, mesh.servedWith(configs)));
@@ -178,7 +181,7 @@ describe.each(documentedCases)(
       expect(unexplained.map(effectText)).toEqual([]);
     });
 
-    it('is closed by its settings, without any change left', () => {
+    it('the settings of the case prevent every change', () => {
       for (const settings of [closed, ...(closedBy === undefined ? [] : [closedBy])]) {
         const mesh = new VictimMesh(settings);
         const effects = effectsOf(changesBetween(mesh.baseline, mesh.servedWith(configs)));
@@ -186,7 +189,7 @@ describe.each(documentedCases)(
       }
     });
 
-    it.runIf(code !== undefined)('is warned of', () => {
+    it.runIf(code !== undefined)('validate warns of the case', () => {
       const settings = { mesh: defaultMeshConfig, scopesGateways: false, domain: 'cluster.local' };
       const all = [...new VictimMesh().configs, ...(isOwnersChoice ? [] : configs)];
       const found = crossNamespaceProblems(all, settings).filter((problem) => problem.code === code);

@@ -1,9 +1,9 @@
-/** Istio's objects as a tenant may write them, with values of other namespaces' objects. */
+/** Istio objects that a tenant may write, with values of other namespaces' objects. */
 import type { KindName } from '../../src/model/kinds/index.ts';
 import type { Draw } from '../random-config/draw.ts';
 import * as of from './foreign-values.ts';
 
-/** Writes the body of an object: its `spec`, or all of it beside `metadata`; `metadata` may be part of it. */
+/** Generates the body of an object: its `spec`, or all fields besides `metadata`; may include `metadata`. */
 export type Make = (draw: Draw) => Readonly<Record<string, unknown>>;
 
 const httpRoute = (draw: Draw): object => ({
@@ -48,7 +48,7 @@ const trafficPolicy = (draw: Draw): object => ({
   })),
 });
 
-/** For whom a policy is: by labels, or by the objects that it names. */
+/** Scope of a policy: labels, or the names of objects. */
 const scope = (draw: Draw): object =>
   draw.one<object>(
     () => ({}),

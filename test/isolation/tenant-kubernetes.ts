@@ -1,10 +1,13 @@
-/** Kubernetes' objects, those of the Gateway API included, as a tenant may write them with values of other namespaces' objects. */
+/**
+ * Kubernetes objects, including those of the Gateway API, that a tenant may write with values of other namespaces'
+ * objects.
+ */
 import type { KindName } from '../../src/model/kinds/index.ts';
 import type { Draw } from '../random-config/draw.ts';
 import * as of from './foreign-values.ts';
 import type { Make } from './tenant-istio.ts';
 
-/** A status as its controllers write it: rights to all of a namespace's resources include this one. */
+/** A status as its controllers write it: rights on all resources of a namespace include this one. */
 const loadBalancer = (draw: Draw): object => ({
   status: { loadBalancer: { ingress: [{ ip: draw.pick(['203.0.113.1', '203.0.113.66', '10.1.1.1']) }] } },
 });

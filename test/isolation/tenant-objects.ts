@@ -1,4 +1,4 @@
-/** Random objects of a tenant, of every kind that has a namespace, and the WorkloadEntries that its machines register. */
+/** Random objects of a tenant, of every namespaced kind, and the WorkloadEntries that its machines register. */
 
 import { entryOf, readGroup } from '../../src/discovery/registration/group-entry.ts';
 import { claimOf, requestsRegistration } from '../../src/discovery/registration/workload-claim.ts';
@@ -6,15 +6,15 @@ import type { Config } from '../../src/model/config/config.ts';
 import { readConfigFile } from '../../src/model/config/config-file.ts';
 import { type KindName, kinds } from '../../src/model/kinds/index.ts';
 import type { Draw } from '../random-config/draw.ts';
-import { withMistake } from '../random-config/mistakes.ts';
+import { withMistake } from '../random-config/user-errors.ts';
 import * as of from './foreign-values.ts';
 import { istioObjects, type Make } from './tenant-istio.ts';
 import { kubernetesObjects } from './tenant-kubernetes.ts';
 
-/** Without a maker of each kind this does not hold the test's claim; the test compares it with the table of kinds. */
+/** The test compares the keys with the table of kinds, because a missing kind would not be tested. */
 export const makers: Readonly<Partial<Record<KindName, Make>>> = { ...istioObjects, ...kubernetesObjects };
 
-/** Kinds of which an attack is likely to need several objects that name each other. */
+/** Kinds of which an attack probably needs several objects that name each other. */
 const together: readonly (readonly KindName[])[] = [
   ['ServiceEntry', 'VirtualService', 'DestinationRule'],
   ['ServiceEntry', 'WorkloadEntry'],
@@ -28,26 +28,26 @@ const together: readonly (readonly KindName[])[] = [
 
 const allKinds = Object.keys(makers) as KindName[];
 
-/** The kinds of some objects: any ones, or ones that belong together. */
+/** Kinds of some objects: arbitrary ones, or related ones. */
 export function someKinds(draw: Draw): readonly KindName[] {
   return draw.chance(0.5) ? draw.pick(together) : draw.list(1, 3, () => draw.pick(allKinds));
 }
 
 export interface TenantObject {
   readonly kind: KindName;
-  /** As JSON, to be shown when it changes what it should not. */
+  /** The object as JSON, for findings. */
   readonly text: string;
-  /** What takes effect: the object, or what stands in for it where it is refused; empty where nothing does. */
+  /** The object, or its substitute if it is rejected; empty if nothing takes effect. */
   readonly configs: readonly Config[];
   readonly isValid: boolean;
-  /** Why it is refused. */
+  /** Reasons for a rejection. */
   readonly errors: readonly string[];
 }
 
-/** Objects older than all others take precedence in several rules. */
+/** The oldest object takes precedence in several rules. */
 const ages = ['2019-01-01T00:00:00Z', '2030-01-01T00:00:00Z'];
 
-/** @param place makes names that are not shared */
+/** @param place makes the names unique */
 export function tenantObject(kind: KindName, draw: Draw, place: number): TenantObject {
   const { metadata: { name, ...metadata } = {} as { name?: string }, ...body } = makers[kind]!(draw) as {
     metadata?: { name?: string };
@@ -78,7 +78,7 @@ export function tenantObject(kind: KindName, draw: Draw, place: number): TenantO
   };
 }
 
-/** What a machine of the tenant says of itself, and the entry that it gets; undefined where it is refused. */
+/** The registration of a tenant's machine and its WorkloadEntry; `undefined` if it is rejected. */
 export function registeredEntry(draw: Draw, place: number): TenantObject | undefined {
   const ip = of.address(draw);
   const node = {

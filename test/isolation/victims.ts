@@ -1,4 +1,4 @@
-/** The proxies of other namespaces than the tenant's, and every byte that each of them is sent. */
+/** Proxies of other namespaces than the tenant's, and every byte that they receive. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fromBinary, toJson } from '@bufbuild/protobuf';
@@ -31,7 +31,7 @@ type Victim = GivenNodeOptions & { readonly name: string; readonly ip: string };
 
 const certified = { ISTIO_VERSION: '1.30.0', WORKLOAD_CERTIFICATES: 'true' };
 
-/** Each kind of node that is served, in each place that an object may aim at. */
+/** Each kind of served node, in each namespace that an object may target. */
 const victims: readonly Victim[] = [
   {
     name: 'ledger',
@@ -104,7 +104,7 @@ const victims: readonly Victim[] = [
   },
 ];
 
-/** The objects of all namespaces but the tenant's. */
+/** Objects of all namespaces except the tenant's. */
 export function victimConfigs(allowedRoutes: 'All' | 'Same' = 'All'): readonly Config[] {
   const { certificate, privateKey } = createAuthority().issue(['bank.example.com']);
   const base64 = (pem: string): string => Buffer.from(pem).toString('base64');
@@ -121,30 +121,30 @@ export function victimConfigs(allowedRoutes: 'All' | 'Same' = 'All'): readonly C
 export interface IsolationSettings {
   /** YAML of a mesh configuration. */
   readonly meshConfig?: string;
-  /** Of which namespaces a listener of the Gateway API's gateway takes routes; `All` unless given. */
+  /** Namespaces from which a Gateway API listener accepts routes; default `All`. */
   readonly allowedRoutes?: 'All' | 'Same';
-  /** As `--registries` names them; absent: services are those of Kubernetes. */
+  /** Values of `--registries`; default Kubernetes. */
   readonly registries?: readonly string[];
   readonly features?: Partial<Features>;
 }
 
-/** All that a victim has, by type and name, in the order in which it is sent. */
+/** All resources of a victim by type and name, in the order of sending. */
 export type Served = ReadonlyMap<string, EncodedResource>;
 
 const all = [clusterType, listenerType, nameTableType];
 
-/** The mesh of `victim-mesh.yaml` with its proxies, beside which the tenant's objects come and go. */
+/** The mesh of `victim-mesh.yaml` with its proxies; tenant objects are added and removed. */
 export class VictimMesh {
-  /** The objects of all namespaces but the tenant's. */
+  /** Objects of all namespaces except the tenant's. */
   readonly configs: readonly Config[];
   readonly #settings: IsolationSettings;
   readonly #world: GivenWorld;
   readonly #nodes: readonly MeshNode[];
-  /** What is sent without any object of the tenant. */
+  /** Resources without any object of the tenant. */
   readonly baseline: readonly Served[];
-  /** By type: all names that any victim refers to in its baseline, and some that the tenant would like to be its own. */
+  /** Names by type: all names that any victim refers to in its baseline, and some that the tenant may try to claim. */
   readonly #names: Readonly<Record<string, readonly string[]>>;
-  /** Keys of the tenant's objects that are there now, and of what is made of Ingresses. */
+  /** Keys of the tenant's current objects, and of the objects that Ingresses are translated to. */
   #present: readonly string[] = [];
 
   constructor(settings: IsolationSettings = {}) {
@@ -171,7 +171,10 @@ export class VictimMesh {
     this.baseline = this.#nodes.map((node) => this.#served(node));
   }
 
-  /** What each victim is sent beside these objects of the tenant, and no others. Of two with one key the later one counts. */
+  /**
+   * Resources of each victim with exactly these objects of the tenant. Of two objects with equal keys the later one
+   * applies.
+   */
   servedWith(objects: readonly Config[]): readonly Served[] {
     const mesh = givenMeshConfig(this.#settings.meshConfig ?? '');
     const ingresses = translateIngresses(configSetOf([...this.configs, ...objects]), mesh, { domain: 'cluster.local' });
@@ -196,7 +199,7 @@ export class VictimMesh {
   }
 }
 
-/** One resource that a victim is sent differently. */
+/** A changed resource of a victim. */
 export interface Change {
   readonly victim: string;
   readonly victimNamespace: string;
@@ -208,7 +211,7 @@ export interface Change {
   readonly after: unknown;
 }
 
-/** What differs; a list in another order differs in the resource `*`. */
+/** Changed resources; a different order in a list is a change of the resource `*`. */
 export function changesBetween(before: readonly Served[], after: readonly Served[]): readonly Change[] {
   return victims.flatMap(({ name: victim, namespace = '', type: nodeType }, index) => {
     const [old, now] = [before[index]!, after[index]!];
@@ -228,7 +231,7 @@ export function changesBetween(before: readonly Served[], after: readonly Served
   });
 }
 
-/** Bytes of all that is sent, in order: the strictest comparison. */
+/** Compares all bytes in order: the strictest comparison. */
 export function sameServed(before: readonly Served[], after: readonly Served[]): boolean {
   return before.every((old, index) => {
     const now = [...after[index]!];
@@ -239,7 +242,7 @@ export function sameServed(before: readonly Served[], after: readonly Served[]):
   });
 }
 
-/** A resource as JSON: what it is made of may be patched or in blocks. */
+/** A resource as JSON. Its encoded form may consist of patches or blocks. */
 function decoded({ deltaFrame, rest }: EncodedResource): unknown {
   const { resources } = fromBinary(DeltaDiscoveryResponseSchema, Buffer.concat([deltaFrame, ...rest]));
   const { typeUrl, value } = resources[0]!.resource!;
@@ -249,7 +252,7 @@ function decoded({ deltaFrame, rest }: EncodedResource): unknown {
   return toJson(schema, fromBinary(schema, value), { registry });
 }
 
-/** Texts of a field anywhere in some JSON. */
+/** Values of a field anywhere in a JSON value. */
 function* valuesOf(json: unknown, field: string): Iterable<string> {
   if (typeof json !== 'object' || json === null) return;
   for (const [key, value] of Object.entries(json)) {
@@ -258,7 +261,7 @@ function* valuesOf(json: unknown, field: string): Iterable<string> {
   }
 }
 
-/** Names beside a field anywhere in some JSON: of what is fetched in the way that the field says. */
+/** Names next to a field anywhere in a JSON value, i.e. of resources that are fetched as the field specifies. */
 function* namesBeside(json: unknown, field: string): Iterable<string> {
   if (typeof json !== 'object' || json === null) return;
   if (field in json && 'name' in json && typeof json.name === 'string') yield json.name;

@@ -1,13 +1,12 @@
 /**
- * A StrykerJS plugin: leaves a chart's static structure out of mutation testing. The structure is what stands in
- * `createMachine({ … })` outside of any function: which states there are, which event leads where, which guard, action and
- * delay is named where, and the texts for people. Each of its mutants would run all tests; the explorer and the model
- * tests walk the structure itself. Functions in there (what is passed to an action or a child) are mutated, and so is all
- * of `setup({ … })` but its `types`, which are there for the compiler only.
+ * A StrykerJS plugin that excludes a chart's static structure from mutation testing: everything in `createMachine({ …
+ * })` outside of functions, i.e. states, transitions, names of guards, actions and delays, and descriptions. Each of
+ * its mutants would run all tests, and the explorer and the model tests cover the structure itself. Functions in there
+ * are mutated, and so is `setup({ … })` except its `types`, which only the compiler reads.
  */
 import { declareClassPlugin, declareValuePlugin, PluginKind } from '@stryker-mutator/api/plugin';
 
-/** Says how many mutants do not count, and why: the score is silent about them. */
+/** Reports the number of excluded mutants and the reason, which the score does not show. */
 class LeftOutReporter {
   onMutationTestReportReady({ files }) {
     const mutants = Object.values(files).flatMap((file) => file.mutants);
@@ -28,7 +27,7 @@ export const strykerPlugins = [
   declareClassPlugin(PluginKind.Reporter, 'left-out', LeftOutReporter),
 ];
 
-/** Some node above, or this one, is such a place, and no function lies between. */
+/** Whether this node or an ancestor matches, without a function in between. */
 function isWithin(path, isSuch) {
   for (let place = path; place !== null && !place.isFunction(); place = place.parentPath) {
     if (isSuch(place)) return true;

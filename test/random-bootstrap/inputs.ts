@@ -1,4 +1,4 @@
-/** Random inputs of a bootstrap: what people mean, what they mistype, and what somebody sends who wants Envoy not to start. */
+/** Random inputs of a bootstrap: valid ones, typing errors, and hostile ones that should prevent a start of Envoy. */
 import fc from 'fast-check';
 import { stringify } from 'yaml';
 import type { ProxyFlags } from '../../src/agent/options/proxy-flags.ts';
@@ -7,15 +7,15 @@ export interface BootstrapInput {
   readonly role: 'sidecar' | 'router';
   readonly flags: ProxyFlags;
   readonly env: Readonly<Record<string, string>>;
-  /** Contents of files: the mesh configuration, labels and annotations of the pod. */
+  /** Contents of files: mesh configuration, labels and annotations of the pod. */
   readonly mesh: string;
   readonly labels: string;
   readonly annotations: string;
-  /** Whether the workload has an identity: without one, what needs a certificate is refused. */
+  /** Whether the workload has an identity. Without one, settings that need a certificate are rejected. */
   readonly hasCredentialServer: boolean;
 }
 
-/** Texts that something in the way of a bootstrap may stumble over. */
+/** Texts that may break a step between the input and the bootstrap. */
 const hostileText = fc.oneof(
   fc.constantFrom('', ' ', '__proto__', 'constructor', 'toString', '\0', '\ud800', '{pod_ip}', '{pod_ip}{pod_ip}'),
   fc.constantFrom(
@@ -87,7 +87,7 @@ const anyValue = fc.oneof(
   fc.array(hostileText, { maxLength: 3 }),
 );
 
-/** Mostly what is meant, now and then not. */
+/** Mostly valid values. */
 function mostly(meant: fc.Arbitrary<unknown>, other: fc.Arbitrary<unknown> = hostileText): fc.Arbitrary<unknown> {
   return fc.oneof(
     { weight: 400, arbitrary: meant },
@@ -96,7 +96,7 @@ function mostly(meant: fc.Arbitrary<unknown>, other: fc.Arbitrary<unknown> = hos
   );
 }
 
-/** Some of the fields. */
+/** A subset of the fields. */
 function some(fields: Readonly<Record<string, fc.Arbitrary<unknown>>>): fc.Arbitrary<Record<string, unknown>> {
   return fc.record(fields, { requiredKeys: [] });
 }
@@ -183,7 +183,7 @@ const proxyConfig = some({
   caCertificatesPem: mostly(texts(plainText)),
 });
 
-/** YAML, broken now and then. */
+/** YAML that is sometimes invalid. */
 const yamlOf = (value: fc.Arbitrary<unknown>): fc.Arbitrary<string> =>
   fc.oneof(
     { weight: 100, arbitrary: value.map((said) => stringify(said)) },
@@ -202,7 +202,7 @@ const downward = (keys: fc.Arbitrary<string>, values: fc.Arbitrary<unknown>): fc
       entries.map(([key, value]) => `${key.replaceAll(/[\n=]/g, '')}=${JSON.stringify(asText(value))}\n`).join(''),
     );
 
-/** No variable holds other characters. */
+/** Environment variables cannot contain other characters. */
 const meta = (value: fc.Arbitrary<unknown>) => value.map((said) => asText(said).toWellFormed().replaceAll('\0', ''));
 const env = some({
   POD_NAME: meta(mostly(plainText)),
@@ -230,7 +230,7 @@ const env = some({
   PROXY_CONFIG: meta(yamlOf(proxyConfig)),
 });
 
-/** Each with values that it may have. */
+/** Valid values of each annotation. */
 const annotationsMeant: Readonly<Record<string, readonly string[]>> = {
   'sidecar.istio.io/statsInclusionPrefixes': ['a,b', 'a', '{pod_ip}'],
   'sidecar.istio.io/statsInclusionSuffixes': ['a,b', 'rq'],

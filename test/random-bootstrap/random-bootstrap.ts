@@ -1,4 +1,7 @@
-/** `npm run test:random-bootstrap -- [--inputs 10000] [--envoy 500] [--seed N]`: prints the seed that repeats a finding. */
+/**
+ * `npm run test:random-bootstrap -- [--inputs 10000] [--envoy 500] [--seed N]`: prints the seed that reproduces a
+ * finding.
+ */
 import { parseArgs } from 'node:util';
 import { runRandomBootstraps } from './run.ts';
 

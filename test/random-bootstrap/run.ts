@@ -1,4 +1,4 @@
-/** Random inputs of a bootstrap, each of which must end in a clear error or in a bootstrap that Envoy takes. */
+/** Random inputs of a bootstrap, each of which must end in a clear error or in a bootstrap that Envoy accepts. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ import { type BootstrapInput, bootstrapInput } from './inputs.ts';
 export interface RandomBootstraps {
   readonly seed: number;
   readonly inputs: number;
-  /** Of the bootstraps, so many are shown to Envoy, spread over all. */
+  /** Number of bootstraps that Envoy validates, spread over all inputs. */
   readonly shownToEnvoy: number;
 }
 
@@ -26,7 +26,7 @@ export interface RandomBootstrapResult {
   readonly made: number;
   readonly refused: number;
   readonly shown: number;
-  /** What is wrong, with the input that shows it. */
+  /** Errors with the input that reproduces them. */
   readonly findings: readonly string[];
 }
 
@@ -53,7 +53,7 @@ export async function runRandomBootstraps({
       counts.made++;
       const refusal = refusalOf(outcome.text);
       if (refusal !== undefined) finding(refusal);
-      // About half of the inputs are refused.
+      // About half of the inputs are rejected.
       if (counts.shown < shownToEnvoy && (index * shownToEnvoy * 2) / inputs >= counts.shown) {
         counts.shown++;
         const words = await refusalOfEnvoy(outcome.text, folder);
@@ -81,7 +81,7 @@ async function outcomeOf(input: BootstrapInput, folder: string): Promise<Outcome
   try {
     const { role, env } = input;
     const { outlierLogPath: log } = input.flags;
-    // Envoy makes the file where it is not there.
+    // Envoy creates the file if it does not exist.
     const flags =
       log && !log.startsWith('/dev/') ? { ...input.flags, outlierLogPath: join(folder, 'logs', log) } : input.flags;
     const read = resolveProxyOptions({ role, flags, env, directory: folder, assumesMounts: true });
@@ -103,16 +103,16 @@ async function outcomeOf(input: BootstrapInput, folder: string): Promise<Outcome
   }
 }
 
-/** What a person could not act on. */
+/** Reason why an error message is not actionable. */
 function unclear(error: unknown): string | undefined {
   if (!(error instanceof ChartpilotError)) return `thrown: ${error instanceof Error ? error.stack : messageOf(error)}`;
   if (!['FLAG_INVALID', 'CONFIG_INVALID', 'FILE_UNREADABLE'].includes(error.code)) return `thrown: ${error.message}`;
   return error.message.length > 20_000 ? `an error of ${error.message.length} characters` : undefined;
 }
 
-/** As far as the API tells. */
+/** Reason why Envoy rejects a text, as far as its API documents it. */
 function refusalOf(text: string): string | undefined {
-  // Written as an escape: whole ones are written as they are.
+  // An escape is half of a surrogate pair; complete characters are written unescaped.
   if (/(?<!\\)(\\\\)*\\ud[89a-f][0-9a-f]{2}/.test(text)) return 'half of a character is in it';
   try {
     const decoded = decodeLenient('envoy.config.bootstrap.v3.Bootstrap', JSON.parse(text), { keepsTypes: false });

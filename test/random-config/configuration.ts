@@ -1,4 +1,4 @@
-/** A random mesh: objects that name each other's hosts, ports, subsets and gateways. */
+/** A random mesh of objects that name each other's hosts, ports, subsets and gateways. */
 import { Draw } from './draw.ts';
 import { gatewayApi } from './gateway-api.ts';
 import {
@@ -35,27 +35,27 @@ const makers: readonly Maker[] = [
   ['EnvoyFilter', 'networking.istio.io/v1alpha3', 0, 1, envoyFilter],
 ];
 
-/** The same seed in the same surroundings gives the same mesh. */
+/** Equal seeds and contexts give equal meshes. */
 export function randomConfiguration(seed: number, around: Omit<World, 'draw'>): readonly WrittenObject[] {
   const draw = new Draw(seed);
   const world: World = { ...around, draw };
   const objects = makers.flatMap(([kind, apiVersion, least, most, make]) =>
     draw.list(least, most, (index): WrittenObject => {
-      // Gateways are named: VirtualServices bind to them.
+      // Gateways have fixed names, because VirtualServices bind to them.
       const name = kind === 'Gateway' && index === 0 ? 'front' : `${kind.toLowerCase()}-${index}`;
       const namespace = kind === 'Gateway' || draw.chance(0.7) ? 'shop' : draw.pick(namespaces);
       return { apiVersion, kind, metadata: { name, namespace }, spec: make(world, index) };
     }),
   );
   const delegated = draw.chance(0.15) ? delegation(world) : [];
-  // Drawn apart, so that the rest of a seed's mesh is what it was before there were these.
+  // A separate generator keeps the rest of a seed's mesh stable.
   const kubernetes = gatewayApi({ ...world, draw: new Draw(seed + 2_000_003) });
   return [...respelt([...objects, ...delegated], new Draw(seed + 3_000_017)), ...kubernetes];
 }
 
 const fieldsOfHosts: ReadonlySet<string> = new Set(['host', 'hosts', 'sniHosts']);
 
-/** Some hosts with capitals, which are the same hosts: drawn apart, too. */
+/** Changes the case of some hosts, which does not change their meaning. Uses a separate generator, too. */
 function respelt(objects: readonly WrittenObject[], draw: Draw): readonly WrittenObject[] {
   const spelling = (text: string): string => {
     if (!draw.chance(0.1)) return text;

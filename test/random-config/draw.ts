@@ -1,4 +1,4 @@
-/** Chances from one seed: the same seed draws the same. */
+/** Seeded random choices: equal seeds give equal choices. */
 
 export class Draw {
   #state: number;
@@ -7,7 +7,7 @@ export class Draw {
     this.#state = Math.imul(seed, 0x9e3779b1) >>> 0;
   }
 
-  /** From 0 to 1, without 1 (mulberry32). */
+  /** A number in [0, 1) (mulberry32). */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0;
     let mixed = this.#state;
@@ -20,7 +20,7 @@ export class Draw {
     return this.next() < probability;
   }
 
-  /** Both ends included. */
+  /** Both ends are inclusive. */
   int(from: number, to: number): number {
     return from + Math.floor(this.next() * (to - from + 1));
   }
@@ -29,7 +29,7 @@ export class Draw {
     return items[this.int(0, items.length - 1)]!;
   }
 
-  /** One of these, each drawn only when it is picked. */
+  /** Calls only the chosen function. */
   one<Item>(...makers: readonly (() => Item)[]): Item {
     return this.pick(makers)();
   }
@@ -38,14 +38,14 @@ export class Draw {
     return Array.from({ length: this.int(from, to) }, (_, index) => make(index));
   }
 
-  /** Different ones of these. */
+  /** Different elements. */
   some<Item>(items: readonly Item[], from: number, to: number): Item[] {
     const left = [...items];
     const count = Math.min(this.int(from, to), left.length);
     return Array.from({ length: count }, () => left.splice(this.int(0, left.length - 1), 1)[0]!);
   }
 
-  /** A field that is there with this probability. */
+  /** An object with this field, or an empty one. */
   maybe(name: string, probability: number, make: () => unknown): Record<string, unknown> {
     return this.chance(probability) ? { [name]: make() } : {};
   }

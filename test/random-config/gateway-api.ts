@@ -1,17 +1,17 @@
-/** Random objects of Kubernetes' Gateway API, with the Services behind them. */
+/** Random objects of Kubernetes' Gateway API, with their backend Services. */
 
 import type { Draw } from './draw.ts';
 import type { WrittenObject } from './values.ts';
 import { namespaces, regex, text, type World } from './values.ts';
 
 const group = 'gateway.networking.k8s.io';
-/** Routers carry out the Gateway that they have as a label. */
+/** Routers find their Gateway by this name in a label. */
 export const gatewayName = 'kube';
 const services = ['web', 'api'] as const;
 const hostnames = ['cart.shop.test', '*.shop.test', 'a.b.shop.test', 'x.test', 'localhost'] as const;
 const paths = ['/', '/a', '/a/', '/a/b', '/A', '/a%20b', '/a.b', '/(x)', '/a+b', '/$&'] as const;
 
-/** Nothing in most meshes; in the others a Gateway, routes at it and over Services, and grants. */
+/** Empty for most meshes. Otherwise a Gateway, routes attached to it and to Services, and grants. */
 export function gatewayApi(world: World): readonly WrittenObject[] {
   const { draw } = world;
   if (!draw.chance(0.4)) return [];

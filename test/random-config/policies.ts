@@ -64,7 +64,7 @@ const conditionKeys: readonly (readonly [string, readonly string[]])[] = [
   ['experimental.envoy.filters.network.mysql_proxy[db.table]', ['[update]']],
 ];
 
-/** Half of the time for connections alone, which have no methods, paths and claims. */
+/** Half of them apply to connections only, without methods, paths and claims. */
 export function authorizationPolicy({ draw, servicePorts }: World): object {
   const maybeNot = (name: string, values: () => readonly string[]): object =>
     draw.maybe(draw.chance(0.25) ? `not${name[0]!.toUpperCase()}${name.slice(1)}` : name, 0.4, values);
@@ -103,7 +103,7 @@ export function authorizationPolicy({ draw, servicePorts }: World): object {
   };
 }
 
-/** A public key of the curve P-256. */
+/** A public key on the curve P-256. */
 const key = {
   kty: 'EC',
   crv: 'P-256',
@@ -164,7 +164,7 @@ const lua = {
     default_source_code: { inline_string: 'function envoy_on_request(h) end' },
   }),
 };
-/** Odd ones among them: Envoy does not survive each. */
+/** Some are invalid, because Envoy does not accept each of them. */
 const pathTemplates = [
   '/a/*',
   '/**',
@@ -191,7 +191,7 @@ const denial = (template: string): object => {
 };
 const managerPatch = { server_name: 'patched', max_request_headers_kb: 96 };
 
-/** Of what a stock Envoy has. */
+/** Only uses extensions of a stock Envoy. */
 export function envoyFilter({ draw, servicePorts }: World): object {
   const context = draw.pick(['ANY', 'SIDECAR_OUTBOUND', 'SIDECAR_INBOUND', 'GATEWAY']);
   const patch = (applyTo: string, match: object, operation: string, value?: object): object => ({

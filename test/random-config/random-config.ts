@@ -1,4 +1,6 @@
-/** `npm run test:random-config -- [--configurations N] [--seed N]`: as `npm test` does, at length. */
+/**
+ * `npm run test:random-config -- [--configurations N] [--seed N]`: a long run of the test that `npm test` runs briefly.
+ */
 import { parseArgs } from 'node:util';
 import { runRandomConfigurations } from './run.ts';
 
@@ -17,6 +19,8 @@ const { accepted, refused, objects, findings } = await runRandomConfigurations({
   report,
   shrinks: true,
 });
-console.log(`${accepted} configurations taken by every proxy; ${refused} mistakes refused, the last good version kept`);
+console.log(
+  `${accepted} configurations taken by every proxy; ${refused} invalid objects rejected, the last valid version kept`,
+);
 console.log(`of ${objects.drawn} random objects ${objects.valid} were valid; ${findings.length} findings`);
 process.exit(findings.length === 0 ? 0 : 1);

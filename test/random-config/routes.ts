@@ -35,7 +35,7 @@ export function virtualService(world: World): object {
   };
 }
 
-/** Of a delegate: routes that a root leads to. */
+/** A delegate VirtualService, to which a root delegates. */
 export function delegate(world: World): object {
   return { http: world.draw.list(1, 2, () => httpRoute(world)) };
 }

@@ -1,6 +1,6 @@
 /**
- * Random configurations through the real control plane and real Envoys. One that validation accepts must be taken by every
- * proxy; a mistake in an object must be told clearly, and leave the object's last good version in force.
+ * Passes random configurations through the real control plane to real Envoys. Every proxy must accept a valid
+ * configuration. An invalid object must be reported clearly, and its last valid version must stay active.
  */
 import { stringify } from 'yaml';
 import { readConfigFile } from '../../src/model/config/config-file.ts';
@@ -10,29 +10,29 @@ import { freePorts } from '../harness/free-ports.ts';
 import { randomConfiguration } from './configuration.ts';
 import { Draw } from './draw.ts';
 import { gatewayName } from './gateway-api.ts';
-import { withMistake } from './mistakes.ts';
+import { withMistake } from './user-errors.ts';
 import type { World, WrittenObject } from './values.ts';
 
 export interface RandomRunOptions {
   readonly firstSeed: number;
   readonly configurations: number;
-  /** Told of each finding as it comes. */
+  /** Receives each finding immediately. */
   readonly report: (finding: string) => void;
-  /** Leave out what a refused configuration need not have; it costs a push for each object. */
+  /** Whether a rejected configuration is reduced, which takes a push for each object. */
   readonly shrinks: boolean;
 }
 
 export interface RandomRunResult {
-  /** Configurations that every proxy took. */
+  /** Configurations that every proxy accepted. */
   readonly accepted: number;
-  /** Objects with a mistake that were refused. */
+  /** Invalid objects that were rejected. */
   readonly refused: number;
-  /** Of the objects that were drawn: how many validation took. */
+  /** Valid and total number of drawn objects. */
   readonly objects: { readonly valid: number; readonly drawn: number };
   readonly findings: readonly string[];
 }
 
-/** After so many findings there is enough to mend. */
+/** Stops after this many findings. */
 const mostFindings = 10;
 const unsettled = { warms: false };
 
@@ -66,7 +66,7 @@ class RandomRun implements RandomRunResult {
     this.#mesh = await FeatureMesh.start({
       proxies: {
         bound: { labels: workload.labels },
-        // Binds nothing but the two ports that redirection leads to.
+        // Binds only the two ports that receive redirected connections.
         redirected: { ...workload, metadata: { INTERCEPTION_MODE: 'REDIRECT' } },
         edge: { type: 'router', labels: { istio: 'edge', 'gateway.networking.k8s.io/gateway-name': gatewayName } },
       },
@@ -116,7 +116,7 @@ class RandomRun implements RandomRunResult {
     }
   }
 
-  /** One of the objects is written with a mistake; what was in force stays. */
+  /** Writes an invalid version of an object; the previous version must stay active. */
   async #mistaken(seed: number, objects: readonly WrittenObject[]): Promise<void> {
     const draw = new Draw(seed + 1_000_003);
     const object = draw.pick(objects);
@@ -128,20 +128,20 @@ class RandomRun implements RandomRunResult {
     const fromLine = this.#mesh.pilot.lines.length;
     const written = objects.map((one) => (one === object ? wrong.object : one));
     await this.#mesh.apply(asYaml(written), { ...unsettled, invalid: true }).catch((error: Error) => {
-      this.#find(`seed ${seed}: with a mistake in ${nameOf(object)}: ${error.message}`);
+      this.#find(`seed ${seed}: with an error in ${nameOf(object)}: ${error.message}`);
     });
     const told = this.#mesh.pilot.lines
       .slice(fromLine)
       .some((line) => /\terror\t/.test(line) && line.includes(nameOf(object)));
     if (!told)
-      this.#find(`seed ${seed}: nothing is told of the mistake in ${nameOf(object)}:\n${asYaml([wrong.object])}`);
+      this.#find(`seed ${seed}: nothing is reported for the error in ${nameOf(object)}:\n${asYaml([wrong.object])}`);
     const after = await this.#inForce(object);
     if (after !== before)
-      this.#find(`seed ${seed}: the last good ${nameOf(object)} is not in force: ${before} → ${after}`);
+      this.#find(`seed ${seed}: the last valid ${nameOf(object)} is not active: ${before} → ${after}`);
     this.refused++;
   }
 
-  /** The object as the control plane has it, as text. */
+  /** The control plane's current version of the object, as text. */
   async #inForce({ kind, metadata }: WrittenObject): Promise<string> {
     const all = JSON.parse(await this.#mesh.page('/debug/configz')) as WrittenObject[];
     const { name, namespace } = metadata;
@@ -151,7 +151,7 @@ class RandomRun implements RandomRunResult {
     return JSON.stringify(same?.spec);
   }
 
-  /** Leaves out one object after the other as long as the rest is still refused. */
+  /** Removes objects as long as the rest is still rejected. */
   async #smallest(objects: readonly WrittenObject[]): Promise<readonly WrittenObject[]> {
     let left = objects;
     for (const object of objects) {
@@ -176,7 +176,7 @@ interface Mistaken {
   readonly problems: readonly Problem[];
 }
 
-/** Not each change is a mistake: one is looked for. */
+/** Not every change is an error, so several are tried. */
 function mistakeIn(object: WrittenObject, draw: Draw): Mistaken | undefined {
   for (let attempt = 0; attempt < 50; attempt++) {
     const wrong = withMistake(object, draw);
@@ -186,7 +186,7 @@ function mistakeIn(object: WrittenObject, draw: Draw): Mistaken | undefined {
   return undefined;
 }
 
-/** It says which object, which field, where, and what must be there. */
+/** Whether a problem names the object, the field, the position, and the expected value. */
 function isClear({ object = '', field = '', line, message }: Problem): boolean {
   const strange = /undefined|\[object|NaN|Error:/.test(message);
   return object !== '' && field.startsWith('spec') && line > 0 && message.length > 5 && !strange;

@@ -91,7 +91,7 @@ export function destinationRule(world: World): object {
   };
 }
 
-/** At least one field. */
+/** Has at least one field. */
 function policy(world: World): object {
   const { draw } = world;
   return {

@@ -1,16 +1,16 @@
-/** Values that fields of objects take, odd ones among them. */
+/** Random field values, including odd ones. */
 import type { Draw } from './draw.ts';
 
 export const namespaces = ['shop', 'stage', 'istio-system'] as const;
 export const hosts = ['cart.shop.test', 'pay.shop.test', 'ads.stage.test', '*.wild.test', 'api.wild.test'] as const;
 export const subsets = ['v1', 'v2', 'canary'] as const;
 
-/** Of one mesh: what its objects may name, so that they meet. */
+/** Names and ports that objects of one mesh share, so that they refer to each other. */
 export interface World {
   readonly draw: Draw;
   /** Ports that gateways may bind. */
   readonly gatewayPorts: readonly number[];
-  /** Ports that a sidecar may bind at loopback. */
+  /** Ports that a sidecar may bind on loopback. */
   readonly servicePorts: readonly number[];
   /** PEM files of a certificate, its key and an authority. */
   readonly files: { readonly certificate: string; readonly key: string; readonly ca: string };
@@ -60,7 +60,7 @@ const oddRegexes = [
   '(?i:x)y',
   '\\z',
   'x*?',
-  // Of which some are refused.
+  // Some of these are rejected.
   '\\C+/',
   '(?<n>a)(?<n>b)',
   '[é-à]',
@@ -132,7 +132,7 @@ export function destination({ draw, servicePorts }: World): object {
   };
 }
 
-/** With weights where there are several. */
+/** With weights if there are several. */
 export function destinations(world: World): object[] {
   const { draw } = world;
   const count = draw.pick([1, 1, 2, 3]);
@@ -142,7 +142,7 @@ export function destinations(world: World): object[] {
   }));
 }
 
-/** An object as a person would write it. */
+/** An object as a user writes it. */
 export interface WrittenObject {
   readonly apiVersion: string;
   readonly kind: string;

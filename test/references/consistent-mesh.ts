@@ -1,4 +1,4 @@
-/** A random mesh in which every reference is right, so that nothing is reported about it. */
+/** A random mesh in which every reference is valid, so that nothing is reported. */
 import { createAuthority } from '../certs/authority.ts';
 import type { Draw } from '../random-config/draw.ts';
 
@@ -18,7 +18,7 @@ const namespaces = ['shop', 'bank'] as const;
 export const edgeNamespace = 'edge';
 export const extensionProvider = 'sampler';
 
-/** Of the mesh configuration: these namespaces trust each other, and the provider of Telemetry objects exists. */
+/** Mesh configuration: these namespaces trust each other, and the provider of Telemetry objects exists. */
 export const meshSettings = {
   exportingNamespaces: [...namespaces, edgeNamespace],
   extensionProviders: [
@@ -44,7 +44,7 @@ export function meshObject(
 
 const cachedCertificates = new Map<string, { readonly certificate: string; readonly privateKey: string }>();
 
-/** One for all meshes, because a key takes long to generate. */
+/** Shared by all meshes, because key generation is slow. */
 function certificateOf(host: string): Record<string, string> {
   const issued = cachedCertificates.get(host) ?? createAuthority().issue([host]);
   cachedCertificates.set(host, issued);
@@ -59,7 +59,7 @@ interface App {
   readonly hasTargetNames: boolean;
 }
 
-/** The same draws give the same mesh. */
+/** Equal draws give equal meshes. */
 export function consistentMesh(draw: Draw, workloadsAs: 'Deployment' | 'Pod'): readonly MeshObject[] {
   const apps = namespaces.flatMap((namespace) =>
     ['a', 'b', 'c', 'd'].slice(0, draw.int(2, 4)).map((name): App => {
@@ -251,7 +251,7 @@ function externalServices(namespace: string, draw: Draw): MeshObject[] {
   return [external, machines, entry, ...(draw.chance(0.5) ? [tls] : []), ...(draw.chance(0.5) ? [retries] : [])];
 }
 
-/** Gateways of both APIs, their Secret, and routes behind them. */
+/** Gateways of both APIs, their Secret, and their routes. */
 function edge(apps: readonly App[], draw: Draw): MeshObject[] {
   const app = draw.pick(apps);
   const { namespace } = app;

@@ -4,19 +4,22 @@ import type { MeshObject } from './consistent-mesh.ts';
 
 export interface Mutation {
   readonly name: string;
-  /** `undefined` if the mesh has no place for it. */
+  /** `undefined` if the mesh has no suitable place. */
   readonly apply: (mesh: readonly MeshObject[], draw: Draw) => Mutated | undefined;
-  /** `validate`: an error of one object, or something that only files show. `push_status`: files may lack what is referred to. */
+  /**
+   * `validate`: an error of one object, or one that only files show. `push_status`: files may lack the referenced
+   * object.
+   */
   readonly only?: 'validate' | 'push_status';
 }
 
 export interface Mutated {
   readonly mesh: readonly MeshObject[];
-  /** `CODE Kind namespace/name field`. */
+  /** Reports as `CODE Kind namespace/name field`. */
   readonly expected: readonly string[];
-  /** `Kind namespace/name` of an object that is rejected: it may have other reports as well. */
+  /** `Kind namespace/name` of a rejected object, which may have additional reports. */
   readonly rejected?: string;
-  /** Of the mesh configuration; absent: unchanged. */
+  /** Changed mesh configuration, if any. */
   readonly meshSettings?: object;
 }
 
@@ -34,7 +37,7 @@ export const text = (path: Path): string =>
   );
 export const nameOf = ({ kind, metadata }: MeshObject): string => `${kind} ${metadata.namespace}/${metadata.name}`;
 
-/** Places whose path, without indexes, ends in this: `route.destination.host`. */
+/** Places whose path without indexes ends with `ending`, e.g. `route.destination.host`. */
 export function placesOf(mesh: readonly MeshObject[], kind: string, ending: string, apiGroup = ''): Place[] {
   const found: Place[] = [];
   const walk = (object: MeshObject, value: unknown, path: Path): void => {
@@ -60,7 +63,7 @@ export function changedAt(value: unknown, [key, ...rest]: Path, to: unknown): un
 export const replaced = (mesh: readonly MeshObject[], object: MeshObject, by: MeshObject): readonly MeshObject[] =>
   mesh.map((one) => (one === object ? by : one));
 
-/** Replaces one value; the report is at the value, or at a field around it. */
+/** Replaces one value. The report is at the value or at a field that contains it. */
 export function change(
   [kind, ending, apiGroup]: readonly [kind: string, ending: string, apiGroup?: string],
   code: string,
@@ -94,7 +97,7 @@ export function addTo(
 }
 
 export const misspelt = (name: string, draw: Draw): string => {
-  // The first label of a host.
+  // The first label of a host name.
   const [label = '', ...rest] = name.split('.');
   return [draw.pick([`${label}x`, `x${label}`, `${label}-${label}`]), ...rest].join('.');
 };
@@ -109,7 +112,7 @@ export const vs = 'VirtualService';
 type Routes = { hosts?: string[]; http: { match?: object[] }[] };
 export const routesOf = ({ spec }: MeshObject): Routes => spec as Routes;
 
-/** Paths of all fields, but of maps with names that people choose. */
+/** Paths of all fields, except in maps with user-defined keys. */
 export function fieldsOf(value: unknown, path: Path = []): Path[] {
   if (Array.isArray(value)) return value.flatMap((item, index) => fieldsOf(item, [...path, index]));
   if (typeof value !== 'object' || value === null) return [];

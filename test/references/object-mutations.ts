@@ -1,4 +1,4 @@
-/** Single faults of all kinds but VirtualServices. */
+/** Single faults of all kinds except VirtualServices. */
 import { edgeNamespace, type MeshObject, meshObject } from './consistent-mesh.ts';
 import {
   addTo,
@@ -38,7 +38,7 @@ export const objectMutations: readonly Mutation[] = [
   {
     name: 'a label of a subset is misspelt',
     apply: (mesh, draw) => {
-      // Of a subset that no route uses, the Pods may come later.
+      // A subset without a route may precede its Pods.
       const [use] = draw.some(placesOf(mesh, vs, 'destination.subset'), 1, 1);
       if (use === undefined) return undefined;
       const rule = mesh.find(
@@ -334,7 +334,7 @@ export const objectMutations: readonly Mutation[] = [
     name: 'the selector of a Service is misspelt',
     only: 'validate',
     apply: (mesh, draw) => {
-      // A Service with endpoints may select workloads elsewhere.
+      // A Service with EndpointSlices may select workloads elsewhere.
       if (mesh.some(({ kind }) => kind === 'EndpointSlice')) return undefined;
       const without = mesh.filter(
         ({ kind, metadata }) =>
@@ -380,7 +380,7 @@ export const objectMutations: readonly Mutation[] = [
         if (objects.length === 0) return undefined;
         const object = draw.pick(objects);
         const places = fieldsOf(object.spec as object);
-        // Of the Gateway API, an unknown field is left out: without it, an object may refer to another one.
+        // An unknown field of the Gateway API is ignored. Without these fields, an object may refer to another one.
         const path = draw.pick(places.filter((one) => !/\b(?:namespace|allowedRoutes)\b/.test(text(one))));
         const changed = renamedAt(object, ['spec', ...path], draw);
         const at = text(['spec', ...path.slice(0, -1), changed.name]);

@@ -1,4 +1,4 @@
-/** Single faults of what Sidecars, Ingresses, Services, policies and the mesh configuration refer to. */
+/** Single invalid references of Sidecars, Ingresses, Services, policies and the mesh configuration. */
 import { edgeNamespace, type MeshObject, meshSettings } from './consistent-mesh.ts';
 import { change, changedAt, type Mutation, misspelt, nameOf, placesOf, replaced, text, vs } from './mutate.ts';
 
@@ -213,7 +213,7 @@ export const referenceMutations: readonly Mutation[] = [
     only: 'validate',
     apply: (mesh) => {
       const object = mesh.find(({ kind }) => kind === 'EnvoyFilter');
-      // Deployments do not show that a sidecar is injected.
+      // Deployments do not show whether a sidecar is injected.
       if (object === undefined || !mesh.some(({ kind }) => kind === 'Pod')) return undefined;
       const path = ['spec', 'configPatches', 0];
       const changed = changedAt(object, [...path, 'match', 'context'], 'GATEWAY') as typeof object;

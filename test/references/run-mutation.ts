@@ -1,4 +1,4 @@
-/** What is reported about a mesh, by `validate` of its files and by a control plane that serves it. */
+/** Reports about a mesh, by `validate` of its files and by a control plane that serves it. */
 
 import { validateFiles } from '../../src/discovery/config/validation/validate-files.ts';
 import { diagnosticsOf } from '../../src/discovery/monitor/diagnostics/push-status.ts';
@@ -12,14 +12,14 @@ const settings = { hasMeshConfig: true, scopesGateways: false, domain: 'cluster.
 
 const texts = new WeakMap<MeshObject, string>();
 
-/** A mutation shares all objects but one with its mesh. */
+/** Cached, because a mutation shares all objects except one with its mesh. */
 function yamlOf(object: MeshObject): string {
   const known = texts.get(object) ?? stringify(object);
   texts.set(object, known);
   return known;
 }
 
-/** `CODE Kind namespace/name field`, sorted; notes and what cannot be read too. */
+/** `CODE Kind namespace/name field`, sorted; includes notes and unreadable objects. */
 export async function validated(
   objects: readonly MeshObject[],
   given: object = meshSettings,
@@ -36,7 +36,7 @@ export async function validated(
     ...problems.map(({ code = '', object, field = '', file, line, column = 1 }) => {
       const at = (file === meshFile.file ? linesOfMesh : lines)[line - 1]!.slice(column - 1);
       const key = /(?:^|\.)([\w-]+)(?:\[\d+\])*$/.exec(field)?.[1];
-      // Of an element of a list, the place is that of its value.
+      // The position of a list element is that of its value.
       const isThere =
         key === undefined ||
         code === 'FIELD_REQUIRED' ||
@@ -49,7 +49,7 @@ export async function validated(
   ].sort();
 }
 
-/** The same of push_status, without rejected objects. */
+/** Reports of push_status, without rejected objects. */
 export function served(objects: readonly MeshObject[]): readonly string[] {
   const text = objects.map(yamlOf).join('---\n');
   const plane = givenPlane(text, { meshConfig: JSON.stringify(meshSettings) });

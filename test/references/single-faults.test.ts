@@ -1,4 +1,7 @@
-/** Of a mesh without faults nothing is reported, and of one with a single fault exactly that: by `validate` and in push_status. */
+/**
+ * A mesh without faults has no reports, and one with a single fault has exactly its report, both in `validate` and in
+ * push_status.
+ */
 import { describe, expect, it } from 'vitest';
 import { sized } from '../harness/size-of-run.ts';
 import { Draw } from '../random-config/draw.ts';
@@ -13,7 +16,7 @@ const mutations = [...routeMutations, ...objectMutations, ...referenceMutations]
 const { count, maxApplied } = sized({ short: { count: 12, maxApplied: 2 }, full: { count: 100, maxApplied: 100 } });
 const seeds = Array.from({ length: count }, (_, index) => index + 1);
 
-/** Pods and their endpoints as a cluster has them, or the Deployments that people write. */
+/** Meshes with Pods and endpoints, as in a cluster, or with Deployments, as users write them. */
 const meshes = new Map<number, readonly MeshObject[]>();
 function meshOf(seed: number): readonly MeshObject[] {
   const mesh = meshes.get(seed) ?? consistentMesh(new Draw(seed), hasPods(seed) ? 'Pod' : 'Deployment');
@@ -22,7 +25,10 @@ function meshOf(seed: number): readonly MeshObject[] {
 }
 const hasPods = (seed: number): boolean => seed % 2 === 1;
 
-/** Reports of `validate`, without what else is wrong with a rejected object, and the note that references to it are not checked. */
+/**
+ * Reports of `validate`, without additional ones of a rejected object and without the note that references to it are
+ * not checked.
+ */
 async function validatedWithout({ mesh, expected, rejected, meshSettings }: Mutated): Promise<readonly string[]> {
   const reports = await validated(mesh, meshSettings);
   if (rejected === undefined) return reports;
@@ -32,26 +38,29 @@ async function validatedWithout({ mesh, expected, rejected, meshSettings }: Muta
   );
 }
 
-describe('nothing is reported of a mesh in which every reference is right', () => {
-  it.each(seeds)('seed %i', async (seed) => {
+describe('validate and push_status report nothing for a mesh with valid references', () => {
+  it.each(seeds)('no report for the mesh of seed %i', async (seed) => {
     const mesh = meshOf(seed);
     expect(await validated(mesh)).toEqual([]);
     if (hasPods(seed)) expect(served(mesh)).toEqual([]);
   });
 });
 
-describe('of a single fault exactly its report is there, at its object and field', () => {
-  it.each(mutations.map((mutation) => [mutation.name, mutation] as const))('%s', async (_, { apply, only }) => {
-    let applied = 0;
-    for (const seed of seeds) {
-      const mutated = apply(meshOf(seed), new Draw(seed));
-      if (mutated === undefined || applied === maxApplied) continue;
-      applied++;
-      const expected = [...mutated.expected].sort();
-      if (only !== 'push_status') expect(await validatedWithout(mutated), `seed ${seed}`).toEqual(expected);
-      // A control plane does not read Deployments.
-      if (only !== 'validate' && hasPods(seed)) expect(served(mutated.mesh), `seed ${seed}`).toEqual(expected);
-    }
-    expect(applied).toBeGreaterThan(0);
-  });
+describe('validate and push_status report exactly the single fault, at its object and field', () => {
+  it.each(mutations.map((mutation) => [mutation.name, mutation] as const))(
+    'exactly one report if %s',
+    async (_, { apply, only }) => {
+      let applied = 0;
+      for (const seed of seeds) {
+        const mutated = apply(meshOf(seed), new Draw(seed));
+        if (mutated === undefined || applied === maxApplied) continue;
+        applied++;
+        const expected = [...mutated.expected].sort();
+        if (only !== 'push_status') expect(await validatedWithout(mutated), `seed ${seed}`).toEqual(expected);
+        // A control plane does not read Deployments.
+        if (only !== 'validate' && hasPods(seed)) expect(served(mutated.mesh), `seed ${seed}`).toEqual(expected);
+      }
+      expect(applied).toBeGreaterThan(0);
+    },
+  );
 });

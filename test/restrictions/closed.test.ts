@@ -1,4 +1,4 @@
-/** A restriction that is rejected at its first read closes the workloads that it selects; no others, and only while it is rejected. */
+/** A restriction that is rejected at its first read closes exactly the workloads that it selects, until it is valid. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -86,8 +86,8 @@ const wrong = { rules: [{ from: [{ source: { principals: [''] } }] }] };
 describe('an AuthorizationPolicy that is rejected at the first read', () => {
   const policy = (spec: unknown, metadata?: object): string => object('AuthorizationPolicy', spec, metadata);
   it.each<[string, string, Workload[]]>([
-    ['its selector can be read', policy({ ...cart, ...wrong }), ['shop/cart']],
-    ['it has none', policy(wrong), ofShop],
+    ['its selector is readable', policy({ ...cart, ...wrong }), ['shop/cart']],
+    ['it has no selector', policy(wrong), ofShop],
     ['it is a DENY', policy({ ...cart, ...wrong, action: 'DENY' }), ['shop/cart']],
     ['it is a CUSTOM without a provider', policy({ ...cart, action: 'CUSTOM', rules: [{}] }), ['shop/cart']],
     ['its action is misspelt', policy({ ...cart, action: 'deny', rules: [{}] }), ['shop/cart']],
@@ -95,37 +95,37 @@ describe('an AuthorizationPolicy that is rejected at the first read', () => {
     ['its selector is misspelt', policy({ selectors: cart.selector, rules: [{}] }), ofShop],
     ['its selector has a wildcard', policy({ selector: { matchLabels: { app: '*' } } }), ofShop],
     ['it has a selector and targets', policy({ ...cart, targetRefs: [{ kind: 'Service', name: 'a' }] }), ofShop],
-    ['its target is of nobody', policy({ targetRef: { kind: 'Pod', name: 'a' }, rules: [{}] }), ofShop],
+    ['its target has an unsupported kind', policy({ targetRef: { kind: 'Pod', name: 'a' }, rules: [{}] }), ofShop],
     [
       'its target is in another namespace',
       policy({ targetRef: { kind: 'Service', name: 'a', namespace: 'bank' }, rules: [{}] }),
       ofShop,
     ],
     ['it has no spec', policy(undefined), ofShop],
-    ['its spec is a text', policy('DENY'), ofShop],
+    ['its spec is a string', policy('DENY'), ofShop],
     ['its version is unknown', policy({ ...cart, rules: [{}] }).replace('/v1', '/v9'), ['shop/cart']],
-    ['an annotation is no text', policy({ ...cart, rules: [{}] }, { annotations: { a: 5 } }), ['shop/cart']],
-    ['its name is none', policy({ ...cart, rules: [{}] }, { name: 'Not_A_Name' }), ['shop/cart']],
+    ['an annotation is not a string', policy({ ...cart, rules: [{}] }, { annotations: { a: 5 } }), ['shop/cart']],
+    ['its name is invalid', policy({ ...cart, rules: [{}] }, { name: 'Not_A_Name' }), ['shop/cart']],
     ['it has no name', policy({ ...cart, rules: [{}] }, { name: undefined }), ['shop/cart']],
     [
-      'it is a trial that cannot be read as one',
+      'its dry-run annotation is invalid',
       policy({ ...cart, rules: [{}] }, { annotations: { 'istio.io/dry-run': 'yes' } }),
       ['shop/cart'],
     ],
     ['its namespace is the root namespace', policy(wrong, { namespace: 'istio-system' }), all],
     [
-      'it selects in the root namespace',
+      'it has a selector in the root namespace',
       policy({ ...cart, ...wrong }, { namespace: 'istio-system' }),
       ['shop/cart', 'bank/cart'],
     ],
-    ['its namespace is no text', policy(wrong, { namespace: 5 }), all],
-    ['its namespace is no name', policy(wrong, { namespace: 'Shop' }), all],
+    ['its namespace is not a string', policy(wrong, { namespace: 5 }), all],
+    ['its namespace is not a valid name', policy(wrong, { namespace: 'Shop' }), all],
     ['its metadata are a list', policy(wrong).replace(/metadata:\n.*\n.*\n/, 'metadata: [name, odd]\n'), all],
     ['its metadata are not indented', policy(wrong).replace(/metadata:\n *(.*)\n *(.*)\n/, 'metadata:\n$1\n$2\n'), all],
     ['its metadata are misspelt', policy(wrong).replace('metadata', 'metdata'), ofShop],
     ['it has no apiVersion', policy({ ...cart, rules: [{}] }).replace(/apiVersion: .*\n/, ''), ['shop/cart']],
     [
-      'its apiVersion is no text',
+      'its apiVersion is not a string',
       policy({ ...cart, rules: [{}] }).replace(/(apiVersion:) .*\n/, '$1 1\n'),
       ['shop/cart'],
     ],
@@ -135,15 +135,19 @@ describe('an AuthorizationPolicy that is rejected at the first read', () => {
     ['its group is short', policy({ ...cart, rules: [{}] }).replace('security.', ''), ['shop/cart']],
     ['its group is in capitals', policy({ ...cart, rules: [{}] }).replace('istio', 'Istio'), ['shop/cart']],
     [
-      'its group is of another company',
+      'its group belongs to another company',
       policy({ ...cart, rules: [{}] }).replace('istio.io', 'istio.com'),
       ['shop/cart'],
     ],
-    ['its group is another one of Istio', object('AuthorizationPolicy', { rules: [{}] }, {}, 'networking'), ofShop],
+    [
+      'its group is a different group of Istio',
+      object('AuthorizationPolicy', { rules: [{}] }, {}, 'networking'),
+      ofShop,
+    ],
     ['its kind is in the wrong case', policy({ ...cart, rules: [{}] }).replace('nPolicy', 'npolicy'), ['shop/cart']],
     ['its kind is misspelt', policy({ ...cart, rules: [{}] }).replace('Policy', 'Polcy'), ['shop/cart']],
     [
-      'its kind and its group are',
+      'its kind and its group are misspelt',
       policy({ rules: [{}] })
         .replace('Policy', 'Polcy')
         .replace('istio', 'isto'),
@@ -151,12 +155,12 @@ describe('an AuthorizationPolicy that is rejected at the first read', () => {
     ],
     ['its namespace is misspelt', policy({ ...cart, rules: [{}] }).replace('namespace:', 'namspace:'), ['shop/cart']],
     [
-      'its namespace is misspelt, and it is no YAML',
+      'its namespace is misspelt, and it is invalid YAML',
       `${policy({ rules: [{}] }).replace('space:', 'spcae:')}  a: b: c\n`,
       ofShop,
     ],
     ['its name is misspelt', policy({ ...cart, rules: [{}] }).replace(' name:', ' nmae:'), ['shop/cart']],
-    ['its namespace is that of nobody', policy(wrong, { namespace: undefined }), []],
+    ['it has no namespace', policy(wrong, { namespace: undefined }), []],
     [
       'it is in a List',
       stringify({
@@ -175,19 +179,19 @@ describe('an AuthorizationPolicy that is rejected at the first read', () => {
       }),
       ['shop/cart'],
     ],
-    ['it is no YAML behind its metadata', `${policy({ ...cart, rules: [{}] })}  a: b: c\n`, ofShop],
-    // It restricts nothing.
-    ['it only tells', policy({ ...wrong, action: 'AUDIT' }), []],
-    ['it only tells, misspelt', policy({ ...wrong, action: 'audit' }), []],
-    ['it is a trial', policy(wrong, { annotations: { 'istio.io/dry-run': 'true' } }), []],
-    ['it is of another product', policy(wrong).replace('security.istio.io', 'policy.linkerd.io'), []],
+    ['the YAML after its metadata is invalid', `${policy({ ...cart, rules: [{}] })}  a: b: c\n`, ofShop],
+    // AUDIT restricts nothing.
+    ['its action is AUDIT', policy({ ...wrong, action: 'AUDIT' }), []],
+    ['its action is AUDIT, misspelt', policy({ ...wrong, action: 'audit' }), []],
+    ['it is a dry run', policy(wrong, { annotations: { 'istio.io/dry-run': 'true' } }), []],
+    ['its group belongs to another product', policy(wrong).replace('security.istio.io', 'policy.linkerd.io'), []],
     [
-      'it is of another, and no YAML',
+      'its group belongs to another product, and it is invalid YAML',
       `${policy(wrong).replace('security.istio.io', 'policy.linkerd.io')}  a: b: c\n`,
       [],
     ],
-    ['it is of an old Istio', policy(wrong).replace('security.istio.io', 'rbac.istio.io'), []],
-  ])('closes the workloads that it selects: %s', async (_, text, expected) => {
+    ['its group is that of an old Istio version', policy(wrong).replace('security.istio.io', 'rbac.istio.io'), []],
+  ])('an AuthorizationPolicy closes the workloads that it selects: %s', async (_, text, expected) => {
     expect(closed(await read({ 'a.yaml': text }))).toEqual(expected);
   });
 });
@@ -198,32 +202,32 @@ describe('a PeerAuthentication that is rejected at the first read', () => {
     peers({ mtls: { mode: 'PERMISSIVE' }, ...spec }, { name });
   const mode = { mtls: { mode: 'strict' } };
   it.each<[string, string, Workload[]]>([
-    ['its selector can be read', peers({ ...cart, ...mode }), ['shop/cart']],
-    ['it has none', peers(mode), ofShop],
+    ['its selector is readable', peers({ ...cart, ...mode }), ['shop/cart']],
+    ['it has no selector', peers(mode), ofShop],
     ['its selector is null', peers({ selector: null, ...mode }), ofShop],
     ['mtls is null', peers({ mtls: null }), ofShop],
     ['mtls is misspelt', peers({ mTLS: { mode: 'STRICT' } }), ofShop],
-    ['a field is not known', peers({ mtls: { mode: 'PERMISSIVE' }, more: 1 }), ofShop],
-    ['its port is none', peers({ ...cart, portLevelMtls: { http: { mode: 'STRICT' } } }), ['shop/cart']],
+    ['a field is unknown', peers({ mtls: { mode: 'PERMISSIVE' }, more: 1 }), ofShop],
+    ['its port is invalid', peers({ ...cart, portLevelMtls: { http: { mode: 'STRICT' } } }), ['shop/cart']],
     ['it has ports and no selector', peers({ portLevelMtls: { '80': { mode: 'DISABLE' } } }), ofShop],
     ['its namespace is the root namespace', peers(mode, { namespace: 'istio-system' }), all],
-    ['its namespace cannot be read', peers(mode, { namespace: 'Shop' }), all],
+    ['its namespace is unreadable', peers(mode, { namespace: 'Shop' }), all],
     [
-      'its selector cannot be read, and another is for the whole namespace',
+      'its selector is unreadable, and another policy applies to the whole namespace',
       `${lenient('an-older-one')}---\n${peers({ selector: 5, ...mode })}`,
       ofShop,
     ],
     [
-      'another is for single workloads, and in order',
+      'another policy is valid and applies to single workloads',
       `${lenient('web', { selector: { matchLabels: { app: 'web' } } })}---\n${peers(mode)}`,
       ['shop/cart'],
     ],
-    ['another of its kind comes first', `${lenient('an-older-one')}---\n${peers(mode)}`, []],
-  ])('leaves mutual TLS alone: %s', async (_, text, expected) => {
+    ['an older valid policy of its kind takes precedence', `${lenient('an-older-one')}---\n${peers(mode)}`, []],
+  ])('a PeerAuthentication enforces mutual TLS: %s', async (_, text, expected) => {
     expect(strict(await read({ 'a.yaml': text }))).toEqual(expected);
   });
 
-  it('keeps the modes that are readable', async () => {
+  it('a PeerAuthentication keeps the modes that are readable', async () => {
     const portLevelMtls = { '80': { mode: 'DISABLE' }, '81': { mode: 'strict' }, '82': null };
     const context = await read({ 'a.yaml': peers({ ...cart, mtls: { mode: 'PERMISSIVE' }, portLevelMtls }) });
     expect(peerModes(policiesOf(context, 'shop/cart').peerAuthentications)).toEqual({
@@ -244,16 +248,16 @@ describe('a RequestAuthentication that is rejected at the first read', () => {
     policiesOf(await read({ 'a.yaml': tokens(spec) }), 'shop/cart').requestAuthentications[0]?.spec.jwtRules;
 
   it.each<[string, string, Workload[]]>([
-    ['its selector can be read', tokens({ ...cart, jwtRules: [rule] }), ['shop/cart']],
-    ['it has none', tokens({ jwtRules: [rule] }), ofShop],
+    ['its selector is readable', tokens({ ...cart, jwtRules: [rule] }), ['shop/cart']],
+    ['it has no selector', tokens({ jwtRules: [rule] }), ofShop],
     ['its rules are misspelt', tokens({ ...cart, jwtRule: [rule] }), ['shop/cart']],
     ['its rules are null', tokens({ ...cart, jwtRules: null }), ['shop/cart']],
     ['its namespace is the root namespace', tokens({ jwtRules: [rule] }, { namespace: 'istio-system' }), all],
-  ])('takes no token: %s', async (_, text, expected) => {
+  ])('a RequestAuthentication rejects all tokens: %s', async (_, text, expected) => {
     expect(tokenless(await read({ 'a.yaml': text }))).toEqual(expected);
   });
 
-  it('looks for tokens at the configured locations, and at the default ones if those are unreadable', async () => {
+  it('a RequestAuthentication reads tokens at the configured locations, and at the default ones if those are unreadable', async () => {
     const usual = [{ name: 'Authorization', prefix: 'Bearer ' }];
     expect(await rulesOf({ jwtRules: [{ ...rule, fromHeaders: [{ name: 'x-token' }] }] })).toMatchObject([
       { issuer: 'https://id.test', fromHeaders: [{ name: 'x-token' }], fromParams: [], fromCookies: [] },
@@ -286,7 +290,7 @@ describe('an object with TLS settings that is rejected at the first read', () =>
     expect(closed(await read({ 'a.yaml': sidecar({}) }))).toEqual([]);
   });
 
-  it('a Sidecar of the root namespace closes the workloads that it applies to, which excludes those with their own Sidecar', async () => {
+  it('a Sidecar of the root namespace closes the workloads that it applies to, except those with their own Sidecar', async () => {
     const tls = { ingress: [{ port: { number: 0 }, tls: { mode: 'MUTUAL' } }] };
     const sidecar = (metadata: object, spec: object = { egress: [{ hosts: ['./*'] }] }): string =>
       object('Sidecar', spec, metadata, 'networking');
@@ -296,9 +300,9 @@ describe('an object with TLS settings that is rejected at the first read', () =>
     expect(closed(await read({ 'b.yaml': sidecar({}, selecting) }))).toEqual(['shop/cart', 'bank/cart']);
     expect(closed(await read({ 'b.yaml': sidecar({}) }))).toEqual(['bank/cart']);
     expect(closed(await read({ 'b.yaml': undefined }))).toEqual(all);
-    // One with a selector applies in its own namespace only.
+    // A Sidecar with a selector applies in its own namespace only.
     expect(closed(await read({ 'a.yaml': sidecar({ namespace: 'istio-system' }, { ...cartOf, ...tls }) }))).toEqual([]);
-    // A narrower one of the same namespace replaces it, too, unless its target is unreadable.
+    // A narrower Sidecar of the same namespace replaces it, too, unless its selector is unreadable.
     expect(closed(await read({ 'a.yaml': sidecar({}, tls), 'b.yaml': sidecar({ name: 'web' }, selecting) }))).toEqual([
       'shop/cart',
     ]);
@@ -311,7 +315,7 @@ describe('an object with TLS settings that is rejected at the first read', () =>
     ['its kind is in the wrong case', 'kind: Sidecar', 'kind: sideCar'],
     ['its group is misspelt', 'networking.istio.io', 'networking.istoi.io'],
     ['its group is short', 'networking.istio.io', 'istio.io'],
-  ])('a Sidecar counts as refused: %s', async (_, from, to) => {
+  ])('a Sidecar counts as rejected: %s', async (_, from, to) => {
     const spec = { ingress: [{ port: { number: 80, name: 'http', protocol: 'HTTP' }, tls: { mode: 'SIMPLE' } }] };
     expect(closed(await read({ 'a.yaml': object('Sidecar', spec, {}, 'networking').replace(from, to) }))).toEqual(
       ofShop,
@@ -320,8 +324,8 @@ describe('an object with TLS settings that is rejected at the first read', () =>
 
   it.each([
     ['its kind is misspelt', 'kind: DestinationRule', 'kind: DestinationRul'],
-    ['its group is another one of Istio', 'networking.istio.io', 'security.istio.io'],
-  ])('a DestinationRule counts as refused: %s', async (_, from, to) => {
+    ['its group is a different group of Istio', 'networking.istio.io', 'security.istio.io'],
+  ])('a DestinationRule counts as rejected: %s', async (_, from, to) => {
     await read({ 'a.yaml': rule({ trafficPolicy: { tls: { mode: 'SIMPLE' } } }).replace(from, to) });
     expect(directory.snapshot.byKey.get('DestinationRule/shop/odd')?.spec).toEqual({
       host: 'db.test',
@@ -329,7 +333,7 @@ describe('an object with TLS settings that is rejected at the first read', () =>
     });
   });
 
-  it('and is reported with its intended kind', () => {
+  it('a rejected object is reported with its intended kind', () => {
     const text = rule({}).replace('DestinationRule', 'DestinationRul');
     const [problem] = readConfigFile('a.yaml', text, { creationTimestamp: 0 }).problems;
     expect(problem).toMatchObject({
@@ -349,9 +353,9 @@ describe('an object with TLS settings that is rejected at the first read', () =>
   });
 
   it.each([
-    ['the field', { ingress: [{ port: { number: 80 }, tsl: { mode: 'MUTUAL' } }] }],
-    ['the list', { ingres: [{ port: { number: 80 }, tls: { mode: 'MUTUAL' } }] }],
-    ['the list, and the case of the field', { ingresses: { TLS: null } }],
+    ['a misspelt field', { ingress: [{ port: { number: 80 }, tsl: { mode: 'MUTUAL' } }] }],
+    ['a misspelt list', { ingres: [{ port: { number: 80 }, tls: { mode: 'MUTUAL' } }] }],
+    ['a misspelt list, and a field in the wrong case', { ingresses: { TLS: null } }],
   ])('a Sidecar whose TLS is misspelt closes its workloads: %s', async (_, spec) => {
     expect(closed(await read({ 'a.yaml': object('Sidecar', spec, {}, 'networking') }))).toEqual(ofShop);
   });
@@ -365,9 +369,9 @@ describe('an object with TLS settings that is rejected at the first read', () =>
       { trafficPolicy: { tls: { mode: 'TLS' } } },
       { trafficPolicy: { tls: { mode: 'ISTIO_MUTUAL' } } },
     ],
-    ['it is null', { trafficPolicy: { tls: null } }, { trafficPolicy: { tls: { mode: 'ISTIO_MUTUAL' } } }],
+    ['the TLS is null', { trafficPolicy: { tls: null } }, { trafficPolicy: { tls: { mode: 'ISTIO_MUTUAL' } } }],
     [
-      'whom it trusts is null',
+      'its credentialName is null',
       { trafficPolicy: { tls: { mode: 'SIMPLE', credentialName: null } } },
       { trafficPolicy: { tls: { mode: 'ISTIO_MUTUAL' } } },
     ],
@@ -377,32 +381,32 @@ describe('an object with TLS settings that is rejected at the first read', () =>
       { trafficPolicy: { tls: { mode: 'ISTIO_MUTUAL' } } },
     ],
     [
-      'something else is wrong',
+      'another field is invalid',
       { trafficPolicy: { tls: { mode: 'SIMPLE', sni: 'db.test' }, connectionPool: 5 } },
       { trafficPolicy: { tls: { mode: 'SIMPLE', sni: 'db.test' } } },
     ],
     [
-      'it is of a port',
+      'the TLS is of a port',
       { trafficPolicy: { portLevelSettings: [{ port: { number: 443 }, tls: { mode: 'simple' } }] } },
       { trafficPolicy: { portLevelSettings: [{ port: { number: 443 }, tls: { mode: 'ISTIO_MUTUAL' } }] } },
     ],
     [
-      'it is of a port that cannot be read',
+      'the TLS is of an unreadable port',
       { trafficPolicy: { portLevelSettings: [{ port: 443, tls: { mode: 'SIMPLE' } }] } },
       { trafficPolicy: { tls: { mode: 'ISTIO_MUTUAL' } } },
     ],
     [
-      'it is of a subset',
+      'the TLS is of a subset',
       { subsets: [{ name: 'v1', labels: { v: '1' }, trafficPolicy: { tls: { mode: 'MUTUAL' } } }] },
       { subsets: [{ name: 'v1', labels: { v: '1' }, trafficPolicy: { tls: { mode: 'ISTIO_MUTUAL' } } }] },
     ],
     [
-      'the field around it is misspelt',
+      'the field that contains it is misspelt',
       { trafficPolicyy: { tls: { mode: 'SIMPLE', sni: 'db.test' } } },
       { trafficPolicy: { tls: { mode: 'SIMPLE', sni: 'db.test' } } },
     ],
     [
-      'nobody knows the field around it',
+      'the field that contains it is unknown',
       { novelties: [{ tls: { mode: 'SIMPLE' } }], trafficPolicy: { tls: { mode: 'DISABLE' } }, subsets: 5 },
       { trafficPolicy: { tls: { mode: 'ISTIO_MUTUAL' } } },
     ],
@@ -421,10 +425,10 @@ describe('an object with TLS settings that is rejected at the first read', () =>
       { host: undefined, hots: 'db.test', trafficPolicy: { tls: { mode: 'SIMPLE' } } },
       { trafficPolicy: { tls: { mode: 'SIMPLE' } } },
     ],
-    ['there is none', { trafficPolicy: { connectionPool: 5 } }, undefined],
-    ['there is to be none, misspelt', { trafficPolicyy: { tls: { mode: 'DISABLE' } } }, undefined],
-    ['there is to be none', { trafficPolicy: { tls: { mode: 'DISABLE' }, connectionPool: 5 } }, undefined],
-  ])('a DestinationRule leaves no plaintext: %s', async (_, spec, expected) => {
+    ['it has no TLS', { trafficPolicy: { connectionPool: 5 } }, undefined],
+    ['it disables TLS in a misspelt field', { trafficPolicyy: { tls: { mode: 'DISABLE' } } }, undefined],
+    ['it disables TLS', { trafficPolicy: { tls: { mode: 'DISABLE' }, connectionPool: 5 } }, undefined],
+  ])('a DestinationRule permits no plaintext: %s', async (_, spec, expected) => {
     expect(await policyOf(spec)).toEqual(
       expected === undefined ? undefined : { host: 'db.test', ...(expected as object) },
     );
@@ -463,7 +467,7 @@ describe('a BackendTLSPolicy that is rejected at the first read', () => {
     object('BackendTLSPolicy', spec, metadata).replace('security.istio.io', 'gateway.networking.k8s.io');
   const good = { targetRefs: [service], validation };
   const origins = ['shop/web:http', 'shop/web:admin', 'shop/api:http', 'bank/web:http'];
-  /** Ports to which gateways cannot connect; policies apply to none in plaintext. */
+  /** Ports to which gateways cannot connect. Policies apply to no port in plaintext. */
   const refusedPorts = (context: PushContext): string[] =>
     origins.filter((origin) => {
       const [namespace, name, port] = origin.split(/[/:]/) as [string, string, string];
@@ -476,7 +480,7 @@ describe('a BackendTLSPolicy that is rejected at the first read', () => {
   it.each<[string, string, string[]]>([
     ['it has no validation', policy({ targetRefs: [service] }), ofWeb],
     ['its validation is null', policy({ targetRefs: [service], validation: null }), ofWeb],
-    ['its hostname is none', policy({ ...good, validation: { ...validation, hostname: '*' } }), ofWeb],
+    ['its hostname is invalid', policy({ ...good, validation: { ...validation, hostname: '*' } }), ofWeb],
     [
       'it has two kinds of authorities',
       policy({ ...good, validation: { ...validation, caCertificateRefs: [{}] } }),
@@ -495,29 +499,29 @@ describe('a BackendTLSPolicy that is rejected at the first read', () => {
     ['its group is misspelt', policy(good).replace('gateway', 'gatway'), ofWeb],
     ['it has no group', policy(good).replace('gateway.networking.k8s.io/', ''), ofWeb],
     ['its target is a port', policy({ targetRefs: [{ ...service, sectionName: 'http' }] }), ['shop/web:http']],
-    ['its port is none', policy({ ...good, targetRefs: [{ ...service, sectionName: 5 }] }), ofWeb],
+    ['its port is invalid', policy({ ...good, targetRefs: [{ ...service, sectionName: 5 }] }), ofWeb],
     ['its target has no group', policy({ ...good, targetRefs: [{ kind: 'Service', name: 'web' }] }), ofWeb],
     ['its target is in lower case', policy({ ...good, targetRefs: [{ ...service, kind: 'service' }] }), ofWeb],
     ['its target has a namespace', policy({ ...good, targetRefs: [{ ...service, namespace: 'bank' }] }), ofWeb],
-    ['its targets are called otherwise', policy({ targetRef: service, validation }), ofWeb],
-    ['one of its targets cannot be read', policy({ ...good, targetRefs: [service, { name: 5 }] }), ofNamespace],
+    ['its targets have another field name', policy({ targetRef: service, validation }), ofWeb],
+    ['one of its targets is unreadable', policy({ ...good, targetRefs: [service, { name: 5 }] }), ofNamespace],
     ['it has no targets', policy({ validation }), ofNamespace],
     ['it has no spec', policy(undefined), ofNamespace],
-    ['it is no YAML', `${policy(good)}  a: b: c\n`, ofNamespace],
+    ['it is invalid YAML', `${policy(good)}  a: b: c\n`, ofNamespace],
     [
-      'its namespace cannot be read',
+      'its namespace is unreadable',
       policy({ targetRefs: [service] }, { namespace: 'Shop' }),
       [...ofWeb, 'bank/web:http'],
     ],
-    ['nor can its targets', policy({ validation }, { namespace: 'Shop' }), origins],
-    // Nothing of the mesh.
-    ['it is of another project', policy(good).replace('gateway.networking.k8s.io', 'example.com'), []],
-    ['it is another kind of the group', policy({}).replace('BackendTLSPolicy', 'BackendLBPolicy'), []],
-  ])('fails connections to its targets: %s', async (_, text, expected) => {
+    ['its namespace and its targets are unreadable', policy({ validation }, { namespace: 'Shop' }), origins],
+    // Not an object of the mesh.
+    ['its API group belongs to another project', policy(good).replace('gateway.networking.k8s.io', 'example.com'), []],
+    ['its kind is a different kind of the group', policy({}).replace('BackendTLSPolicy', 'BackendLBPolicy'), []],
+  ])('a BackendTLSPolicy fails connections to its targets: %s', async (_, text, expected) => {
     expect(refusedPorts(await read({ 'a.yaml': text }))).toEqual(expected);
   });
 
-  it('yields to an earlier policy for the target, and to any for the target where its own targets cannot be read', async () => {
+  it('a BackendTLSPolicy yields to an earlier policy for the target, and to any policy for the target if its own targets are unreadable', async () => {
     const aged = (spec: unknown, name: string, year: number): string =>
       policy(spec, { name, creationTimestamp: `${year}-01-01T00:00:00Z` });
     const newer = aged({ targetRefs: [service] }, 'second', 2021);
@@ -526,7 +530,7 @@ describe('a BackendTLSPolicy that is rejected at the first read', () => {
     expect(refusedPorts(await read({ 'b.yaml': policy({ validation }) }))).toEqual(['shop/api:http']);
   });
 
-  it('fails them until the policy is corrected, and reports it', async () => {
+  it('a BackendTLSPolicy fails connections until it is corrected, and is reported', async () => {
     writeFileSync(join(root, 'a.yaml'), policy({ targetRefs: [service] }));
     const [problem] = (await directory.read([root])).problems;
     expect(problem).toMatchObject({ severity: 'error', field: 'spec.validation' });
@@ -545,7 +549,7 @@ describe('a closed workload', () => {
   const nameless = object('AuthorizationPolicy', { rules: [{}] }, { name: undefined });
   const elsewhere = object('AuthorizationPolicy', { rules: [{}] }, { namespace: 'bank', name: 'fine' });
 
-  it('is opened again when the object is repaired, and when it is deleted', async () => {
+  it('a closed workload opens when the object is repaired, and when it is deleted', async () => {
     expect(closed(await read({ 'a.yaml': bad }))).toEqual(['shop/cart']);
     expect(closed(await read({ 'a.yaml': good }))).toEqual([]);
     expect(closed(await read({ 'b.yaml': bad.replace('odd', 'other') }))).toEqual(['shop/cart']);
@@ -555,24 +559,24 @@ describe('a closed workload', () => {
   });
 
   it.each([
-    ['refused', bad],
-    ['no YAML', broken],
-    ['no YAML, its namespace out of place', broken.replace('namespace: shop', 'x: y: z')],
+    ['invalid', bad],
+    ['invalid YAML', broken],
+    ['invalid YAML with a misplaced namespace', broken.replace('namespace: shop', 'x: y: z')],
     ['without a name', nameless],
-    ['of no namespace that there is', good.replace('namespace: shop', 'namespace: Shop')],
-    ['nothing at all', '{{ .Values.policy }'],
+    ['with an invalid namespace', good.replace('namespace: shop', 'namespace: Shop')],
+    ['not recognizable', '{{ .Values.policy }'],
     ['without an apiVersion', good.replace(/apiVersion: .*\n/, '')],
-    ['of a misspelt group', good.replace('istio', 'istoi')],
-    ['of a kind in the wrong case', good.replace('nPolicy', 'npolicy')],
-    ['of metadata that are a list', good.replace(/metadata:\n.*\n.*\n/, 'metadata: [name, odd]\n')],
-  ])('does not exist while an earlier version applies: %s', async (_, text) => {
+    ['with a misspelt group', good.replace('istio', 'istoi')],
+    ['with a kind in the wrong case', good.replace('nPolicy', 'npolicy')],
+    ['with metadata that are a list', good.replace(/metadata:\n.*\n.*\n/, 'metadata: [name, odd]\n')],
+  ])('a workload is not closed while an earlier version of the object applies: %s', async (_, text) => {
     await read({ 'a.yaml': good });
     const context = await read({ 'a.yaml': text });
     expect(closed(context)).toEqual([]);
     expect(policiesOf(context, 'shop/cart').authorizationPolicies).toHaveLength(1);
   });
 
-  it('stays closed when the object is not recognizable any more', async () => {
+  it('a closed workload stays closed when the object becomes unrecognizable', async () => {
     await read({ 'a.yaml': bad });
     expect(closed(await read({ 'a.yaml': '{{ .Values.policy }' }))).toEqual(['shop/cart']);
     expect(closed(await read({ 'a.yaml': good }))).toEqual([]);
@@ -580,20 +584,23 @@ describe('a closed workload', () => {
 
   it.each([
     ['open if the object is valid in an earlier file', { 'a.yaml': good, 'b.yaml': bad }, []],
-    ['closed if it is valid in a later one', { 'a.yaml': bad, 'b.yaml': good }, ['shop/cart']],
-    ['closed if it is valid below', { 'a.yaml': `${bad}---\n${good}` }, ['shop/cart']],
-    ['open if it is valid above', { 'a.yaml': `${good}---\n${bad}` }, []],
-  ] as const)('is %s, because the first version counts, as for two valid ones', async (_, files, expected) => {
-    expect(closed(await read(files))).toEqual(expected);
-  });
+    ['closed if the object is valid in a later file', { 'a.yaml': bad, 'b.yaml': good }, ['shop/cart']],
+    ['closed if the object is valid below in the same file', { 'a.yaml': `${bad}---\n${good}` }, ['shop/cart']],
+    ['open if the object is valid above in the same file', { 'a.yaml': `${good}---\n${bad}` }, []],
+  ] as const)(
+    'a workload is %s, because the first version applies, as with two valid ones',
+    async (_, files, expected) => {
+      expect(closed(await read(files))).toEqual(expected);
+    },
+  );
 
-  it('stays closed when the later file changes, and opens when the rejected one is removed', async () => {
+  it('a closed workload stays closed when the later file changes, and opens when the rejected one is removed', async () => {
     expect(closed(await read({ 'a.yaml': bad, 'b.yaml': good }))).toEqual(['shop/cart']);
     expect(closed(await read({ 'b.yaml': good.replace('app: cart', 'app: web') }))).toEqual(['shop/cart']);
     expect(closed(await read({ 'a.yaml': undefined }))).toEqual([]);
   });
 
-  it('depends on the earlier version of the first file, not on a later file', async () => {
+  it('a closed workload depends on the earlier version of the first file, not on a later file', async () => {
     const first = object('AuthorizationPolicy', { ...cart, action: 'DENY', rules: [{}] });
     expect(closed(await read({ 'a.yaml': first, 'b.yaml': good }))).toEqual(['shop/cart']);
     const context = await read({ 'a.yaml': bad });
@@ -602,15 +609,15 @@ describe('a closed workload', () => {
     expect(closed(await read({ 'a.yaml': good }))).toEqual([]);
   });
 
-  it('is closed when an earlier file with a rejected version is added', async () => {
+  it('a workload is closed when an earlier file with a rejected version is added', async () => {
     expect(closed(await read({ 'b.yaml': good }))).toEqual([]);
     expect(closed(await read({ 'a.yaml': bad }))).toEqual(['shop/cart']);
   });
 
   it.each([
-    ['closed if a later one has a valid version', [bad, good], ['shop/cart']],
-    ['open if an earlier one has', [good, bad], []],
-  ] as const)('counts as an object of its source: %s', async (_, texts, expected) => {
+    ['closed if a later source has a valid version', [bad, good], ['shop/cart']],
+    ['open if an earlier source has a valid version', [good, bad], []],
+  ] as const)('a rejected object counts as an object of its source: %s', async (_, texts, expected) => {
     const [first, second] = [join(root, 'first'), join(root, 'second')];
     for (const [index, path] of [first, second].entries()) {
       mkdirSync(path);
@@ -627,21 +634,21 @@ describe('a closed workload', () => {
     expect(directory.snapshot.placeholders).toEqual([]);
   });
 
-  it('is reported as the whole mesh for an object in the root namespace', () => {
+  it('the report names the whole mesh for an object in the root namespace', () => {
     const text = object('AuthorizationPolicy', wrong, { namespace: 'istio-system' });
     const [standIn] = readConfigFile('a.yaml', text, { creationTimestamp: 0 }).standIns;
     expect(effectIn(standIn!, 'istio-system')).toBe('every request to the workloads of the whole mesh is denied');
     expect(effectIn(standIn!, 'mesh-root')).toBe('every request to the workloads of namespace istio-system is denied');
   });
 
-  it('follows the root namespace of the mesh configuration', async () => {
+  it('the closed workloads follow the root namespace of the mesh configuration', async () => {
     const configs = new MeshConfigs({ mesh: () => ({ ...defaultMeshConfig, rootNamespace: 'shop' }), domain: 'x' });
     writeFileSync(join(root, 'a.yaml'), object('AuthorizationPolicy', wrong));
     const reading = await configs.read([root]);
     expect(reading.problems[0]?.closed).toBe('every request to the workloads of the whole mesh is denied');
   });
 
-  it('is always in the namespace of the object, whatever the object contains', async () => {
+  it('a closed workload is always in the namespace of the object, whatever the object contains', async () => {
     const hostile = [
       { ...wrong, selector: { matchLabels: {} }, namespace: 'bank' },
       { ...wrong, targetRefs: [{ group: 'gateway.networking.k8s.io', kind: 'Gateway', name: 'g', namespace: 'bank' }] },
@@ -660,13 +667,13 @@ describe('a closed workload', () => {
     expect(tokenless(context)).toEqual(ofShop);
   });
 
-  it('is not in another namespace with valid objects', async () => {
+  it('a rejected object closes no workload of another namespace with valid objects', async () => {
     const before = await read({ 'b.yaml': elsewhere });
     const policies = policiesOf(before, 'bank/cart');
     expect(policiesOf(await read({ 'a.yaml': bad }), 'bank/cart')).toBe(policies);
   });
 
-  it('is reported with the error, except while the last valid version applies', async () => {
+  it('a closed workload is reported with the error, except while the last valid version applies', async () => {
     writeFileSync(join(root, 'a.yaml'), bad);
     const closedFor = async (): Promise<unknown> => {
       const reading = await directory.read([root]);

@@ -1,4 +1,7 @@
-/** Each invalid or unusual way to write a restriction is rejected, or accepted with the effect in the table; by the real Envoy: test/e2e/features/restrictions.test.ts. */
+/**
+ * Each invalid or unusual form of a restriction is rejected, or accepted with the effect in the table. For the real
+ * Envoy see test/e2e/features/restrictions.test.ts.
+ */
 import { expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { readConfigFile } from '../../src/model/config/config-file.ts';
@@ -24,7 +27,7 @@ function problemsOf(
   return { valid: configs.length > 0, errors: texts('error'), warnings: texts('warning') };
 }
 
-it.each(table)('$kind $field: $written', (row) => {
+it.each(table)('$kind $field: the form "$written" has the effect in the table', (row) => {
   const { valid, errors, warnings } = problemsOf(row);
   if ('refused' in row.outcome) {
     expect(errors.join('\n')).toContain(row.outcome.refused);
@@ -37,7 +40,7 @@ it.each(table)('$kind $field: $written', (row) => {
   else expect(warnings).toEqual([]);
 });
 
-it.each(nulls)('$kind $field: null', (row) => {
+it.each(nulls)('$kind $field: null is rejected', (row) => {
   const { valid, errors } = problemsOf(row, row.apiVersion);
   expect(errors).toContain(`${row.field}: FIELD_EMPTY`);
   expect(valid).toBe(false);

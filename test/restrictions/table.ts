@@ -1,28 +1,28 @@
 /**
- * What restricts access, field by field, and the effect of each unusual way to write it. None may allow more than was
- * intended: it is rejected (and `validate` reports it), or it matches no client, or every client on purpose.
+ * Fields that restrict access, with the effect of each unusual form. None may allow more than intended: it is rejected
+ * (and `validate` reports it), or it matches no client, or every client on purpose.
  */
 
-/** A request to the gateway or the sidecar that the object is for. */
+/** A request to the gateway or the sidecar that the object selects. */
 export interface Asked {
   readonly path?: string;
   readonly method?: string;
   readonly host?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** A token of the issuer in the table's rules; with these claims. */
+  /** Claims of a token from the issuer in the table's rules. */
   readonly token?: Readonly<Record<string, unknown>>;
 }
 
 export type Outcome =
   /** Part of the errors as `codedField`. */
   | { readonly refused: string }
-  /** Which requests are allowed, and which are not. */
+  /** Allowed and denied requests. */
   | { readonly lets: readonly Asked[]; readonly keepsOut: readonly Asked[]; readonly warned?: string };
 
 export interface Row {
   readonly kind: 'AuthorizationPolicy' | 'RequestAuthentication' | 'PeerAuthentication';
   readonly field: string;
-  /** How it is written: `empty list`, `null`, `odd case`. */
+  /** Form in the object: `empty list`, `null`, `odd case`. */
   readonly written: string;
   readonly spec: Readonly<Record<string, unknown>>;
   readonly outcome: Outcome;
@@ -47,7 +47,9 @@ type Written = readonly [written: string, spec: Readonly<Record<string, unknown>
 const ofPolicy = (field: string, ...rows: readonly Written[]): Row[] =>
   rows.map(([written, spec, outcome]) => ({ kind: 'AuthorizationPolicy', field, written, spec, outcome }));
 
-/** Lists of texts: each is unusual in the same ways. Another field beside it is valid, so that the object would not be empty. */
+/**
+ * String lists, which share their unusual forms. `beside` is a valid additional field, so that the object is not empty.
+ */
 const lists: readonly { field: string; place: (value: object) => object; beside: object; good: string }[] = [
   ...['principals', 'notPrincipals', 'requestPrincipals', 'notRequestPrincipals', 'namespaces', 'notNamespaces'].map(
     (field) => ({ field, place: from, beside: { ipBlocks: ['127.0.0.1'] }, good: 'a' }),
@@ -263,7 +265,7 @@ const policyRows: readonly Row[] = [
   ),
   ...ofPolicy(
     'principals',
-    // No client presents a certificate: `*` requires one.
+    // No client presents a certificate, which `*` requires.
     ['any, in plaintext', rule(from({ principals: ['*'] })), nobody()],
     ['none of any, in plaintext', rule(from({ notPrincipals: ['*'] })), everybody],
     // Without a warning it would look correct, although the rule denies no request.
@@ -430,7 +432,7 @@ export const table: readonly Row[] = [...listRows, ...policyRows, ...tokenRows, 
 export interface NullRow {
   readonly kind: string;
   readonly apiVersion: string;
-  /** Its path in the spec, as in error messages. */
+  /** Path in the spec, as in error messages. */
   readonly field: string;
   readonly spec: Readonly<Record<string, unknown>>;
 }

@@ -1,4 +1,6 @@
-/** The sample service as a program: `node test/sample/main.ts --version v1 [--port N] [--host ADDRESS]`. Prints `ready PORT`. */
+/**
+ * Runs the sample service: `node test/sample/main.ts --version v1 [--port N] [--host ADDRESS]`. Prints `ready PORT`.
+ */
 import { parseArgs } from 'node:util';
 import { startSampleService } from './sample-service.ts';
 

@@ -10,13 +10,13 @@ async function sample(): Promise<string> {
   return `http://127.0.0.1:${service.port}`;
 }
 
-test('a response names the version in its header and its body', async () => {
+test('the sample service returns its version in a header and in the body', async () => {
   const response = await fetch(await sample());
   expect(response.headers.get('x-version')).toBe('v1');
   expect(await response.text()).toBe('hello from v1\n');
 });
 
-test('a streamed response lasts as long as asked and says that it is complete', async () => {
+test('a streamed response lasts for the requested time and ends with a marker', async () => {
   const startedAt = performance.now();
   const body = await (await fetch(`${await sample()}/stream?seconds=1`)).text();
   expect(performance.now() - startedAt).toBeGreaterThanOrEqual(990);
@@ -24,13 +24,13 @@ test('a streamed response lasts as long as asked and says that it is complete', 
   expect(body.endsWith('end\n')).toBe(true);
 });
 
-test('a slow response comes after the time asked for', async () => {
+test('a slow response arrives after the requested time', async () => {
   const startedAt = performance.now();
   await (await fetch(`${await sample()}/slow?ms=100`)).text();
   expect(performance.now() - startedAt).toBeGreaterThanOrEqual(95);
 });
 
-test('HTTP/2 with prior knowledge is served on the same port', async () => {
+test('the sample service accepts HTTP/2 with prior knowledge on the same port', async () => {
   const session = connect(await sample());
   onTestFinished(() => session.destroy());
   const stream = session.request({ ':path': '/' });

@@ -4,16 +4,16 @@ import * as http2 from 'node:http2';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 
 export interface SampleServiceOptions {
-  /** What the service says it is: header `x-version` and the body. */
+  /** Version in header `x-version` and in the body. */
   readonly version: string;
-  /** 0 for a port of the operating system's choice. */
+  /** 0 selects a free port. */
   readonly port?: number;
   readonly host?: string;
 }
 
 export interface SampleService {
   readonly port: number;
-  /** Stops listening and cuts what is open. */
+  /** Stops listening and closes open connections. */
   close(): Promise<void>;
 }
 
@@ -21,16 +21,16 @@ type Request = http.IncomingMessage | http2.Http2ServerRequest;
 type Response = http.ServerResponse | http2.Http2ServerResponse;
 
 /**
- * A small HTTP service to stand behind a proxy. HTTP/1.1 and HTTP/2 (prior knowledge) on one port.
+ * A small HTTP service behind a proxy. HTTP/1.1 and HTTP/2 (prior knowledge) share a port.
  *
- * - `/` answers at once
- * - `/slow?ms=500` answers after a while
- * - `/headers` answers with the request's headers as JSON
- * - `/stream?seconds=3` answers with a line every 100 ms for that long; the last line is `end`
+ * - `/` responds immediately
+ * - `/slow?ms=500` responds after a delay
+ * - `/headers` returns the request's headers as JSON
+ * - `/stream?seconds=3` sends a line every 100 ms for that long; the last line is `end`
  */
 export async function startSampleService(options: SampleServiceOptions): Promise<SampleService> {
   const answer = (request: Request, response: Response): void => handle(request, response, options.version);
-  // A service that closes idle connections races with its proxy's next request, and the proxy answers 503.
+  // A service that closes idle connections races with its proxy's next request, and the proxy returns 503.
   const http1 = http.createServer({ keepAliveTimeout: 0, requestTimeout: 0 }, answer);
   const h2c = http2.createServer(answer);
   const sockets = new Set<Socket>();
@@ -42,7 +42,7 @@ export async function startSampleService(options: SampleServiceOptions): Promise
       socket.pause();
       socket.unshift(chunk);
       if (isHttp2Preface(chunk)) {
-        // Takes over what was read so far, and the socket with it.
+        // The HTTP/2 server takes over the buffered bytes and the socket.
         h2c.emit('connection', socket);
         return;
       }

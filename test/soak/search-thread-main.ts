@@ -1,4 +1,4 @@
-/** What a {@link SearchThread} runs: takes batches, answers with what came of them. */
+/** Worker of a {@link SearchThread}: receives batches and returns their results. */
 import { parentPort } from 'node:worker_threads';
 import { randomAgent } from '../simulation/random-effects.ts';
 import { search } from '../simulation/random-search.ts';

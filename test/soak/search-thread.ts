@@ -4,11 +4,14 @@ import type { SearchOptions, SearchResult } from '../simulation/random-search.ts
 
 export type Batch = Pick<SearchOptions, 'seed' | 'runs'>;
 
-/** A search of random schedules on a thread of its own, with XState as in production: its development build takes longer. */
+/**
+ * Searches random schedules on a separate thread, with XState's production build, because its development build is
+ * slower.
+ */
 export class SearchThread {
   readonly #worker = new Worker(fileURLToPath(new URL('./search-thread-main.ts', import.meta.url)), {
     execArgv: [],
-    // Snapshots are many and live for a moment.
+    // Many snapshots are allocated and soon released.
     resourceLimits: { maxYoungGenerationSizeMb: 64 },
   });
 

@@ -1,6 +1,6 @@
 /**
- * `npm run test:soak`: random fault schedules for a long time, on several threads. Exit code 1: one of them broke an
- * invariant; it is printed as short as it gets, with the command that runs it again.
+ * `npm run test:soak`: random fault schedules for a long time, on several threads. Exit code 1 if a schedule broke an
+ * invariant; its shortest form is printed with the command that repeats it.
  */
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -24,7 +24,7 @@ interface SoakOptions {
   path?: string;
 }
 
-/** Of one seed: the next batch has the next one. */
+/** Schedules of one seed. The next batch uses the next seed. */
 const batchSize = 1_000;
 const progressMs = 60_000;
 
@@ -40,7 +40,7 @@ const options = new Command('soak')
 
 process.exitCode = options.path === undefined ? await soak(options) : repeat(options.seed, options.path);
 
-/** The one schedule again. */
+/** Runs one schedule again. */
 function repeat(seed: number, path: string): number {
   const { finding } = search({ seed, path, runs: batchSize });
   if (finding === undefined) {

@@ -1,6 +1,6 @@
 /**
- * Every row of spec/agent.md that MUST or SHOULD be there has a row in docs/compatibility.md, and a test that is named by its section
- * and by itself, unless that row says "no", and why.
+ * Every MUST or SHOULD row of spec/agent.md has a row in docs/compatibility.md and a test whose title contains its
+ * section and name, unless the documented state is "no" with a reason.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -27,7 +27,7 @@ function tableOf(part: string): TableRow[] {
   });
 }
 
-/** As a word: `wait` is not `--waitFor`. One that ends with a separator begins names of any end. */
+/** Matches whole words: `wait` does not match `--waitFor`. A word that ends with a separator matches as a prefix. */
 function says(text: string, word: string): boolean {
   const escaped = word.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
   const end = /[_/]$/.test(word) ? '' : `(?![\\w'])`;
@@ -39,20 +39,20 @@ function isTested(section: string, word?: string): boolean {
   return titles.some((title) => number.test(title) && (word === undefined || says(title, word)));
 }
 
-/** What is wrong with a row; undefined: nothing. */
+/** Problem of a row; `undefined` without a problem. */
 function whyNot(section: string, word: string, level: Level, isNamedByTable: boolean): string | undefined {
   const rows = table.filter(({ features }) => says(features, word));
   if (isNamedByTable && rows.length === 0) return 'the table does not name it';
   const refused = rows.filter(({ state }) => state === 'no');
-  if (refused.some(({ why }) => why === '')) return 'the table does not say why it is not there';
+  if (refused.some(({ why }) => why === '')) return 'the table has no reason for its absence';
   if (level === 'LATER' || refused.length > 0 || isTested(section, word)) return undefined;
   return `no test is named §${section} … ${word}`;
 }
 
-/** Sections whose rows the table has in its own words. */
+/** Sections whose rows have other names in the table. */
 const inOwnWords = new Set(['2.6', '2.8', '10.1', '10.2']);
 
-test.each(Object.keys(agentRows))('the rows of §%s', (section) => {
+test.each(Object.keys(agentRows))('every row of §%s is documented and tested', (section) => {
   const lacking = Object.entries(agentRows[section]!).flatMap(([level, words]) =>
     words.split(/\s+/).flatMap((word) => {
       const why = whyNot(section, word, level as Level, !inOwnWords.has(section));
@@ -62,11 +62,11 @@ test.each(Object.keys(agentRows))('the rows of §%s', (section) => {
   expect(lacking).toEqual([]);
 });
 
-test('parts that are sentences have tests named by their sections', () => {
+test('sections that consist of sentences have tests named by their numbers', () => {
   expect(agentSections.filter((section) => !isTested(section))).toEqual([]);
 });
 
-test('titles are read as they will be told', () => {
+test('titles are read as they are reported', () => {
   const source = `
 describe('§9 names', () => {
   test('are lower case', () => {});

@@ -1,11 +1,11 @@
 /**
- * The rows of spec/agent.md that pilot-agent is held to, by section: a word each, as the spec writes it. Rows of a part that has no
- * levels MUST be there.
+ * Rows of spec/agent.md by section and level, one word each, as in the specification. Rows of a section without levels
+ * are MUST.
  */
 
 export type Level = 'MUST' | 'SHOULD' | 'LATER';
 
-/** Words with spaces between. */
+/** Words are separated by spaces. */
 export const agentRows: Readonly<Record<string, Readonly<Partial<Record<Level, string>>>>> = {
   '1.1': {
     MUST: 'proxy request wait version',
@@ -71,7 +71,7 @@ export const agentRows: Readonly<Record<string, Readonly<Partial<Record<Level, s
   '11': { MUST: 'wait request' },
 };
 
-/** Parts whose rows are sentences: there is a test named by each of these sections. */
+/** Sections whose rows are sentences. A test title contains each of their numbers. */
 export const agentSections = [
   ...[
     '1.4',

@@ -1,10 +1,10 @@
-/** Every attempt to get another identity has a row in docs/identity-reference.md, and the test that the row names exists. */
+/** Every identity attack has a row in docs/identity-reference.md, and the test that the row names exists. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 
-/** Attacks that the table must contain, in its words. */
+/** Attacks that the table must contain. */
 const attacks = [
   ...['other names', 'expired token', 'not valid yet', 'another issuer', 'signed by another key', 'alg: none'],
   ...['another audience', 'revoked token', 'a request for another', 'of another trust domain', 'expired certificate'],

@@ -1,11 +1,11 @@
-/** Each row and each trap of spec/injection.md §1 to §4 has a test: the list is `injection-rows.ts`. */
+/** Each row and each trap of spec/injection.md §1 to §4 has a test, listed in `injection-rows.ts`. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import { type InjectionRow, injectionRows } from './injection-rows.ts';
 
-/** Tests of a row that its file does not have. */
+/** Listed tests that the file does not contain. */
 function missingTests({ file, tests }: InjectionRow): string[] {
   if (tests.length === 0) return ['no test is named'];
   const source = readFileSync(join(packageRoot(), file), 'utf8');
@@ -25,7 +25,7 @@ test('each section from §1 to §4 has rows', () => {
 test('a row without a test, and one whose test does not exist, are found', () => {
   const row = { section: '1.1', row: 'x', file: 'test/spec-rows/injection-rows.test.ts' };
   expect(missingTests({ ...row, tests: [] })).toEqual(['no test is named']);
-  // Put together here, because the file itself is searched.
+  // Concatenated, because this file is searched, too.
   const unknown = ['a test that', 'nobody wrote'].join(' ');
   expect(missingTests({ ...row, tests: [unknown, 'each section from'] })).toEqual([unknown]);
 });

@@ -1,11 +1,11 @@
-/** The rows and traps of spec/injection.md §1 to §4, each with the tests that show it, or the reason why it does not apply here. */
+/** Rows and traps of spec/injection.md §1 to §4, each with its tests, or with the reason why it does not apply. */
 
 export interface InjectionRow {
   readonly section: string;
-  /** In the words of the specification. */
+  /** Text of the specification. */
   readonly row: string;
   readonly file: string;
-  /** The beginning of a test's title, or of the row of a table of tests, as the file spells it. */
+  /** Prefix of a test title, or of a row of a test table, as written in the file. */
   readonly tests: readonly string[];
 }
 
@@ -108,7 +108,7 @@ const rows: Readonly<Record<string, Rows>> = {
     [
       'functions beside those of sprig',
       goTemplates,
-      '§2.2 %s',
+      '§2.2 templates can use %s',
       'annotation',
       'excludeInboundPort',
       'appendMultusNetwork',
@@ -118,9 +118,15 @@ const rows: Readonly<Record<string, Rows>> = {
     ['protoToJSON drops defaults', goTemplates, 'protoToJSON'],
     ['functions of H', goTemplates, 'omit, omitNil', 'strdict, mergeMaps', 'toJsonMap', 'otelResourceAttributes'],
     ["env, and sprig's env and expandenv", goTemplates, 'env', '§2.2 the function %s of sprig'],
-    ["sprig's text map", goTemplates, 'a pod gets the output of the Go templates that it names'],
+    ["sprig's text map", goTemplates, 'a pod gets the output of its Go templates'],
     ['without the package: rejected', goTemplates, 'without the package a pod that names a Go template'],
-    ['a template can loop', goTemplates, 'a loop without end', 'a text that doubles', 'a recursion without end'],
+    [
+      'a template can loop',
+      goTemplates,
+      'an endless loop is stopped',
+      'a text that doubles',
+      'a recursion without end',
+    ],
   ],
   '3.1': [
     ['annotation istio.io/rev', inject, 'labels, annotations and environment name the workload'],
@@ -220,7 +226,7 @@ const rows: Readonly<Record<string, Rows>> = {
     ['lists with a merge key', merge, 'items of a list with a merge key are merged'],
     ['args, command, tolerations', merge, 'items of a list with a merge key are merged'],
     ['empty lists, null, $patch', merge, 'an empty list with a merge key changes nothing'],
-    ["equal to Kubernetes' own", mergeOracle, 'random patches give what Kubernetes gives'],
+    ["equal to Kubernetes' own", mergeOracle, 'a random patch gives the same result as in Kubernetes'],
     ['a volume of an equal name', inject, 'a volume with a name of the sidecar'],
   ],
   '4.5': [

@@ -1,11 +1,13 @@
-/** The titles of tests that name a section of a specification, read from their files: nothing is run. */
+/**
+ * Titles of tests that contain a section number of a specification, extracted from the source without running tests.
+ */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 
 const files = ['src/**/*.test.ts', 'test/**/*.test.ts', 'machines/**/*.test.ts'];
 
-/** Titles with a `§`. Those of a table are one for each row, as the first text of the row fills them. */
+/** Titles with a `§`. A table gives one title per row, with the first text of the row as its argument. */
 export function testTitles(): string[] {
   return globSync(files, { cwd: packageRoot() }).flatMap((file) => {
     const source = readFileSync(join(packageRoot(), file), 'utf8');
@@ -15,7 +17,7 @@ export function testTitles(): string[] {
 
 const titled = /(?<![.\w])(?:test|it|describe)(?=[.(])(?:\.(?!each)\w+)*(\.each\b)?/g;
 
-/** @param source of a file with tests */
+/** @param source of a test file */
 export function titlesIn(source: string): string[] {
   const starts = [...source.matchAll(titled)];
   let around = '';
@@ -29,7 +31,7 @@ export function titlesIn(source: string): string[] {
       return title !== '' && name.includes('§') ? [name] : [];
     }
     const [, , title = ''] = /\]\s*(?:as const)?\)\(\s*(['"`])([^\n]*?)\1,/.exec(part) ?? [];
-    // What a row begins with, in a line of its own or after the bracket.
+    // The first text of a row, on a separate line or after the bracket.
     const names = [...part.matchAll(/^\s*(?:\[\s*)?(['"`])([^\n]+?)\1/gm)].map(([, , name]) => name!);
     const all = title.includes('%s') && names.length > 0 ? names.map((name) => title.replace('%s', name)) : [title];
     return all.filter((name) => name.includes('§'));

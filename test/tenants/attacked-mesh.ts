@@ -1,6 +1,7 @@
 /**
- * A control plane that follows a cluster, with one victim: a sidecar of namespace `bank` that subscribes to everything, as Envoy does. A
- * tenant writes objects in namespace `mallory`; this measures what the victim and the event loop notice of them.
+ * A control plane that watches a cluster, with one victim: a sidecar of namespace `bank` that subscribes to everything,
+ * as Envoy does. A tenant writes objects in namespace `mallory`. Measures their effect on the victim and on the event
+ * loop.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,7 +21,7 @@ import { Program } from '../harness/program.ts';
 import { programFile } from '../harness/program-files.ts';
 
 export interface Turns {
-  /** Longest stretch for which the event loop served nothing else, in milliseconds of processor time of its thread. */
+  /** The longest turn of the event loop, in milliseconds of its thread's CPU time. */
   readonly longestMs: number;
   readonly sumMs: number;
 }
@@ -45,7 +46,7 @@ export class AttackedMesh {
   #pushes = 0;
   #seenHosts = new Set<string>();
 
-  /** @param protocol of the victim: what one change costs differs, as each response of `sotw` has all clusters */
+  /** @param protocol of the victim: the cost of one change differs, because each `sotw` response has all clusters */
   static async start(
     env: NodeJS.ProcessEnv = {},
     nodeArgs: readonly string[] = [],
@@ -98,7 +99,7 @@ export class AttackedMesh {
     await this.pushMs();
   }
 
-  /** Acknowledges every response, and asks for the endpoints and routes that clusters and listeners name. */
+  /** Acknowledges every response, and requests the endpoints and routes that clusters and listeners name. */
   #subscribe(): void {
     const stream = this.#client.sotw();
     this.#stream = stream;
@@ -168,7 +169,7 @@ export class AttackedMesh {
     stream.send({ typeUrl: typeUrls.LDS });
   }
 
-  /** Milliseconds from a change of the victim's own namespace to its arrival at the victim. */
+  /** Milliseconds from a change in the victim's namespace until the victim receives it. */
   async pushMs(): Promise<number> {
     const host = `v${++this.#pushes}.${bankHost}`;
     const begun = performance.now();
@@ -180,7 +181,10 @@ export class AttackedMesh {
     return performance.now() - begun;
   }
 
-  /** As {@link pushMs}, with the turns of the event loop meanwhile: their processor time is not lengthened by a busy machine. */
+  /**
+   * As {@link pushMs}, with the turns of the event loop during that time. Their CPU time does not depend on the load of
+   * the machine.
+   */
   async pushCost(): Promise<Turns & { readonly ms: number }> {
     await this.turns();
     const ms = await this.pushMs();
@@ -200,12 +204,12 @@ export class AttackedMesh {
     });
   }
 
-  /** Hosts of the clusters that the victim has. */
+  /** Hosts of the victim's clusters. */
   get hosts(): ReadonlySet<string> {
     return this.#seenHosts;
   }
 
-  /** A tenant writes an object. */
+  /** Writes an object of the tenant. */
   attack(kind: KindName, object: GivenObject): void {
     this.api.put(resourceOf(kind), object);
   }

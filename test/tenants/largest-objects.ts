@@ -1,6 +1,6 @@
 /**
- * For every kind: objects of one megabyte whose largest list, or product of lists, is as long as it can be. A tenant may create them in
- * its own namespace.
+ * For every kind: objects of one megabyte with the longest possible list, or product of lists. A tenant may create them
+ * in its namespace.
  */
 import type { KindName } from '../../src/model/kinds/index.ts';
 
@@ -8,16 +8,16 @@ import type { KindName } from '../../src/model/kinds/index.ts';
 export const objectBytes = 1_000_000;
 
 export interface LargeObject {
-  /** No list that is read is long: the object is accepted, whatever its size. */
+  /** The object has no long list and is accepted at any size. */
   readonly isText?: true;
-  /** What is large. */
+  /** Description of the large part. */
   readonly what: string;
   readonly body: Readonly<Record<string, unknown>>;
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
-/** Fills a list up to one megabyte; `max` bounds the count where the API itself has one. */
+/** Fills a list up to one megabyte. `max` limits the count if the API has a limit. */
 function filled<Item>(item: (index: number) => Item, max = Number.POSITIVE_INFINITY, bytes = objectBytes): Item[] {
   const items: Item[] = [];
   for (let size = 0; size < bytes && items.length < max; ) {
@@ -50,7 +50,7 @@ const body = (what: string, fields: Readonly<Record<string, unknown>>): LargeObj
 const app = { matchLabels: { app: 'mallory' } };
 const route = [{ destination: { host: 'web.bank.test' } }];
 
-/** A new kind needs an entry: the type requires it. */
+/** The type requires an entry for each new kind. */
 export const largestObjects: { readonly [K in KindName]: () => readonly LargeObject[] } = {
   AuthorizationPolicy: () => [
     spec('rules', { rules: filled((i) => ({ from: [{ source: { principals: [`p${i}`] } }] })) }),
@@ -446,7 +446,7 @@ export const largestObjects: { readonly [K in KindName]: () => readonly LargeObj
   ],
 };
 
-/** For kinds whose objects expand: the largest that are accepted. */
+/** For kinds whose objects expand: the largest accepted objects. */
 export const largestAccepted: { readonly [K in KindName]?: () => readonly LargeObject[] } = {
   DestinationRule: () => [
     spec('512 subsets', {

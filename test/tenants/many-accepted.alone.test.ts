@@ -1,6 +1,6 @@
 /**
- * What a tenant costs others whose objects are all valid, as many as its limits allow, and all change at once. A push of another namespace
- * must not wait until all of them are processed.
+ * Cost for other tenants when all objects of one tenant change at once: all are valid, and as many as its limits allow.
+ * A push of another namespace must not wait until all of them are processed.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { defaultConfigLimits } from '../../src/discovery/config/files/config-limits.ts';
@@ -11,9 +11,12 @@ import { slowness } from '../harness/slowness.ts';
 import { AttackedMesh } from './attacked-mesh.ts';
 import { manyAccepted } from './many-accepted.ts';
 
-/** Most of its work is reading objects, which is done for namespaces in turn. The others are measured only. */
+/** Most of the work is reading objects, which alternates between namespaces. The other kinds are measured only. */
 const readInTurns: readonly KindName[] = ['EnvoyFilter'];
-/** Processor time until the push arrives, as a share of what all objects of the tenant take. It was 1. 0.2 was measured. */
+/**
+ * CPU time until the push arrives, relative to the processing of all objects of the tenant. Without alternation it was
+ * 1; 0.2 was measured.
+ */
 const maxShare = 0.6;
 const measured = sized({ short: readInTurns, full: Object.keys(kinds) as KindName[] });
 const tries = 3;
@@ -32,7 +35,7 @@ const metadataOf = (kind: KindName, index: number) => ({
   ...(kinds[kind].scope === 'Namespaced' && { namespace: 'mallory' }),
 });
 
-/** @returns processor time until the victim has its push, and until everything is processed */
+/** @returns CPU time until the victim has its push, and until all objects are processed */
 async function change(kind: KindName, turn: number): Promise<{ readonly pushMs: number; readonly allMs: number }> {
   await mesh.turns();
   for (const [index, { body, labels }] of manyAccepted[kind](turn).entries()) {
@@ -40,7 +43,7 @@ async function change(kind: KindName, turn: number): Promise<{ readonly pushMs: 
   }
   const { sumMs: pushMs } = await mesh.pushCost();
   let [allMs, last] = [pushMs, Number.POSITIVE_INFINITY];
-  // A push that takes as little as one without the attack comes after all of it.
+  // A push that takes as little as one without the attack follows the end of the processing.
   while (last > Math.max(pushMs / 4, 20)) {
     ({ sumMs: last } = await mesh.pushCost());
     allMs += last;
@@ -66,13 +69,13 @@ it('a push of another namespace does not wait until all valid objects of a tenan
   expect(failures).toEqual([]);
 });
 
-/** Longest stretch of one turn of the event loop, in processor time of a quiet machine. It was 343 to 498 ms with 3,000 Services. */
+/** The longest turn of the event loop, in CPU time of an idle machine. It was 343 to 498 ms with 3,000 Services. */
 const maxStretchMs = 50;
 const portsOfService = 20;
 const services = sized({ short: 300, full: 3_000 });
 
-it('Services of a tenant with thousands of ports reach a client without a long stretch of the event loop', async () => {
-  // 20 Services and 20 ServiceEntries of one port are there.
+it("a client receives a tenant's Services with thousands of ports without a long turn of the event loop", async () => {
+  // 20 Services and 20 ServiceEntries with one port exist already.
   const exported = Math.min(services, Math.floor((defaultConfigLimits.maxExportedPerNamespace - 40) / portsOfService));
   const stretches: number[] = [];
   for (let turn = 0; turn < tries; turn++) {

@@ -1,6 +1,6 @@
 /**
- * For every kind: valid objects of one namespace, as many or as large as its limits allow. A tenant may create them all at once. Each object
- * has a `turn`, so that the tenant can change them without end.
+ * For every kind: valid objects of one namespace, as many or as large as its limits allow. A tenant may create them all
+ * at once. Each object has a `turn`, so that the tenant can change them repeatedly.
  */
 import type { KindName } from '../../src/model/kinds/index.ts';
 
@@ -23,7 +23,7 @@ const route = [{ destination: { host: 'web0.mallory.test' } }];
 const backendRefs = [{ name: 'svc0', port: 80 }];
 const service = (index: number): object => ({ group: '', kind: 'Service', name: `svc${index % 20}` });
 
-/** A new kind needs an entry: the type requires it. */
+/** The type requires an entry for each new kind. */
 export const manyAccepted: { readonly [K in KindName]: (turn: number) => readonly AcceptedObject[] } = {
   AuthorizationPolicy: (turn) =>
     times(1_000, (i) =>

@@ -1,6 +1,7 @@
 /**
- * What a tenant with all rights in one namespace costs others: for every kind, objects of one megabyte of its largest lists. The control
- * plane is a process of its own that follows an API server; a victim of another namespace is connected to it.
+ * Cost for other tenants of a tenant with all rights in one namespace: for every kind, objects of one megabyte with its
+ * largest lists. The control plane runs in a separate process and watches an API server. A victim of another namespace
+ * is connected to it.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { kindsWithEvents } from '../../src/discovery/distribution/status-objects.ts';
@@ -13,21 +14,24 @@ import { slowness } from '../harness/slowness.ts';
 import { AttackedMesh } from './attacked-mesh.ts';
 import { largestObjects } from './largest-objects.ts';
 
-/** Longest stretch for which the event loop may serve nobody else, in processor time of a quiet machine. */
+/** Limit of the longest turn of the event loop, in CPU time of an idle machine. */
 const maxStretchMs = 50;
 /**
- * A push beside the attack may take so many times as long as without it. A busy machine lengthens the time, and what is read of the attack
- * meanwhile the processor time; what really delays pushes lengthens both, so the lesser one counts.
+ * Limit of the duration of a push during the attack, relative to one without it. The load of the machine increases the
+ * duration, and reading the attack at the same time increases the CPU time. A real delay increases both, so the lower
+ * factor counts.
  */
 const maxPushFactor = 3;
-/** Turns below one millisecond are not counted: a push costs no less than this. */
+/** Shorter turns than one millisecond are not counted, so this is the minimum cost of a push. */
 const minIdleMs = 5;
-/** Memory that may be left of all attacks together: what garbage collection and caches of the runtime vary by. */
+/** Memory that may remain after all attacks: variation of garbage collection and runtime caches. */
 const maxLeftMib = 15;
-/** A busy machine is slow at times; what really takes longer does so each time. */
+/** The load of the machine varies; a real delay occurs in each try. */
 const tries = 4;
 
-/** One for each mechanism: products of lists, maps, ports of a Service, listeners, the log in place of a status. */
+/**
+ * One kind for each mechanism: products of lists, maps, ports of a Service, listeners, and the log instead of a status.
+ */
 const shortKinds: readonly KindName[] = [
   'ServiceEntry',
   'DestinationRule',
@@ -43,7 +47,7 @@ let mesh: AttackedMesh;
 
 beforeAll(async () => {
   mesh = await AttackedMesh.start({ PILOT_MAX_EXPORTED_PER_NAMESPACE: `${exportLimit}` });
-  // Compiled code is not what is measured.
+  // Compiles code before the measurement.
   for (let round = 0; round < sized({ short: 8, full: 20 }); round++) await mesh.pushMs();
 });
 
@@ -53,7 +57,7 @@ interface Cost {
   readonly stretchMs: number;
   readonly pushFactor: number;
   readonly bytes: number;
-  /** Time of a push without the attack. */
+  /** Duration of a push without the attack. */
   readonly idleMs: number;
 }
 
@@ -63,7 +67,7 @@ const nameOf = (kind: KindName, index: number) => ({
   metadata: { name: `large-${index}`, ...(kinds[kind].scope === 'Namespaced' && { namespace: 'mallory' }) },
 });
 
-/** All objects of the kind are written at once, one of the victim's own after them, and all are removed again. */
+/** Writes all objects of the kind at once, then one of the victim's, and removes all of them. */
 async function attack(kind: KindName): Promise<Cost> {
   const objects = largestObjects[kind]();
   objectCounts.set(kind, objects.length);
@@ -75,7 +79,7 @@ async function attack(kind: KindName): Promise<Cost> {
     const { metadata } = nameOf(kind, index);
     mesh.attack(kind, { ...body, metadata: { ...metadata, ...(labels && { labels }) } });
   }
-  // Reads the attack itself; what comes after it costs what is left of it.
+  // Waits until the attack itself is read, so that only its after-effects are measured later.
   await mesh.pushMs();
   const { longestMs } = await mesh.turns();
   const push = await mesh.pushCost();
@@ -88,7 +92,10 @@ function removeAll(kind: KindName): void {
   for (const name of namesOf(kind)) mesh.remove(kind, name);
 }
 
-/** Of a ConfigMap and a Secret only certificates are read; Endpoints are not followed, Kubernetes mirrors them as slices. */
+/**
+ * Only certificates of ConfigMaps and Secrets are read. Endpoints are not watched, because Kubernetes mirrors them as
+ * EndpointSlices.
+ */
 const accepted: readonly KindName[] = ['ConfigMap', 'Secret', 'Endpoints', 'IngressClass', 'GatewayClass', 'Namespace'];
 const rejected = (kind: KindName): boolean => !accepted.includes(kind);
 
@@ -100,10 +107,10 @@ function isReportedByEvent(kind: KindName): boolean {
   });
 }
 
-/** Kinds in whose status the control plane reports. */
+/** Kinds whose status the control plane writes. */
 const reportsStatus = (kind: KindName): boolean => kinds[kind].group.endsWith('.istio.io') && kind !== 'WorkloadEntry';
 
-/** Number of attacking objects of each kind: generating them takes too long to repeat while the test waits. */
+/** Number of attacking objects of each kind: generating them again during the test takes too long. */
 const objectCounts = new Map<KindName, number>();
 
 function namesOf(kind: KindName): ReturnType<typeof nameOf>[] {
@@ -120,7 +127,7 @@ function isReportedInStatus(kind: KindName): boolean {
 }
 
 describe('one megabyte of the largest lists of every kind', () => {
-  it('blocks the event loop for at most 50 ms, delays no push, reaches no other namespace, and leaves no memory behind', async () => {
+  it('an attack blocks the event loop for at most 50 ms, delays no push, reaches no other namespace, and leaves no memory behind', async () => {
     const rows: string[] = [];
     const failures: string[] = [];
     // The first attack may compile code and grow caches.
@@ -172,7 +179,7 @@ function lesser(one: Cost, other: Cost): Cost {
 }
 
 describe('many valid objects of one namespace', () => {
-  it('reach others up to the limit, oldest first; the status of the others says so, and more room exports them', async () => {
+  it('valid objects of one namespace are exported up to the limit, oldest first; the status of the others reports it, and removals export them', async () => {
     const entry = (name: string, second: number) => ({
       metadata: { name, namespace: 'mallory', creationTimestamp: `2030-01-01T00:00:0${second}Z` },
       spec: {
@@ -182,18 +189,18 @@ describe('many valid objects of one namespace', () => {
       },
     });
     const seen = (name: string): number => [...mesh.hosts].filter((host) => host.startsWith(`${name}-`)).length;
-    // The mesh has 40 exported ports of the namespace: 40 + 200 + 200 <= 500.
+    // The namespace already exports 40 ports: 40 + 200 + 200 <= 500.
     const objects = ['first', 'second', 'third', 'fourth'].map((name, index) => entry(name, index));
     for (const object of objects.toReversed()) mesh.attack('ServiceEntry', object);
     await eventually('the status of the third reports the limit', () =>
       JSON.stringify(mesh.object('ServiceEntry', objects[2]!)?.status ?? '').includes('LimitExceeded'),
     );
     await mesh.pushMs();
-    // Read in several batches, a younger one was exported first; its clusters are removed with a delay.
+    // With several batches, a younger entry may be exported first. Its clusters are removed with a delay.
     await eventuallyHolds(() => expect(['first', 'second', 'third', 'fourth'].map(seen)).toEqual([200, 200, 0, 0]));
     mesh.remove('ServiceEntry', objects[0]!);
     await eventually('the third is exported', () => seen('third') === 200);
-    // A removed cluster stays until the client has acknowledged routes without it, and 5 s longer.
+    // A removed cluster stays until 5 s after the client has acknowledged routes without it.
     await eventually('the first is removed', () => seen('first') === 0);
     expect(['second', 'fourth'].map(seen)).toEqual([200, 0]);
     for (const object of objects.slice(1)) mesh.remove('ServiceEntry', object);

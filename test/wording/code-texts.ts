@@ -13,7 +13,7 @@ export interface CodeTexts {
   readonly titles: readonly CodeText[];
 }
 
-/** What is read of a node of the syntax tree (ESTree). */
+/** Fields of a syntax tree node (ESTree) that are read. */
 interface Node {
   readonly type: string;
   readonly start: number;

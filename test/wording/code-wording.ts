@@ -13,7 +13,7 @@ export const codeParts: readonly CodePart[] = ['comments', 'identifiers', 'title
 export interface IdentifierRule {
   /** In lower case, separated by spaces. */
   readonly words: string;
-  /** Which words of a name are checked; all of them if absent. */
+  /** Position of the word in a checked name; any position if absent. */
   readonly at?: 'start' | 'whole';
   readonly use: string;
   readonly wrong: string;
@@ -22,11 +22,11 @@ export interface IdentifierRule {
 
 export interface IdentifierRules {
   readonly rules: readonly IdentifierRule[];
-  /** `name` is a regular expression of the whole name. */
+  /** `name` is a regular expression for the whole name. */
   readonly allowed: readonly { readonly name: string; readonly reason: string }[];
 }
 
-/** What is not checked yet: by part the folders, without their subfolders, and the type names that several files export. */
+/** Unchecked folders (without their subfolders) by part, and type names that several files export. */
 export type Pending = Readonly<Record<CodePart | 'types', readonly string[]>>;
 
 const readYaml = (file: string): unknown => load(readFileSync(join(packageRoot(), 'test/wording', file), 'utf8'));
@@ -52,7 +52,7 @@ export interface CodeFinding extends WordingFinding {
 
 type Message = { readonly part: CodePart; readonly offset: number; readonly message: string };
 
-/** @returns the words of a name that a rule forbids there */
+/** @returns a finder of the forbidden words in a name */
 export function namesFinderOf({ rules, allowed }: IdentifierRules): (name: string) => readonly string[] {
   const byWord = new Map(rules.flatMap((rule) => rule.words.split(' ').map((word) => [word, rule] as const)));
   const exceptions = allowed.map(({ name }) => new RegExp(`^(?:${name})$`));
@@ -100,7 +100,6 @@ export function codeWordingOf(rules = wordingRules(), names = identifierRules())
 
 const kindOf = { comments: 'comment', identifiers: 'name', titles: 'test title' };
 
-/** Findings in files of this package. */
 export const codeFindingsOf = (wording: CodeWording, files: readonly string[]): readonly CodeFinding[] =>
   files.flatMap((file) => wording(file, readFileSync(join(packageRoot(), file), 'utf8')));
 
@@ -120,7 +119,7 @@ export function repeatedTypeNames(files: readonly string[]): ReadonlyMap<string,
   return new Map([...filesOf].filter(([, exporters]) => new Set(exporters).size > 1));
 }
 
-/** @returns the folders of `pending` that still have findings, and the type names that are still repeated */
+/** @returns folders of `pending` that still have findings, and type names that are still repeated */
 export function stillPending(pending: Pending, findings: readonly CodeFinding[], files: readonly string[]): Pending {
   const foldersOf = (part: CodePart): readonly string[] => {
     const folders = new Set(findings.filter((finding) => finding.part === part).map(({ file }) => dirname(file)));

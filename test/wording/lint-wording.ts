@@ -1,8 +1,8 @@
 /**
  * Checks the wording of user-facing texts and of the sources: the last part of `npm run lint`.
  *
- * With `--all FOLDER…`, all comments, names and test titles of these folders, also of those in pending.yaml. With `--update-pending`, removes
- * folders without findings from pending.yaml.
+ * `--all FOLDER…` reports all comments, names and test titles of these folders, including those in pending.yaml.
+ * `--update-pending` removes folders without findings from pending.yaml.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,21 +1,21 @@
-/** What textlint reads of a file that is no Markdown: the texts in it that a user can see, each where it stands. */
+/** Extracts texts that a user can see from files other than Markdown, with their offsets, for textlint. */
 import type { TxtDocumentNode, TxtParagraphNode } from '@textlint/ast-node-types';
 import { parseAst } from 'vitest/node';
 
-/** A piece of text of a file, by its offsets. */
+/** A text with its offsets in the file. */
 export interface SourceText {
   readonly start: number;
   readonly end: number;
 }
 
-/** Two words beside each other: an identifier, a path or a key has none. */
+/** Two adjacent words. Identifiers, paths and keys have none. */
 const words = /[A-Za-z]{2}[,;:.!?]?\s+[("']?[A-Za-z]/;
 
 /** A key like `'running.waiting for a start'`: the path of a chart's state. */
 const isStatePath = (node: object): boolean =>
   'key' in node && /\w\.\w/.test(String((node.key as { value?: unknown } | null)?.value));
 
-/** String literals, templates and JSX texts that are prose. Comments and keys that are state paths are not read. */
+/** String literals, templates and JSX texts that are prose, without comments and state paths. */
 export function textsOfTypeScript(text: string, lang: 'ts' | 'tsx' = 'ts'): readonly SourceText[] {
   const found: SourceText[] = [];
   const add = (start: number, end: number) => words.test(text.slice(start, end)) && found.push({ start, end });
@@ -34,7 +34,7 @@ export function textsOfTypeScript(text: string, lang: 'ts' | 'tsx' = 'ts'): read
   return found;
 }
 
-/** The comments of a YAML file, a line each. */
+/** Comments of a YAML file, one per line. */
 export function commentsOfYaml(text: string): readonly SourceText[] {
   return [...text.matchAll(/(?<=^|\s)#.*$/gm)].map(({ index, 0: line }) => ({
     start: index,
@@ -42,7 +42,7 @@ export function commentsOfYaml(text: string): readonly SourceText[] {
   }));
 }
 
-/** A Helm template of text: what is no action. */
+/** Texts of a Helm template, without its actions. */
 export function textsOfTemplate(text: string): readonly SourceText[] {
   return [...text.matchAll(/(?:^|\}\})((?:(?!\{\{)[\s\S])+)/g)].map(({ index, 0: whole, 1: part }) => {
     const start = index + whole.length - part!.length;
@@ -57,7 +57,7 @@ const textsOf: Readonly<Record<string, (text: string) => readonly SourceText[]>>
   '.txt': textsOfTemplate,
 };
 
-/** A document whose paragraphs are the texts. Text in backticks is code. */
+/** A document with the texts as paragraphs. Text in backticks is code. */
 function documentOf(text: string, texts: readonly SourceText[]): TxtDocumentNode {
   const lineStarts = [0, ...[...text.matchAll(/\n/g)].map(({ index }) => index + 1)];
   const positionOf = (offset: number) => {
@@ -77,7 +77,6 @@ function documentOf(text: string, texts: readonly SourceText[]): TxtDocumentNode
   return { type: 'Document', ...placeOf({ start: 0, end: text.length }), children: texts.map(paragraphOf) };
 }
 
-/** The plugin of textlint for sources. */
 export const sourcePlugin = {
   Processor: class {
     availableExtensions(): string[] {

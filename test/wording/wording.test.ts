@@ -16,7 +16,7 @@ const linesOf = async (file: string, text: string) => (await wording(file, text)
 
 describe('each rule', () => {
   test.each(wordingRules().map((rule) => [rule.wrong, rule] as const))(
-    'finds "%s" and accepts its correction',
+    'a wording rule finds "%s" and accepts its correction',
     async (_, rule) => {
       const ofRule = await wordingOf([rule]);
       expect(await ofRule('docs/page.md', `${rule.wrong}\n`)).toHaveLength(1);
@@ -24,7 +24,7 @@ describe('each rule', () => {
     },
   );
 
-  test('tells the author where the phrase is and what to write instead', async () => {
+  test('a finding has the position of the phrase and its replacement', async () => {
     expect(await wording('docs/page.md', '# Title\n\nEnvoy is started\nin spite of it.\n')).toEqual([
       { file: 'docs/page.md', line: 4, column: 1, message: '"in spite of": use despite, with' },
     ]);
@@ -32,12 +32,12 @@ describe('each rule', () => {
 });
 
 describe('what is checked', () => {
-  test('of Markdown, all text but code', async () => {
+  test('all text of a Markdown file except code is checked', async () => {
     const text = '# Told\n\n| a | is told |\n|---|---|\n| `told` | told |\n\n```sh\ntold\n```\n\n- [told](told.md)\n';
     expect(await linesOf('README.md', text)).toEqual([1, 3, 5, 11]);
   });
 
-  test('of a source, the strings, templates and texts of elements that a user can see', async () => {
+  test('strings, templates and element texts of a source that a user can see are checked', async () => {
     const lines = [
       '// a comment is told',
       "import { told } from './told.ts';",
@@ -52,14 +52,14 @@ describe('what is checked', () => {
     expect(await linesOf('visualize/page.tsx', `${lines.join('\n')}\n`)).toEqual([3, 4, 4, 5, 8, 8]);
   });
 
-  test('of a chart, the comments of its values and the notes', async () => {
+  test("comments of a chart's values and its notes are checked", async () => {
     expect(await linesOf('deploy/chart/values.yaml', 'told: told # is told\n# told\n')).toEqual([1, 2]);
     expect(await linesOf('deploy/chart/templates/NOTES.txt', 'told {{ if told }}told\ntold{{ end }}\n')).toEqual([
       1, 1, 2,
     ]);
   });
 
-  test('in this package: docs, help, log messages, errors, the chart and the page, and nothing generated', () => {
+  test('docs, help, log messages, errors, the chart and the page of this package are checked, but no generated files', () => {
     const files = textFiles();
     expect(files).toEqual(
       expect.arrayContaining([
@@ -88,18 +88,21 @@ describe('what is checked', () => {
 describe('the rules of names', () => {
   const { rules, allowed } = identifierRules();
 
-  test.each(rules.map((rule) => [rule.wrong, rule] as const))('find "%s" and accept its correction', (wrong, rule) => {
-    expect(namesFinderOf({ rules: [rule], allowed: [] })(wrong)).toHaveLength(1);
-    expect(namesFinderOf({ rules, allowed })(rule.right)).toEqual([]);
-  });
+  test.each(rules.map((rule) => [rule.wrong, rule] as const))(
+    'a name rule finds "%s" and accepts its correction',
+    (wrong, rule) => {
+      expect(namesFinderOf({ rules: [rule], allowed: [] })(wrong)).toHaveLength(1);
+      expect(namesFinderOf({ rules, allowed })(rule.right)).toEqual([]);
+    },
+  );
 
-  test('check names that consist of a single word, and names that start with one, by rules of their own', () => {
+  test('separate rules apply to names that consist of a single word and to the first word of a name', () => {
     const find = namesFinderOf({ rules, allowed: [] });
     expect([find('own'), find('mostBytes'), find('leastRequest')].map((found) => found.length)).toEqual([1, 1, 1]);
     expect([find('ownerReference'), find('ownCertificate'), find('atMost')].flat()).toEqual([]);
   });
 
-  test('accept an allowed name', () => {
+  test('an allowed name has no findings', () => {
     expect(namesFinderOf({ rules, allowed })('leastRequest')).toEqual([]);
   });
 });
@@ -108,7 +111,7 @@ describe('code', () => {
   const check = (file: string, lines: readonly string[]) =>
     codeWordingOf()(file, `${lines.join('\n')}\n`).map(({ line, message }) => `${line} ${message.split(':')[0]}`);
 
-  test('is checked in comments, where a phrase may continue on the next line, but not in code in backticks or links', () => {
+  test('comments are checked, including phrases that span lines, except code in backticks and links', () => {
     expect(
       check('src/a.ts', [
         '// it is started in',
@@ -119,7 +122,7 @@ describe('code', () => {
     ).toEqual(['1 comment "in spite of"']);
   });
 
-  test('is checked in the names that it declares, not in those that it uses', () => {
+  test('declared names of a source are checked, but not its uses of names', () => {
     expect(
       check('src/a.ts', [
         'const told = answer();',
@@ -141,7 +144,7 @@ describe('code', () => {
     ]);
   });
 
-  test('is checked in the titles of tests', () => {
+  test('titles of tests are checked', () => {
     const lines = [
       "test('is told', () => {});",
       'test.each([1])(`is %s \\`told\\` told`, () => {});',
@@ -151,14 +154,14 @@ describe('code', () => {
     expect(check('src/a.ts', lines)).toEqual([]);
   });
 
-  test('that is pending is not reported', () => {
+  test('pending folders have no findings', () => {
     const [finding] = codeWordingOf()('src/a/a.ts', '// told\n');
     const none = { comments: [], identifiers: [], titles: [], types: [] };
     expect(isPending({ ...none, comments: ['src/a'] }, finding!)).toBe(true);
     expect(isPending({ ...none, comments: ['src'], titles: ['src/a'] }, finding!)).toBe(false);
   });
 
-  test('exports a type name from one file, except the names that are pending', () => {
+  test('a type name is exported from one file only, except pending names', () => {
     const { types } = pendingFolders();
     const repeated = [...repeatedTypeNames(sourceFiles())].filter(([name]) => !types.includes(name));
     expect(Object.fromEntries(repeated)).toEqual({});

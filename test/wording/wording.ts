@@ -1,4 +1,4 @@
-/** The wording of user-facing texts, checked by the rules in rules.yaml with textlint. */
+/** Checks the wording of user-facing texts by the rules in rules.yaml with textlint. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -8,11 +8,11 @@ import { load } from 'js-yaml';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import { sourcePlugin } from './source-texts.ts';
 
-/** A phrase that user-facing texts do not use. */
+/** A phrase that user-facing texts do not contain. */
 export interface WordingRule {
-  /** Regular expression of whole words; a space matches any white space. */
+  /** Regular expression for whole words; a space matches any white space. */
   readonly match: string;
-  /** What to write instead. */
+  /** Replacement. */
   readonly use: string;
   readonly wrong: string;
   readonly right: string;
@@ -25,7 +25,7 @@ export interface WordingFinding {
   readonly message: string;
 }
 
-/** The package has a default export in CommonJS, which Node and Vitest import differently. */
+/** Node and Vitest import the CommonJS default export of this package differently. */
 const { default: markdown }: { default: TextlintPluginCreator } = createRequire(import.meta.url)(
   '@textlint/textlint-plugin-markdown',
 );
@@ -42,7 +42,7 @@ const shown =
 const excluded =
   /^src\/gen\/|^src\/debugger\/trace\/versions\/names-of-version-|\.test\.tsx?$|\.d\.ts$|^deploy\/chart\/templates\/.*\.yaml$/;
 
-/** The tracked files with texts that a user can see. */
+/** Tracked files with texts that a user can see. */
 export function textFiles(): readonly string[] {
   return execFileSync('git', ['ls-files', '-co', '--exclude-standard', '--deduplicate'], {
     cwd: packageRoot(),
@@ -60,7 +60,7 @@ export const wordingPatterns = (rules: readonly WordingRule[]): readonly { patte
     use,
   }));
 
-/** @returns what checks the text of a file, of which only the name is used */
+/** @returns a function that checks the text of a file, which it does not read */
 export async function wordingOf(rules: readonly WordingRule[] = wordingRules()): Promise<Wording> {
   const patterns = wordingPatterns(rules);
   const rule: TextlintRuleModule = (context) => ({
@@ -88,7 +88,6 @@ export async function wordingOf(rules: readonly WordingRule[] = wordingRules()):
   };
 }
 
-/** Checks files of this package. */
 export async function findingsOf(wording: Wording, files: readonly string[]): Promise<readonly WordingFinding[]> {
   const found: WordingFinding[] = [];
   for (const file of files) {

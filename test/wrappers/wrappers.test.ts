@@ -22,7 +22,7 @@ function emptyFolder(): string {
   return folder;
 }
 
-/** The package's wrappers, with programs that are never reached: each Node here only says which one it is. */
+/** The package's wrappers without its programs: each stand-in for Node prints its own name. */
 function packageIn(root: string): string {
   cpSync(bin, join(root, 'bin'), { recursive: true });
   mkdirSync(join(root, 'dist'));
@@ -45,7 +45,7 @@ function run(root: string, program: string, path: string): { out: string; error:
 }
 
 describe.each(programs)('%s is run', (program) => {
-  test('by the Node below the package before the one beside it and the one in PATH', () => {
+  test('the wrapper prefers the Node below the package to the one next to it and to the one in PATH', () => {
     const modules = join(emptyFolder(), 'node_modules');
     const root = packageIn(join(modules, 'chartpilot'));
     const path = `${emptyFolder()}:/usr/bin:/bin`;
@@ -62,7 +62,7 @@ describe.each(programs)('%s is run', (program) => {
     expect(run(root, program, path).out).toBe(`below: ${expected}`);
   });
 
-  test('by the Node in PATH where none came along, whatever lies beside a checkout', () => {
+  test('without a packaged Node the wrapper runs the one in PATH and ignores folders next to a checkout', () => {
     const parent = emptyFolder();
     const root = packageIn(join(parent, 'chartpilot'));
     nodeIn(join(parent, packaged, 'bin'), 'of a stranger');
@@ -70,11 +70,11 @@ describe.each(programs)('%s is run', (program) => {
     expect(run(root, program, `${join(parent, 'tools')}:/usr/bin:/bin`).out).toMatch(/^in PATH: /);
   });
 
-  test('from its own folder, whatever CDPATH is exported', () => {
+  test('the wrapper finds its folder for any exported CDPATH', () => {
     const parent = emptyFolder();
     packageIn(join(parent, 'chartpilot'));
     nodeIn(join(parent, 'tools'), 'in PATH');
-    // A relative path to the launcher, and elsewhere a folder of the same name.
+    // The launcher has a relative path, and a folder of the same name exists elsewhere.
     const elsewhere = emptyFolder();
     mkdirSync(join(elsewhere, 'chartpilot/bin'), { recursive: true });
     for (const CDPATH of [elsewhere, parent]) {
@@ -88,9 +88,9 @@ describe.each(programs)('%s is run', (program) => {
     }
   });
 
-  test('without an inspector that SIGUSR1 opens: any local user could read its memory there', async () => {
+  test('SIGUSR1 opens no inspector, through which any local user could read the process memory', async () => {
     const root = packageIn(join(emptyFolder(), 'chartpilot'));
-    // No handler of its own: a program that has just been started.
+    // No signal handler, like a program that has just started.
     writeFileSync(join(root, 'dist', `${program}.mjs`), "console.log('begun'); setTimeout(() => {}, 60_000);");
     const env = { PATH: `${dirname(process.execPath)}:/usr/bin:/bin` };
     const child = spawn('/bin/sh', [join(root, 'bin', program)], { env, stdio: ['ignore', 'pipe', 'pipe'] });
@@ -104,7 +104,7 @@ describe.each(programs)('%s is run', (program) => {
     expect(said).not.toContain('Debugger listening');
   });
 
-  test('with the inspector that NODE_OPTIONS asks for', () => {
+  test('NODE_OPTIONS can enable the inspector', () => {
     const root = packageIn(join(emptyFolder(), 'chartpilot'));
     const tools = join(emptyFolder(), 'tools');
     nodeIn(tools, 'in PATH');
@@ -116,7 +116,7 @@ describe.each(programs)('%s is run', (program) => {
     expect(stdout).not.toContain('--inspect-port');
   });
 
-  test('without programs of the working directory, whatever PATH says', () => {
+  test('the wrapper runs no programs of the working directory, whatever PATH contains', () => {
     const parent = emptyFolder();
     packageIn(join(parent, 'chartpilot'));
     nodeIn(join(parent, 'tools'), 'in PATH');
@@ -132,7 +132,7 @@ describe.each(programs)('%s is run', (program) => {
     }
   });
 
-  test('by nobody where there is no Node at all: that is told', () => {
+  test('without any Node the wrapper reports that and exits with 1', () => {
     const root = packageIn(join(emptyFolder(), 'chartpilot'));
     const tools = emptyFolder();
     for (const tool of ['dirname', 'readlink']) cpSync(`/usr/bin/${tool}`, join(tools, tool));
@@ -144,7 +144,7 @@ describe.each(programs)('%s is run', (program) => {
   });
 });
 
-test('a Node of another system is passed over: a file that cannot be executed', () => {
+test('the wrapper skips a Node that cannot be executed, such as one of another system', () => {
   const root = packageIn(join(emptyFolder(), 'chartpilot'));
   const path = emptyFolder();
   nodeIn(path, 'in PATH');
@@ -153,7 +153,7 @@ test('a Node of another system is passed over: a file that cannot be executed', 
   expect(run(root, 'chartpilot', `${path}:/usr/bin:/bin`).out).toMatch(/^in PATH: /);
 });
 
-test.each(['small-memory', 'later-compilers'])('%s sets no flag of V8 that the packaged Node does not know', (name) => {
+test.each(['small-memory', 'later-compilers'])('%s only sets V8 flags of the packaged Node', (name) => {
   const script = join(packageRoot(), `bin/${name}.cjs`);
   const run = spawnSync(process.execPath, ['--max-semi-space-size=1', '-r', script, '-e', ''], { encoding: 'utf8' });
   expect(run.stderr).toBe('');
@@ -172,7 +172,7 @@ describe('the version of Node', () => {
   interface Judgement {
     readonly said: string;
     readonly code: number | undefined;
-    /** Where what it compiles is to be kept. */
+    /** Folder of the compile cache. */
     readonly kept: string | undefined;
   }
 
@@ -202,7 +202,7 @@ describe('the version of Node', () => {
     return seen;
   }
 
-  test('is as new as package.json asks, or a person is told which Node it was and what to do', () => {
+  test('a Node older than in package.json is rejected with its version and instructions', () => {
     const { engines } = JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8')) as {
       engines: { node: string };
     };

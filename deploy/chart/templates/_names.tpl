@@ -1,9 +1,9 @@
-{{/* The service's name is one that the certificate of the control plane has. */}}
+{{/* Name of the Service, which the certificate of the control plane contains. */}}
 {{- define "chartpilot.name" -}}
 {{- if .Values.revision }}istiod-{{ .Values.revision }}{{ else }}istiod{{ end }}
 {{- end }}
 
-{{/* Of what is in no namespace. */}}
+{{/* Name of cluster-scoped objects. */}}
 {{- define "chartpilot.clusterName" -}}
 chartpilot-{{ .Release.Namespace }}-{{ include "chartpilot.name" . }}
 {{- end }}
@@ -27,7 +27,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{ include "chartpilot.labels" . | replace "app: istiod" "app: sidecar-injector" }}
 {{- end }}
 
-{{/* A root of its own, which replicas share; not beside one that is mounted. */}}
+{{/* Whether the replicas create and share a root. Not combined with a mounted authority. */}}
 {{- define "chartpilot.selfSigned" -}}
 {{- if and .Values.authority.selfSigned (not .Values.authority.secretName) }}yes{{ end }}
 {{- end }}

@@ -1,4 +1,7 @@
-/** A cluster with many services, their pods and slices, and a VirtualService each, as people, controllers and kubelets write them. */
+/**
+ * A cluster with many services and their pods, EndpointSlices and VirtualServices, written as users, controllers and
+ * kubelets write them.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { resourceOf } from '../../../src/discovery/kubernetes/api-resource.ts';
 import { startApiServer } from '../../cluster/api-server-process.ts';
@@ -10,17 +13,17 @@ import { serviceName } from '../push/mesh-files.ts';
 
 export interface ClusterSize {
   readonly services: number;
-  /** In all services together, as many in each. */
+  /** Total, spread evenly over the services. */
   readonly pods: number;
 }
 
-/** Writes at the same time. */
+/** Concurrent writes. */
 const underWay = 32;
 const nodes = resourceOf('Node');
 const podsOfNode = 100;
 const port = 8080;
 
-/** What a pod of a service has: one that takes its place has another of either. */
+/** A replacement pod has a different name and address. */
 interface Pod {
   readonly name: string;
   readonly address: string;
@@ -44,7 +47,7 @@ export class FilledCluster {
     );
   }
 
-  /** Starts a server of the bench's own, and writes everything. */
+  /** Starts an API server and writes all objects. */
   static async make(programs: Programs, size: ClusterSize): Promise<FilledCluster> {
     const server = await startApiServer(print);
     programs.onEnd(() => server.stop());
@@ -59,14 +62,14 @@ export class FilledCluster {
     return made;
   }
 
-  /** Where everybody is who serves, by the names of the clusters that proxies have. */
+  /** Addresses of ready endpoints by the names of the clusters that proxies have. */
   addresses(): Map<string, string[]> {
     const clusterOf = (service: number): string =>
       `outbound|${port}||${serviceName(service)}.${this.cluster.namespace}.svc.cluster.local`;
     return new Map(this.#pods.map((pods, service) => [clusterOf(service), pods.map(({ address }) => address).sort()]));
   }
 
-  /** A pod of the first service is not ready, under an address that is the mark. */
+  /** Adds a pod to the first service that is not ready and has the address `mark`. */
   async prepareReadiness(mark: string): Promise<void> {
     const [pods] = this.#pods as [Pod[]];
     const [pod] = pods as [Pod];
@@ -75,15 +78,16 @@ export class FilledCluster {
     await this.#writeSlice(0, new Set([pod.name]));
   }
 
-  /** It becomes ready: what a kubelet and the controller of slices write. */
+  /** Reports the pod as ready: the writes of a kubelet and of the EndpointSlice controller. */
   async becomeReady(): Promise<void> {
     await Promise.all([this.#writePod(0, this.#pods[0]![0]!, true), this.#writeSlice(0)]);
   }
 
   /**
-   * Replaces all pods of services from the last one backwards, one after the other in each, eight services at a time; the last pod of all gets the mark.
+   * Replaces all pods of services from the last service backwards: sequentially within a service, eight services
+   * concurrently. The pod that is replaced last gets the address `mark`.
    *
-   * @returns how many were replaced
+   * @returns number of replaced pods
    */
   async roll(pods: number, mark: string): Promise<number> {
     const inEach = this.#size.pods / this.#size.services;
@@ -95,9 +99,10 @@ export class FilledCluster {
   }
 
   /**
-   * Writes slices at a steady rate, one service after the other: in each write another pod of the service is not ready.
+   * Writes EndpointSlices at a constant rate, one service after another. Each write marks another pod of the service as
+   * not ready.
    *
-   * @returns how many were written, and how long that took
+   * @returns number of writes and their duration
    */
   async writeSlices(eventsPerSecond: number, seconds: number): Promise<{ written: number; tookMs: number }> {
     const began = performance.now();
@@ -115,7 +120,7 @@ export class FilledCluster {
     return { written: total, tookMs: performance.now() - began };
   }
 
-  /** Writes the slice of the first service: its first pod has this address. The slice alone changes. */
+  /** Sets the address of the first pod in the first service's EndpointSlice, without changing the pod. */
   async markSlice(mark: string): Promise<void> {
     const [pods] = this.#pods as [Pod[]];
     pods[0] = { ...pods[0]!, address: mark };

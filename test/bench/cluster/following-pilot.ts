@@ -1,4 +1,4 @@
-/** A pilot-discovery that follows a cluster, with an inspector. */
+/** A pilot-discovery that watches a cluster, with an inspector. */
 import { join } from 'node:path';
 import { writeKubeconfig } from '../../cluster/mesh-objects.ts';
 import { eventually } from '../../harness/eventually.ts';
@@ -19,14 +19,14 @@ export interface FollowingPilot {
   readonly readyMs: number;
   readonly readyCpuMs: number;
   readonly inspector: Inspector;
-  /** Collects its heap first. */
+  /** Collects garbage first. */
   collectedMemory(): Promise<CollectedMemory>;
-  /** Collects its heap. */
+  /** Prints the memory after a garbage collection. */
   tellMemory(when: string): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** @param executable instead of the one in `bin/` */
+/** @param executable replaces the one in `bin/` */
 export async function startFollowing(
   programs: Programs,
   { cluster }: FilledCluster,

@@ -1,6 +1,7 @@
 /**
- * What events of EndpointSlices cost, of one pilot-discovery or of two checkouts at the same time on the same API server: processor time and memory
- * while so many slices change in a second, then the time from the write of a slice until the last sidecar has acknowledged it.
+ * Cost of EndpointSlice events for one pilot-discovery, or for two checkouts at the same time on the same API server:
+ * CPU time and memory at a constant rate of writes, then the time from the write of a slice until the last sidecar has
+ * acknowledged it.
  */
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -17,34 +18,33 @@ import { type FollowingPilot, startFollowing } from './following-pilot.ts';
 
 export interface SliceEventsPlan {
   readonly sidecars: number;
-  /** Slices that are written in a second, one after the other. */
+  /** Written sequentially. */
   readonly eventsPerSecond: number;
   readonly seconds: number;
-  /** Of an address in a slice, each acknowledged before the next one. */
+  /** Changes of an address in a slice, each acknowledged before the next one. */
   readonly changes: number;
-  /** A second checkout, built, as an absolute path. */
+  /** Absolute path of a second checkout, which is already built. */
   readonly beside?: string | undefined;
 }
 
-/** Of one checkout. */
+/** Result of one checkout. */
 export interface SliceEventsSample {
   readonly readyCpuMs: number;
-  /** Of the server, for each slice that was written: the median of all windows. */
+  /** CPU time of the server for each written slice: the median of all windows. */
   readonly cpuOfEventMs: number;
   readonly responsesOfEvent: number;
-  /** After a collection, with all pods known. */
+  /** Heap after a garbage collection, with all pods known. */
   readonly heapMib: number;
-  /** The same after the events. */
+  /** Heap after the events and a garbage collection. */
   readonly heapAfterMib: number;
   readonly peakMib: number;
-  /** One for each change. */
   readonly ackMs: readonly number[];
 }
 
-/** For each event. */
+/** Figures for each event. */
 interface Window {
   readonly cpuMs: number;
-  /** Responses of EDS to all sidecars: fewer if one push contains several events. */
+  /** EDS responses to all sidecars; fewer if one push contains several events. */
   readonly responses: number;
 }
 
@@ -55,11 +55,11 @@ interface Subject {
   readonly ackMs: number[];
 }
 
-/** Events before the measured ones: code that is not compiled yet costs a multiple. */
+/** Events before the measurement, because code that is not compiled yet costs several times as much. */
 const warmUpSeconds = 4;
 const windowSeconds = 3;
 
-/** @returns the sample of this checkout, and of the one beside it */
+/** @returns the sample of this checkout, then the one of `beside` */
 export async function measureSliceEvents(
   programs: Programs,
   filled: FilledCluster,
@@ -84,7 +84,7 @@ export async function measureSliceEvents(
   return samples;
 }
 
-/** One window of writes, which all subjects follow at the same time. */
+/** Measures one window of writes that all subjects receive at the same time. */
 async function measureWindow(
   filled: FilledCluster,
   subjects: readonly Subject[],
@@ -134,7 +134,7 @@ async function measureChange(filled: FilledCluster, subjects: readonly Subject[]
     const atMs = await fleet.acknowledge({ kind: 'EDS', mark }, async () => void (await change.promise));
     ackMs.push(atMs - (await change.promise));
   });
-  // All of them await the mark by then.
+  // All subjects wait for the mark by then.
   await sleep(settleMs / 5);
   const atMs = nowMs();
   await filled.markSlice(mark);
@@ -152,7 +152,7 @@ function medians(windows: readonly Window[][], index: number) {
 
 const ratio = (one: number, other: number): string => `${(one / other).toFixed(2)} ×`;
 
-/** A table: this checkout, the one beside it, and their ratio. */
+/** Formats a table of this checkout, the one of `beside`, and their ratio. */
 export function formatSliceEvents([ours, other]: readonly SliceEventsSample[]): string[] {
   const rows: readonly (readonly [string, string, (sample: SliceEventsSample) => number])[] = [
     ['start, CPU', 'ms', ({ readyCpuMs }) => readyCpuMs],

@@ -1,4 +1,7 @@
-/** `pilot-agent` as it is shipped, with a certificate of the authority and an Envoy that gets its configuration through it: how soon it answers for a secret, and its memory. */
+/**
+ * Measures the released `pilot-agent`, with a certificate of the authority and with an Envoy that is configured through
+ * it: response time for a secret, and memory.
+ */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
@@ -11,7 +14,7 @@ import { memoryOf } from '../memory-usage.ts';
 import type { Programs } from '../programs.ts';
 
 export interface AgentPlace {
-  /** Of the port with TLS. */
+  /** TLS port. */
   readonly securePort: number;
   /** PEM. */
   readonly roots: string;
@@ -19,9 +22,9 @@ export interface AgentPlace {
 }
 
 export interface AgentFigures {
-  /** From a request on a new stream to its answer. */
+  /** From a request on a new stream to its response. */
   readonly answerMs: readonly number[];
-  /** As an Envoy has it: some streams, and then a rest. */
+  /** Resident memory after some SDS streams and an idle period, as with an Envoy. */
   readonly rssMib: number;
   readonly rssAfterStreamsMib: number;
 }
@@ -30,7 +33,7 @@ const startsWithinMs = 60_000;
 const answersWithinMs = 10_000;
 const restMs = 5_000;
 
-/** @param streams that ask for the certificate, one after the other */
+/** @param streams number of sequential SDS streams that request the certificate */
 export async function measureAgent(programs: Programs, place: AgentPlace, streams: number): Promise<AgentFigures> {
   const [admin, status, dns] = await freePorts(3);
   const folder = join(programs.root, 'agent');
@@ -38,7 +41,7 @@ export async function measureAgent(programs: Programs, place: AgentPlace, stream
   for (const name of ['tokens', 'istio']) mkdirSync(join(secrets, name), { recursive: true });
   writeFileSync(join(secrets, 'tokens/istio-token'), place.token);
   writeFileSync(join(secrets, 'istio/root-cert.pem'), place.roots);
-  // The agent looks for what is its own below its working directory.
+  // The agent resolves relative paths against its working directory.
   const inFolder = ['-c', 'cd "$0" && exec "$@"', folder, join(packageRoot(), 'bin/pilot-agent')];
   const agent = programs.start(
     'pilot-agent',
@@ -66,7 +69,7 @@ export async function measureAgent(programs: Programs, place: AgentPlace, stream
   return { answerMs, rssMib, rssAfterStreamsMib: memoryOf(agent.pid).rssMib };
 }
 
-/** A stream of its own, as each of Envoy's secrets has. */
+/** Opens a new stream, as Envoy does for each secret. */
 async function answerOf(socket: string): Promise<number> {
   const client = await SecretClient.open(socket);
   try {
@@ -74,12 +77,12 @@ async function answerOf(socket: string): Promise<number> {
     client.ask('default');
     while (client.responses.length === 0) {
       if (performance.now() - since > answersWithinMs)
-        throw new Error(`no certificate: ${client.ended ?? 'no answer'}`);
+        throw new Error(`no certificate: ${client.ended ?? 'no response'}`);
       await setImmediate();
     }
     const ms = performance.now() - since;
     const [answer] = client.responses;
-    if (answer!.chain === '' || answer!.key === '') throw new Error('an answer without a certificate');
+    if (answer!.chain === '' || answer!.key === '') throw new Error('a response without a certificate');
     client.acknowledge(answer!, 'default');
     return ms;
   } finally {

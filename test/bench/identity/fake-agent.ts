@@ -1,23 +1,23 @@
-/** An agent that asks for its certificate and does nothing else, over HTTP/2 of node: thousands of them cost this process little. */
+/** An agent that only requests its certificate, over node:http2: thousands of them cost this process little. */
 import { type ClientHttp2Session, connect as connectHttp2, constants } from 'node:http2';
 import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 
 export interface AgentPlan {
   readonly port: number;
-  /** Of loopback: every agent of a mesh has an address of its own. */
+  /** Loopback address. Each agent of a mesh has a different one. */
   readonly localAddress: string;
   /** PEM. */
   readonly roots: string;
   readonly serverName: string;
   readonly token: string;
-  /** An IstioCertificateRequest. */
+  /** An encoded IstioCertificateRequest. */
   readonly request: Uint8Array;
 }
 
 export type Answer =
   | { readonly is: 'signed'; readonly bytes: number }
-  /** There was no room: worth another try after so long. */
-  | { readonly is: 'told to come again'; readonly afterMs: number }
+  /** The queue was full. The client may retry after `afterMs`. */
+  | { readonly is: 'deferred'; readonly afterMs: number }
   | { readonly is: 'failed'; readonly why: string };
 
 const path = '/istio.v1.auth.IstioCertificateService/CreateCertificate';
@@ -31,7 +31,7 @@ export class FakeAgent {
     this.#plan = plan;
   }
 
-  /** Asks once, by a connection that is kept. */
+  /** Sends one request over a reused connection. */
   ask(): Promise<Answer> {
     const { token, request } = this.#plan;
     const { promise, resolve } = Promise.withResolvers<Answer>();
@@ -49,7 +49,7 @@ export class FakeAgent {
       if (code === undefined) return;
       const afterMs = Number(headers['grpc-retry-pushback-ms']);
       if (code === '0') resolve({ is: 'signed', bytes });
-      else if (code === resourceExhausted && afterMs > 0) resolve({ is: 'told to come again', afterMs });
+      else if (code === resourceExhausted && afterMs > 0) resolve({ is: 'deferred', afterMs });
       else resolve({ is: 'failed', why: `${code} ${headers['grpc-message']}` });
     };
     stream.on('response', over);
@@ -74,12 +74,12 @@ export class FakeAgent {
     if (this.#session !== undefined && !this.#session.closed && !this.#session.destroyed) return this.#session;
     const { port, localAddress, roots: ca, serverName } = this.#plan;
     const tls = { host: '127.0.0.1', port, ca, servername: serverName, ALPNProtocols: ['h2'] };
-    // Node passes it on to the socket; its types do not say so.
+    // Node passes `localAddress` to the socket, but its types do not contain it.
     const options: ConnectionOptions = Object.assign(tls, { localAddress });
     const session = connectHttp2(`https://${serverName}:${port}`, {
       createConnection: () => connectTls(options),
     });
-    // What becomes of it each stream is told.
+    // Each stream reports the error.
     session.on('error', () => {});
     this.#session = session;
     return session;

@@ -18,7 +18,7 @@ const good: IdentityFigures = {
   agentRssAfterStreamsMib: 90,
 };
 
-it('every goal is met at its very limit', () => {
+it('a goal is met when the figure equals its limit', () => {
   expect(goalsOf(good).filter(({ isMet }) => !isMet)).toEqual([]);
 });
 

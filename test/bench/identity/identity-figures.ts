@@ -1,4 +1,4 @@
-/** What `npm run bench:identity` measures, and what it is to be (two cores that do nothing else). */
+/** Figures of `npm run bench:identity` and their goals, for two otherwise idle cores. */
 
 export interface IdentityFigures {
   readonly certificatesPerSecond: number;
@@ -35,7 +35,7 @@ export function goalsOf(figures: IdentityFigures): Goal[] {
   ];
 }
 
-/** What was not measured is not met. */
+/** A missing figure does not meet its goal. */
 function atLeast(what: string, measured: number, limit: number): Goal {
   return { what, wanted: `at least ${limit}`, measured, isMet: measured >= limit };
 }

@@ -3,22 +3,23 @@ import type { Inspector } from '../../harness/inspector.ts';
 import { memoryOf } from '../memory-usage.ts';
 
 /**
- * Lists are kept as long as somebody wants them, which is known weakly: the first collection finds that nobody does, the next one frees them
- * and finds the same of what they were made from. In between the server is told, in turns of its own.
+ * Cached lists hold their sources by weak references. The first collection finds that a list is unused, the next one
+ * frees the list and finds its sources unused. Between two collections the server runs its finalizers in other turns of
+ * the event loop.
  */
 const collections = 3;
 const finalizersMs = 100;
 
-/** Spaces of V8's heap with machine code, bytecode and what belongs to them. */
+/** Spaces of V8's heap with machine code, bytecode and their metadata. */
 const codeBytes = `process.getBuiltinModule('node:v8').getHeapSpaceStatistics()
   .filter(({ space_name }) => /^(code|trusted)/.test(space_name)).reduce((sum, { space_used_size }) => sum + space_used_size, 0)`;
 
-/** What a server holds after it was collected. */
+/** Memory of a server after garbage collections. */
 export interface CollectedMemory {
   readonly heapMib: number;
-  /** Of that, objects: without code, which is compiled once for all of them. */
+  /** Heap without code, which is compiled once for all connections. */
   readonly objectsMib: number;
-  /** What array buffers hold outside of the heap. */
+  /** Array buffers outside of the heap. */
   readonly buffersMib: number;
   readonly rssMib: number;
 }

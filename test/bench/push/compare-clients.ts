@@ -1,4 +1,4 @@
-/** Holds our load client against another one, on the same servers: do both see the same? */
+/** Compares our load client with xdsload on the same servers: both must measure the same. */
 import { execFile } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -10,10 +10,10 @@ import { runPushes, settleMs } from './push-run.ts';
 import { type StartServer, waitForPort } from './servers.ts';
 import type { Subject } from './subjects.ts';
 
-/** What both clients measure of one server. */
+/** Figures of one client for one server. */
 export interface ClientView {
   readonly initialMs: number;
-  /** Of all messages until everybody has everything. */
+  /** Bytes of all messages until every sidecar has all resources. */
   readonly initialBytes: number;
   readonly endpointMs: number;
   readonly routeMs: number;
@@ -21,10 +21,13 @@ export interface ClientView {
   readonly routeBytes: number;
 }
 
-/** How far apart the two may be. Times: the client is part of what is measured, and the machine is never quiet. */
+/**
+ * Maximum difference between the clients. Times vary more, because the client is part of the measurement and the
+ * machine is never idle.
+ */
 export const tolerance = { bytesShare: 0.01, timeShare: 0.35, timeMs: 60 } as const;
 
-/** What they do not agree on, one sentence each; a client of ours that is faster than the other's tolerance too. */
+/** One sentence for each figure that differs by more than the tolerance, also if our client is faster. */
 export function disagreements(who: string, ours: ClientView, theirs: ClientView): string[] {
   return (Object.keys(ours) as (keyof ClientView)[]).flatMap((key) => {
     const difference = Math.abs(ours[key] - theirs[key]);
@@ -42,7 +45,7 @@ export interface ComparePlan {
   readonly rounds: number;
 }
 
-/** Runs both clients in turns against fresh servers. @returns what they do not agree on */
+/** Runs both clients alternately against new servers. @returns differences beyond the tolerance */
 export async function compareWithXdsload(
   programs: Programs,
   { startPilot, startGo }: Subject,

@@ -1,4 +1,7 @@
-/** What a control plane has resident while it serves streams, with TLS and without, and after all of them have disconnected. */
+/**
+ * Resident memory of a control plane while it serves streams, with and without TLS, and after all of them have
+ * disconnected.
+ */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -23,24 +26,24 @@ export interface ConnectionMemoryPlan {
   readonly protocol: Protocol;
 }
 
-/** Resident memory in MiB. No collection is forced before the figures of `served` and `disconnected`. */
+/** Resident memory in MiB. No garbage collection is forced before the figures of `served` and `disconnected`. */
 export interface ConnectionMemory {
-  /** After changes, the median of samples. */
+  /** Median of samples after changes. */
   readonly servedMib: number;
   readonly peakMib: number;
-  /** Of `served`: objects on the heap and buffers outside of it that are alive. */
+  /** Live objects on the heap and live buffers outside of it, at the time of `served`. */
   readonly heapMib: number;
   readonly buffersMib: number;
   readonly disconnectedMib: number;
-  /** Heap that is alive then. */
+  /** Live heap at the time of `disconnected`. */
   readonly restHeapMib: number;
 }
 
-/** Of an endpoint and a route in turns. */
+/** Changes of an endpoint and a route, alternately. */
 const changes = 6;
 const samples = 10;
 const sampleEveryMs = 1_000;
-/** What a server that has lost its clients may take to release their memory. */
+/** Time limit for a server to release the memory of disconnected clients. */
 const releaseMs = 30_000;
 const serverName = 'istiod.istio-system.svc';
 
@@ -71,7 +74,8 @@ export async function measureConnectionMemory(
   }
   const { peakMib } = memoryOf(server.pid);
   const inspector = await Inspector.attach(inspectorPort!);
-  // Only what is alive is read here: collections are not what happens in production, so the server is not measured after them.
+  // Production has no forced collections, so the server is not measured after this one, which only determines live
+  // memory.
   const usage = async (): Promise<{ usedSize: number; backingStorageSize: number }> =>
     (await inspector.call('Runtime.getHeapUsage')) as { usedSize: number; backingStorageSize: number };
   const { usedSize, backingStorageSize } = await usage();

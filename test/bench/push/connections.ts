@@ -1,4 +1,7 @@
-/** What a connection costs: one replica with more and more sidecars, each from an address of its own, and all at once after a restart. */
+/**
+ * Cost of a connection: one replica with a growing number of sidecars, each with its own address, and a restart after
+ * which all sidecars reconnect at once.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePorts } from '../../harness/free-ports.ts';
 import { Inspector } from '../../harness/inspector.ts';
@@ -14,20 +17,20 @@ import { nextMark, settleMs } from './push-run.ts';
 import { type PushServer, waitForPort } from './servers.ts';
 import type { Subjects } from './subjects.ts';
 
-/** How many of all are there at each step. */
+/** Share of all sidecars that are connected at each step. */
 const shares = [0.1, 0.2, 0.5, 1] as const;
 const changesAStep = 3;
 
 export interface ConnectionsPlan {
   readonly services: number;
-  /** In the end. */
+  /** Number of sidecars at the last step. */
   readonly sidecars: number;
 }
 
-/** The server with so many connections. */
+/** Figures of the server at one number of connections. */
 export interface ConnectionsStep {
   readonly connections: number;
-  /** Of those that it has more than at the step before. */
+  /** Connections that this step adds. */
   readonly opened: { readonly connections: number; readonly ms: number; readonly cpuMs: number };
   readonly memory: CollectedMemory;
   readonly endpoint: readonly ChangeCost[];
@@ -39,26 +42,26 @@ interface ChangeCost {
   readonly cpuMs: number;
 }
 
-/** All of them came back at once. Times are from the moment in which the new server listened. */
+/** All sidecars reconnect at once. Times start when the new server listens. */
 export interface Herd {
-  /** What the server let in. */
+  /** Name of the admission limit. */
   readonly limit: string;
   readonly connections: number;
   readonly halfMs: number;
   readonly allMs: number;
   readonly cpuMs: number;
-  /** Streams that were opened. */
+  /** Opened streams. */
   readonly attempts: number;
   readonly messageBytes: number;
 }
 
-/** New streams a second that the server lets in to which they come back. */
+/** Limits on new streams per second of the server to which the sidecars reconnect. */
 const herdLimits: Readonly<Record<string, NodeJS.ProcessEnv>> = {
   'without a limit': {},
   'the default limit': { PILOT_MAX_REQUESTS_PER_SECOND: undefined },
 };
 
-/** Steps of one server; then it is killed, and all come to the next one. */
+/** Measures all steps on one server, kills it, and lets all sidecars reconnect to the next one. */
 export async function measureConnections(
   programs: Programs,
   subjects: Subjects,
@@ -73,7 +76,7 @@ export async function measureConnections(
   const crowd = new Crowd(programs, server.port);
   const inspector = await Inspector.attach(inspectorPort!);
   const steps: ConnectionsStep[] = [];
-  // Of a few sidecars several shares are the same: nobody would come, and be waited for.
+  // With few sidecars several shares are the same number. A repeated step would wait for sidecars that never connect.
   for (const connections of new Set(shares.map((share) => Math.ceil(sidecars * share)))) {
     const step = await grow(server, crowd, inspector, connections);
     tellStep(step);
@@ -119,7 +122,7 @@ async function grow(
   return { connections, opened, endpoint, route, memory: await collectedMemory(server.pid, inspector) };
 }
 
-/** The first one is not measured: the code is not warm. */
+/** The first change warms up the code and is not measured. */
 async function changeOften(server: PushServer, crowd: Crowd, change: MeshChange): Promise<ChangeCost[]> {
   const costs: ChangeCost[] = [];
   for (let i = 0; i <= changesAStep; i++) {
@@ -131,7 +134,7 @@ async function changeOften(server: PushServer, crowd: Crowd, change: MeshChange)
   return costs;
 }
 
-/** What each has more for a connection more, in KiB: from the first step to the last. */
+/** Additional KiB for each additional connection, from the first step to the last. */
 function memoryPerConnection(steps: readonly Pick<ConnectionsStep, 'connections' | 'memory'>[]): {
   readonly heapKib: number;
   readonly buffersKib: number;

@@ -1,9 +1,9 @@
-/** A V8 CPU profile as a tree of calls, with names that a reader of the sources knows. Pure, but for {@link sourceNames}. */
+/** A V8 CPU profile as a tree of calls, with function names of the sources. Pure, except {@link sourceNames}. */
 import { existsSync, readFileSync } from 'node:fs';
 import { SourceMap } from 'node:module';
 import { fileURLToPath } from 'node:url';
 
-/** What `Profiler.stop` and `--cpu-prof` give (times in microseconds, lines and columns from 0). */
+/** Result of `Profiler.stop` and `--cpu-prof` (times in microseconds, lines and columns from 0). */
 export interface CpuProfile {
   readonly nodes: readonly {
     readonly id: number;
@@ -23,14 +23,14 @@ export interface CallFrame {
 
 export interface Call {
   readonly name: string;
-  /** Of the function's file, as `src/…`, `node:…` or a package's name; empty for what the engine does itself. */
+  /** File of the function as `src/…`, `node:…` or a package name; empty for functions of the engine. */
   readonly place: string;
-  /** With everything that it called. */
+  /** Includes all callees. */
   totalUs: number;
   readonly calls: Call[];
 }
 
-/** @param nameOf in words: calls of the same name and place under one caller are one */
+/** @param nameOf calls with equal name and place under one caller are merged */
 export function callTree(profile: CpuProfile, nameOf: (frame: CallFrame) => { name: string; place: string }): Call {
   const selfUs = new Map<number, number>();
   profile.samples.forEach((id, i) => {
@@ -55,7 +55,7 @@ export function callTree(profile: CpuProfile, nameOf: (frame: CallFrame) => { na
   return root;
 }
 
-/** Names functions by the sources that a bundle was made of, with the source maps beside it. */
+/** Names functions by the sources of a bundle, with the source maps next to it. */
 export function sourceNames(): (frame: CallFrame) => { name: string; place: string } {
   const maps = new Map<string, SourceMap | undefined>();
   return ({ functionName, url, lineNumber, columnNumber }) => {
@@ -68,7 +68,7 @@ export function sourceNames(): (frame: CallFrame) => { name: string; place: stri
   };
 }
 
-/** `src/…`, `machines/…` or the package: nothing of the machine it was made on. */
+/** `src/…`, `machines/…` or the package name, without paths of the build machine. */
 export function shortPlace(source: string): string {
   const inPackage = /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(source);
   return inPackage?.[1] ?? /(?:^|\/)((?:src|machines)\/.*)$/.exec(source)?.[1] ?? source.replace(/.*\//, '');

@@ -1,4 +1,4 @@
-/** Sidecars in several processes, which come one after the other to the same server. */
+/** Sidecars in several processes that connect one after another to the same server. */
 import type { FleetPlan, FleetReturn } from '../../sidecars/fleet.ts';
 import { FleetProcess } from '../../sidecars/fleet-process.ts';
 import type { Programs } from '../programs.ts';
@@ -27,7 +27,9 @@ export class Crowd {
     return this.#size;
   }
 
-  /** Lets so many more come, each from an address of its own. @returns when each of them had everything: after so long */
+  /**
+   * Connects this many sidecars, each with its own address. @returns milliseconds until each of them had all resources
+   */
   async grow(sidecars: number): Promise<number> {
     const fleet = new FleetProcess(this.#programs.env);
     this.#programs.onEnd(() => fleet.end());
@@ -49,14 +51,14 @@ export class Crowd {
     return fullAtMs - openedAtMs;
   }
 
-  /** @returns how long it took until the last one had acknowledged it */
+  /** @returns milliseconds until the last sidecar has acknowledged the change */
   async acknowledge(server: PushServer, change: MeshChange, mark: string): Promise<number> {
     const awaited = { kind: kindOfChange[change], mark };
     const changed = Promise.withResolvers<number>();
     let left = this.#fleets.length;
     const all = this.#fleets.map((fleet) =>
       fleet.acknowledge(awaited, async () => {
-        // All of them listen now.
+        // All processes are waiting for the change.
         if (--left === 0) changed.resolve(server.change(change, mark));
         await changed.promise;
       }),
@@ -69,7 +71,7 @@ export class Crowd {
     return counts.reduce((sum, { messageBytes }) => sum + messageBytes, 0);
   }
 
-  /** Has the server go away and come back. @returns how they returned to it */
+  /** Interrupts the server. @returns how the sidecars reconnected */
   async returnAfter(interruption: () => Promise<void>): Promise<FleetReturn> {
     const begun = Promise.withResolvers<void>();
     let left = this.#fleets.length;

@@ -23,7 +23,7 @@ const profile: CpuProfile = {
 const tree = callTree(profile, ({ functionName, url }) => ({ name: functionName, place: url }));
 
 describe('a tree of calls', () => {
-  test('has the time of what was called in its caller, equal calls as one, and no idle time', () => {
+  test('a call tree includes callees in their caller, merges equal calls and omits idle time', () => {
     expect(tree.totalUs).toBe(10_000);
     expect(tree.calls.map(({ name, totalUs }) => [name, totalUs])).toEqual([
       ['serve', 6_000],
@@ -32,7 +32,7 @@ describe('a tree of calls', () => {
     expect(tree.calls[0]!.calls.map(({ name, totalUs }) => [name, totalUs])).toEqual([['write', 5_000]]);
   });
 
-  test('says nothing of the machine it was made on', () => {
+  test('a call tree contains no paths of the build machine', () => {
     expect(shortPlace('/home/me/chartpilot/src/model/x.ts')).toBe('src/model/x.ts');
     expect(shortPlace('../../node_modules/@grpc/grpc-js/build/src/server.js')).toBe('@grpc/grpc-js');
   });
@@ -41,19 +41,19 @@ describe('a tree of calls', () => {
 describe('a flame graph', () => {
   const svg = drawFlameGraph(tree, { title: 'a & b' });
 
-  test('has a box for each call, as wide as its share, with its name and time', () => {
+  test('a flame graph has a box for each call with its share as width, its name and its time', () => {
     expect(svg.match(/<g>/g)).toHaveLength(4);
     expect(svg).toContain('<title>serve (src/discovery/xds/x.ts): 6.0 ms, 60.0 %</title>');
     expect(svg).toMatch(/<title>serve [^/]*\/[^"]*<rect x="10.0" y="61" width="707.5"/);
   });
 
-  test('is a text of XML without scripts', () => {
+  test('a flame graph is well-formed XML without scripts', () => {
     expect(svg).toContain('a &amp; b');
     expect(svg).toContain('a&lt;b&gt;');
     expect(svg).not.toContain('<script');
   });
 
-  test('leaves out what is too small to see', () => {
+  test('a flame graph omits calls that are too small to see', () => {
     expect(drawFlameGraph(tree, { title: '', leastShare: 0.55 }).match(/<g>/g)).toHaveLength(2);
   });
 });

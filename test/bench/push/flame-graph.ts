@@ -1,9 +1,9 @@
-/** A flame graph as an SVG without scripts: callers above what they call, as wide as the time that they took. Pure. */
+/** A flame graph as an SVG without scripts: callers above callees, with CPU time as width. Pure. */
 import type { Call } from './cpu-profile.ts';
 
 export interface FlameOptions {
   readonly title: string;
-  /** Calls that took a smaller share of all time are left out. */
+  /** Calls with a smaller share of the total time are omitted. */
   readonly leastShare?: number;
 }
 
@@ -13,7 +13,7 @@ const headHeight = 44;
 const margin = 10;
 const characterWidth = 6.1;
 
-/** The parts of the program, each with its colour; the first that matches. */
+/** Areas of the program with their colours; the first match applies. */
 const areas: readonly { readonly name: string; readonly color: string; readonly holds: (call: Call) => boolean }[] = [
   { name: 'streams', color: '#f4a261', holds: ({ place }) => place.startsWith('src/discovery/xds') },
   {

@@ -1,4 +1,4 @@
-/** Profiles pilot-discovery while endpoints and routes change, through Node's inspector: nothing of its start is in it. */
+/** Profiles pilot-discovery while endpoints and routes change, through Node's inspector, without its start. */
 import { writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePorts } from '../../harness/free-ports.ts';
@@ -13,7 +13,7 @@ import type { Subject } from './subjects.ts';
 
 const changesOfEachKind = 15;
 
-/** @param file where the SVG goes; the profile goes beside it into the run's folder */
+/** @param file path of the SVG; the profile is written to the folder of the run */
 export async function drawPushes(
   programs: Programs,
   { mesh, startPilot }: Subject,

@@ -1,4 +1,4 @@
-/** How long everybody waits while the control plane is at work: how late its event loop is, in a large mesh. */
+/** Delay of the control plane's event loop in a large mesh. Every client waits for it. */
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -14,12 +14,12 @@ import { type PushServer, waitForPort } from './servers.ts';
 import type { Subjects } from './subjects.ts';
 
 const meter = pathToFileURL(join(import.meta.dirname, 'loop-meter.mjs')).href;
-/** As many as the goal names. */
+/** Number of namespaces that the goal names. */
 const namespaces = 300;
 const services = 5_000;
 const sidecars = 300;
 const changes = 20;
-/** Of the delay while changes are pushed, at the quantile of 0.999. */
+/** Limit of the 0.999 quantile of the delay while changes are pushed. */
 const goalMs = 50;
 
 interface Delays {
@@ -29,7 +29,7 @@ interface Delays {
   readonly max: number;
 }
 
-/** Delays while sidecars come, and while changes of one service are pushed to all of them. */
+/** Delays while sidecars connect, and while changes of one service are pushed to all of them. */
 export async function measureLoopDelays(programs: Programs, subjects: Subjects): Promise<Figure[]> {
   const { startPilot } = await subjects.of(services, { ...noVariety, namespaces });
   const file = join(programs.root, 'loop-delays.json');
@@ -60,7 +60,7 @@ export async function measureLoopDelays(programs: Programs, subjects: Subjects):
 async function delaysOf(server: PushServer, file: string): Promise<Delays> {
   rmSync(file, { force: true });
   process.kill(server.pid, 'SIGUSR2');
-  await eventually('the server says how late it was', () => existsSync(file));
+  await eventually('the server has written its delays', () => existsSync(file));
   return JSON.parse(readFileSync(file, 'utf8')) as Delays;
 }
 

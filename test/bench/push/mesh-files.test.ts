@@ -8,13 +8,13 @@ const size = { services: 3, endpoints: 4 };
 const rows = Object.entries(varietyRows);
 
 describe.each(meshFlavors)('a service of the %s mesh', (flavor) => {
-  test('is files of one object each', () => {
+  test('each file of a service contains one object', () => {
     const files = Object.entries(serviceFiles(2, { ...size, flavor }));
     expect(files).toHaveLength(flavor === 'istio' ? 3 : 4);
     for (const [, text] of files) expect(text.match(/^kind: /gm)).toHaveLength(1);
   });
 
-  test('has its mark where the change is, and nothing else is different', () => {
+  test('a change sets the mark and leaves everything else unchanged', () => {
     const mark = markOf(7);
     for (const change of ['endpoint', 'route', 'rule'] as const) {
       const [name, text] = changedFile(change, mark, { ...size, flavor });
@@ -25,7 +25,7 @@ describe.each(meshFlavors)('a service of the %s mesh', (flavor) => {
   });
 });
 
-test('marks are addresses, each its own, none the beginning of another', () => {
+test('marks are distinct addresses, and none is a prefix of another', () => {
   const marks = Array.from({ length: 2_000 }, (_, i) => markOf(i));
   expect(new Set(marks).size).toBe(marks.length);
   for (const mark of marks) expect(mark).toMatch(/^172\.\d\d\.1\d\d\.\d{2,3}$/);
@@ -40,7 +40,7 @@ describe.each(Object.entries(varieties))('the mesh of row %s', (_, variety) => {
     string
   >;
 
-  test('is valid, and its changes too', () => {
+  test('the mesh and its changes pass validation', () => {
     const changes = (['endpoint', 'route', 'rule'] as const).map((change) => changedFile(change, markOf(1), varied));
     for (const [name, text] of [...Object.entries(files), ...changes]) {
       expect(files[name], name).toBeDefined();
@@ -49,7 +49,7 @@ describe.each(Object.entries(varieties))('the mesh of row %s', (_, variety) => {
     }
   });
 
-  test('has what its row says', () => {
+  test('the mesh has the objects that its row describes', () => {
     const kinds = Object.values(files).map((text) => /^kind: (.*)$/m.exec(text)![1]);
     const count = (kind: string): number => kinds.filter((one) => one === kind).length;
     expect(count('Sidecar')).toBe(variety.sidecars === 'none' ? 0 : variety.namespaces);
@@ -61,7 +61,7 @@ describe.each(Object.entries(varieties))('the mesh of row %s', (_, variety) => {
   });
 });
 
-test('services are in the namespaces in turns, and a mesh of one namespace has what it had', () => {
+test('services are spread over namespaces, and a mesh with one namespace has the same files as without a variety', () => {
   expect([0, 1, 2].map((service) => hostOf(service, { ...noVariety, namespaces: 2 }))).toEqual([
     'svc-00000.ns-0.svc.cluster.local',
     'svc-00001.ns-1.svc.cluster.local',

@@ -1,36 +1,43 @@
 /**
- * The mesh of the push benchmark: for each service its endpoints, a VirtualService and a DestinationRule, one object a file.
- * Service 0 is the one that changes. The texts are pure; {@link BenchMesh} has them in a folder.
+ * The mesh of the push benchmark: each service has endpoints, a VirtualService and a DestinationRule, one object per
+ * file. Changes apply to service 0. The texts are pure; {@link BenchMesh} writes them to a folder.
  */
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Where services and endpoints come from: a ServiceEntry, or a Kubernetes Service with an EndpointSlice. */
+/** Source of services and endpoints: a ServiceEntry, or a Kubernetes Service with an EndpointSlice. */
 export const meshFlavors = ['istio', 'kubernetes'] as const;
 export type MeshFlavor = (typeof meshFlavors)[number];
 
 export interface MeshSize {
   readonly services: number;
-  /** Of each service. */
+  /** Endpoints of each service. */
   readonly endpoints: number;
   readonly flavor: MeshFlavor;
-  /** Absent: one namespace, and nothing but services. */
+  /** If absent, the mesh has one namespace and nothing but services. */
   readonly variety?: MeshVariety;
 }
 
-/** What real meshes have besides services: all of it makes proxies differ. */
+/** Objects besides services in real meshes, which make the configuration of proxies differ. */
 export interface MeshVariety {
-  /** Services and proxies are spread over so many; one is `default`. */
+  /** Services and proxies are spread over this many namespaces; one is `default`. */
   readonly namespaces: number;
-  /** Sidecar objects in each namespace: none, one that shows everything, one that shows its own namespace. */
+  /**
+   * Sidecar objects in each namespace: none, one that imports all namespaces, or one that imports its own namespace.
+   */
   readonly sidecars: 'none' | 'all' | 'narrow';
-  /** So many services, but not the one that changes, are of their own namespaces alone. */
+  /** Services that are exported to their own namespace only. The service that changes is not one of them. */
   readonly privateServices: 'none' | 'one' | 'every tenth';
-  /** Services are on so many ports in turns, from 8080 on: a route configuration holds those of one. */
+  /**
+   * Services are spread over this many ports, from 8080 upwards. A route configuration has the services of one port.
+   */
   readonly ports: number;
-  /** Half of the proxies say another version, and an EnvoyFilter speaks of one of them. */
+  /** Half of the proxies have another version, and an EnvoyFilter matches one of the versions. */
   readonly hasVersions: boolean;
-  /** HTTPS hosts of a gateway, with an EnvoyFilter on its routes; the change of a route is one of theirs. 0: no gateway. */
+  /**
+   * HTTPS hosts of a gateway with an EnvoyFilter on its routes. A route change applies to one of these hosts. 0 means
+   * no gateway.
+   */
   readonly gatewayHosts: number;
 }
 
@@ -43,16 +50,16 @@ export const noVariety: MeshVariety = {
   gatewayHosts: 0,
 };
 
-/** The namespace of what has this number. */
+/** Namespace of the service or proxy with this number. */
 export const namespaceOf = (number: number, namespaces: number): string =>
   namespaces === 1 ? 'default' : `ns-${number % namespaces}`;
 
-/** Endpoints of each service, unless a test wants less. */
+/** Default number of endpoints of each service. */
 export const endpointsEach = 10;
 
 /**
- * What a change writes: the mark stands for the first endpoint's address, for a header's value in the first match, or for the
- * name that a destination rule has its clients ask for by TLS.
+ * Type of a change. The mark is the address of the first endpoint, a header's value in the first match, or the SNI of a
+ * DestinationRule.
  */
 export type MeshChange = 'endpoint' | 'route' | 'rule';
 
@@ -62,7 +69,7 @@ export const serviceName = (number: number): string => `svc-${padded(number)}`;
 export const hostOf = (number: number, { namespaces } = noVariety): string =>
   `${serviceName(number)}.${namespaceOf(number, namespaces)}.svc.cluster.local`;
 
-/** A text of 12 to 14 bytes that is an address and in no mesh of ours. */
+/** An address of 12 to 14 bytes that no mesh of the benchmark contains. */
 export const markOf = (number: number): string =>
   `172.${16 + (Math.floor(number / 40_000) % 16)}.${100 + (Math.floor(number / 200) % 100)}.${20 + (number % 200)}`;
 
@@ -70,7 +77,6 @@ const endpointAddress = (service: number, endpoint: number): string =>
   `10.${1 + Math.floor(service / 250)}.${service % 250}.${endpoint + 1}`;
 const serviceAddress = (service: number): string => `10.250.${Math.floor(service / 250)}.${(service % 250) + 1}`;
 
-/** All files of a service, by name. */
 export function serviceFiles(
   service: number,
   { endpoints, flavor, variety = noVariety }: Omit<MeshSize, 'services'>,
@@ -101,7 +107,7 @@ export function changedFile(change: MeshChange, mark: string, size: MeshSize): [
   return [`slice-${padded(0)}.yaml`, endpointSlice(0, endpoints, variety, mark)];
 }
 
-/** All files that are about more than one service, by name. */
+/** Files that concern several services, by name. */
 export function varietyFiles(size: MeshSize): Record<string, string> {
   const { variety = noVariety } = size;
   const { namespaces, sidecars, hasVersions, gatewayHosts } = variety;
@@ -117,9 +123,8 @@ export function varietyFiles(size: MeshSize): Record<string, string> {
   return files;
 }
 
-/** Where gateways run. */
 export const gatewayNamespace = 'edge';
-/** That the EnvoyFilter of mixed versions speaks of. */
+/** Version that the EnvoyFilter of `hasVersions` matches. */
 export const patchedVersion = '1.27.0';
 
 const versionPatch = `  - applyTo: CLUSTER
@@ -269,7 +274,7 @@ ${markedRoute(hostOf(service, variety), mark)}  - timeout: 15s
 `;
 }
 
-/** A first route with the mark in it; nothing without one. */
+/** A first route that contains the mark, or nothing if there is no mark. */
 function markedRoute(host: string, mark: string | undefined): string {
   if (mark === undefined) return '';
   return `  - match:
@@ -300,7 +305,7 @@ export class BenchMesh {
   readonly meshConfigFile: string;
   readonly #folder: string;
 
-  /** Writes all files. @param folder of its own; it is made */
+  /** @param folder is created */
   constructor(folder: string, size: MeshSize) {
     this.#folder = folder;
     this.size = size;
@@ -315,7 +320,7 @@ export class BenchMesh {
     write(varietyFiles(size));
   }
 
-  /** One file gets another content, at once: it is moved there. */
+  /** Replaces the content of a file atomically, by a rename. */
   change(change: MeshChange, mark: string): void {
     const [name, text] = changedFile(change, mark, this.size);
     const next = join(this.#folder, 'next');
@@ -323,7 +328,7 @@ export class BenchMesh {
     renameSync(next, join(this.configDirectory, name));
   }
 
-  /** A command of a shell that makes the same change, with the mark in $MARK. */
+  /** A shell command that makes the same change, with the mark in $MARK. */
   shellChange(change: MeshChange): string {
     const [name, text] = changedFile(change, placeholder, this.size);
     const template = join(this.#folder, `${change}.template`);

@@ -27,7 +27,7 @@ const sample = (factor: number): PushSample => ({
 describe('figures of pushes', () => {
   const figures = pushFigures('delta', 'delta', { ours: [sample(1), sample(1)], reference: [sample(2)] }, true);
 
-  test('are medians, with the ratio to the reference', () => {
+  test('figures are medians with their ratio to the reference', () => {
     expect(figures.find(({ name }) => name === 'delta: endpoint → last ACK')).toEqual({
       name: 'delta: endpoint → last ACK',
       unit: 'ms',
@@ -40,21 +40,21 @@ describe('figures of pushes', () => {
     });
   });
 
-  test('have no goals in another size, and no ratio without a reference', () => {
+  test('figures have no goals for another mesh size and no ratio without a reference', () => {
     const [first] = pushFigures('small', 'delta', { ours: [sample(1)], reference: [] }, false);
     expect(first).toEqual({ name: 'small: initial CPU', unit: 's', ours: 3, samples: 1 });
   });
 });
 
 describe('a goal', () => {
-  test('is missed when it is reached or passed', () => {
+  test('a goal is missed when the figure equals or exceeds it', () => {
     expect(missedGoals(figure({ name: 'x', unit: 'ms', ours: [130], goal: 130 }))).toEqual([
       'x: 130 ms, the goal is under 130 ms',
     ]);
     expect(missedGoals(figure({ name: 'x', unit: 'ms', ours: [129], goal: 130 }))).toEqual([]);
   });
 
-  test('may be one beside the reference', () => {
+  test('a goal may limit the ratio to the reference', () => {
     const slow = figure({ name: 'x', unit: 'ms', ours: [200], reference: [100], ratioGoal: 1.5 });
     expect(missedGoals(slow)).toEqual(["x: 2 × go-control-plane's, the goal is at most 1.5"]);
     expect(formatFigure(slow)).toMatch(/go 100, 2 ×.*MISSED$/);
@@ -69,18 +69,18 @@ describe('figures of a varied mesh', () => {
   const figures = varietyFigures('50', { ours: [sample(2)], reference: [], ratioGoals: {} }, base);
   const named = (name: string): Figure => figures.find((one) => one.name === `50: ${name}`)!;
 
-  test('say how much more it is than in the row that they are held against', () => {
+  test('figures of a varied mesh contain their growth relative to the base row', () => {
     expect(named('route CPU')).toMatchObject({ ours: 0.1, growth: 2, growthGoal: 1.5 });
     expect(named('endpoint CPU')).toMatchObject({ growth: 2 });
     expect(named('endpoint CPU')).not.toHaveProperty('growthGoal');
     expect(formatFigure(named('route CPU'))).toMatch(/grows 2 × +≤ 1.5 × +MISSED$/);
   });
 
-  test('miss a goal of growth as they miss others', () => {
+  test('a growth above its goal is reported as a missed goal', () => {
     expect(figures.flatMap(missedGoals)).toEqual(['50: route CPU: grows 2 ×, the goal is at most 1.5']);
   });
 
-  test('have no growth where nothing is there to hold them against', () => {
+  test('figures have no growth without a base row', () => {
     const alone = varietyFigures('50', { ours: [sample(2)], reference: [sample(1)], ratioGoals: { 'initial CPU': 1 } });
     expect(alone.every(({ growth }) => growth === undefined)).toBe(true);
     expect(alone.flatMap(missedGoals)).toEqual([expect.stringContaining("2 × go-control-plane's")]);
@@ -88,7 +88,7 @@ describe('figures of a varied mesh', () => {
 });
 
 describe('a goal that cannot be judged', () => {
-  test('is none that was met: without go-control-plane there is no ratio', () => {
+  test('a ratio goal without go-control-plane is reported as not checked, not as met', () => {
     const figures = pushFigures('delta', 'delta', { ours: [sample(1)], reference: [] }, true);
     const route = figures.find(({ name }) => name === 'delta: route CPU')!;
     expect(missedGoals(route)).toEqual([]);
@@ -97,11 +97,11 @@ describe('a goal that cannot be judged', () => {
       'not judged, as go-control-plane was not measured: delta: endpoint → last ACK; delta: endpoint CPU; ' +
         'delta: route → last ACK; delta: route CPU',
     ]);
-    // What was asked for without ratios has none to judge.
+    // A run without ratios has no ratio goals to check.
     expect(unjudgedGoals(figures.map(({ ratioGoal: _, ...rest }) => rest))).toEqual([]);
   });
 
-  test('names the row that nothing was measured of', () => {
+  test('a growth goal without measurements names the base row', () => {
     const base = { row: 'the row 1', goals: { 'route CPU': 1.7 }, samples: [] };
     const figures = varietyFigures('50', { ours: [sample(1)], reference: [], ratioGoals: {} }, base);
     expect(unjudgedGoals(figures)).toEqual(['not judged, as the row 1 was not measured: 50: route CPU']);
@@ -109,7 +109,7 @@ describe('a goal that cannot be judged', () => {
   });
 });
 
-test('seconds for a quiet machine are told and not judged', () => {
+test('seconds for an idle machine are printed but not checked', () => {
   const base = { row: 'the row 1', goals: { 'route CPU': 3 }, samples: [sample(1)] };
   const quietGoals = { 'route CPU': 0.01 };
   const figures = varietyFigures('50', { ours: [sample(2)], reference: [], ratioGoals: {}, quietGoals }, base);
@@ -118,7 +118,7 @@ test('seconds for a quiet machine are told and not judged', () => {
   expect(judgedByGrowth(figures)).toEqual([route]);
 });
 
-test('goals are of what is measured, and rows are held against rows', () => {
+test('goals name existing figures, and base rows exist', () => {
   const names = varietyFigures('x', { ours: [], reference: [], ratioGoals: {} }).map(({ name }) => name.slice(3));
   for (const { base, ratioGoals = {}, quietGoals = {} } of Object.values(varietyRows)) {
     expect(names).toEqual(expect.arrayContaining([...Object.keys(base?.goals ?? {}), ...Object.keys(ratioGoals)]));

@@ -1,4 +1,4 @@
-/** What the push benchmark says. Pure. */
+/** Figures of the push benchmark. Pure. */
 import type { Protocol } from '../../sidecars/xds-types.ts';
 import { medianOf } from '../statistics.ts';
 import type { ChangeSample, PushSample } from './push-run.ts';
@@ -6,32 +6,35 @@ import type { ChangeSample, PushSample } from './push-run.ts';
 export interface Figure {
   readonly name: string;
   readonly unit: 'ms' | 's' | 'KiB' | 'MB' | 'MiB';
-  /** The median. */
+  /** Median of pilot-discovery. */
   readonly ours: number;
-  /** How many measurements it is the median of. */
+  /** Number of measurements. */
   readonly samples: number;
-  /** The same of go-control-plane, measured in between. */
+  /** Median of go-control-plane, measured alternately. */
   readonly reference?: number;
-  /** Ours as a multiple of the reference's. */
+  /** `ours` divided by `reference`. */
   readonly ratio?: number;
-  /** What ours has to stay under. */
+  /** Upper limit of `ours`, exclusive. */
   readonly goal?: number;
-  /** What the ratio has to stay under. */
+  /** Upper limit of `ratio`, exclusive. */
   readonly ratioGoal?: number;
-  /** Ours as a multiple of what it is in the row that this one is held against. */
+  /** `ours` divided by the same figure of the base row. */
   readonly growth?: number;
-  /** What the growth may be at the most. */
+  /** Upper limit of `growth`, inclusive. */
   readonly growthGoal?: number;
-  /** What the growth is told from. */
+  /** Name of the base row. */
   readonly growthOf?: string;
-  /** What ours should stay under on a quiet machine: told, but not judged, as seconds differ by half from run to run. */
+  /**
+   * Upper limit of `ours` on an idle machine. It is printed but not checked, because seconds differ by half from run to
+   * run.
+   */
   readonly quietGoal?: number;
 }
 
-/** The goals hold for this size alone. */
+/** The goals apply to this size only. */
 export const goalSize = { services: 1_000, sidecars: 500 } as const;
 
-/** Level with go-control-plane is 0.8 to 1.5: under it is better than level. */
+/** A ratio of 0.8 to 1.5 counts as level with go-control-plane, a lower one as better. */
 const levelRatio = 1.5;
 
 interface Measure {
@@ -46,7 +49,7 @@ const changes = (change: 'endpoint' | 'route', value: (sample: ChangeSample) => 
   sample[change].map(value);
 const seconds = (ms: number): number => ms / 1_000;
 
-/** By the name of what is measured: at most so much. */
+/** Upper limits by figure name. */
 export type Goals = Readonly<Record<string, number>>;
 
 const measures: readonly Measure[] = [
@@ -81,7 +84,7 @@ const measures: readonly Measure[] = [
     ratioGoal: levelRatio,
   },
   { name: 'peak memory', unit: 'MiB', of: ({ peakMib }) => [peakMib], goals: { delta: 400 } },
-  // What the measuring itself takes of the two cores.
+  // CPU time of the measurement itself, on the same two cores.
   { name: "initial, the client's CPU", unit: 's', of: (sample) => [seconds(sample.initialClientCpuMs)], goals: {} },
   {
     name: "endpoint, the client's CPU",
@@ -98,7 +101,7 @@ const measures: readonly Measure[] = [
 ];
 
 /**
- * @param prefix before each name, e.g. the protocol
+ * @param prefix of each name, e.g. the protocol
  * @param withGoals false for another size than {@link goalSize}
  */
 export function pushFigures(
@@ -118,7 +121,7 @@ export function pushFigures(
   );
 }
 
-/** The figures of a row of meshes: with what they are beside go-control-plane, and beside another row. */
+/** Figures of a row of meshes, compared with go-control-plane and with another row. */
 export function varietyFigures(
   row: string,
   {
@@ -148,7 +151,7 @@ export function varietyFigures(
   });
 }
 
-/** Of one figure: all that was measured, and what it may be. */
+/** Measurements of one figure, and its limits. */
 export interface Measured {
   readonly name: string;
   readonly unit: Figure['unit'];
@@ -159,7 +162,10 @@ export interface Measured {
   readonly quietGoal?: number | undefined;
 }
 
-/** One that is held against others of ours. @param before without values there is no growth, and its goal is not judged */
+/**
+ * A figure that is compared with the same figure of a base row. @param before without values there is no growth, and
+ * its goal is not checked
+ */
 export function grownFigure(
   measured: Measured,
   before: { readonly of: string; readonly values: readonly number[] },
@@ -193,7 +199,7 @@ export function figure({ name, unit, ours, reference = [], goal, ratioGoal, quie
   };
 }
 
-/** Every goal that was missed, one sentence each. */
+/** One sentence for each missed goal. */
 export function missedGoals({ name, unit, ours, ratio, goal, ratioGoal, growth, growthGoal }: Figure): string[] {
   return [
     ...(goal === undefined || ours < goal ? [] : [`${name}: ${ours} ${unit}, the goal is under ${goal} ${unit}`]),
@@ -206,7 +212,7 @@ export function missedGoals({ name, unit, ours, ratio, goal, ratioGoal, growth, 
   ];
 }
 
-/** Why a goal of the figure cannot be judged, one each. */
+/** One reason for each goal of the figure that cannot be checked. */
 function gaps({ ratio, ratioGoal, growth, growthGoal, growthOf }: Figure): string[] {
   return [
     ...(ratioGoal !== undefined && ratio === undefined ? ['go-control-plane was not measured'] : []),
@@ -214,7 +220,7 @@ function gaps({ ratio, ratioGoal, growth, growthGoal, growthOf }: Figure): strin
   ];
 }
 
-/** What had to be judged and could not be, a sentence for each reason. */
+/** One sentence for each reason why goals could not be checked. */
 export function unjudgedGoals(figures: readonly Figure[]): string[] {
   const byReason = Map.groupBy(
     figures.flatMap((figure) => gaps(figure).map((reason) => ({ reason, name: figure.name }))),
@@ -223,14 +229,14 @@ export function unjudgedGoals(figures: readonly Figure[]): string[] {
   return [...byReason].map(([reason, all]) => `not judged, as ${reason}: ${all.map(({ name }) => name).join('; ')}`);
 }
 
-/** Figures with a goal of growth and no other. */
+/** Figures whose only goal limits growth. */
 export const judgedByGrowth = (figures: readonly Figure[]): Figure[] =>
   figures.filter(
     ({ goal, ratioGoal, growth, growthGoal }) =>
       growthGoal !== undefined && growth !== undefined && goal === undefined && ratioGoal === undefined,
   );
 
-/** A line for people. */
+/** Formats a human-readable line. */
 export function formatFigure(figure: Figure): string {
   const { name, unit, ours, reference, ratio, goal, ratioGoal, growth, growthGoal, quietGoal } = figure;
   const verdict =

@@ -1,4 +1,3 @@
-/** The parts of the push benchmark, each with its figures. */
 import { readdirSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FleetProcess } from '../../sidecars/fleet-process.ts';
@@ -11,7 +10,7 @@ import { changeOnce, type PushSample, runPushes, settleMs, tellSample } from './
 import type { Subjects } from './subjects.ts';
 
 const changesARound = 3;
-/** istiod's figures for a file were taken with so many. */
+/** Number of sidecars of istiod's published figures for a file. */
 const fileSidecars = 100;
 const scaled = { services: [100, 1_000, 5_000], sidecars: [100, 500, 1_000] } as const;
 
@@ -20,7 +19,7 @@ export interface Rounds {
   readonly rounds: number;
 }
 
-/** Rounds of both servers in turns, for each protocol. */
+/** Alternates between both servers, for each protocol. */
 export async function measurePushes(
   programs: Programs,
   subjects: Subjects,
@@ -50,7 +49,7 @@ interface Samples {
   reference: PushSample[];
 }
 
-/** One file changes, with the debounce that people have, and fewer sidecars. */
+/** One file changes, with the default debounce and fewer sidecars. */
 export async function measureFile(
   programs: Programs,
   subjects: Subjects,
@@ -83,8 +82,8 @@ export async function measureFile(
 }
 
 /**
- * From the start of the process to the first response to a sidecar that has been waiting for it, and what the server's
- * process took of a processor until then: other work of the machine lengthens the one, not the other.
+ * From the start of the process to the first response to a waiting sidecar, and the CPU time of the server's process
+ * until then: other load of the machine affects only the former.
  */
 export async function measureColdStart(
   programs: Programs,
@@ -99,7 +98,7 @@ export async function measureColdStart(
   ];
   const figures: Figure[] = [];
   for (const size of sizes) {
-    // Nobody else is measured with this mesh.
+    // No other measurement uses this mesh.
     const { startPilot, mesh } = await subjects.of(size.services, { ...noVariety });
     const times: number[] = [];
     const cpuTimes: number[] = [];

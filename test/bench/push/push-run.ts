@@ -1,4 +1,4 @@
-/** One round with one server: everybody comes, endpoints change, routes change. */
+/** One round with one server: all sidecars connect, endpoints change, routes change. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type FleetCounts, type FleetPlan, nowMs } from '../../sidecars/fleet.ts';
 import { FleetProcess } from '../../sidecars/fleet-process.ts';
@@ -13,26 +13,25 @@ import { type PushServer, type StartServer, waitForPort } from './servers.ts';
 export interface PushPlan {
   readonly protocol: Protocol;
   readonly sidecars: number;
-  /** Of each kind of change that is measured; one before that is not. */
+  /** Measured changes of each type. One unmeasured change precedes them. */
   readonly changes: number;
-  /** What else is to be said of the sidecars, or otherwise. */
+  /** Overrides of the default plan of sidecars. */
   readonly fleet?: Partial<FleetPlan>;
-  /** Changes come to the sidecars of the first namespace alone. */
+  /** Changes affect only the sidecars of the first namespace. */
   readonly isOfFirstNamespace?: boolean;
 }
 
 export interface ChangeSample {
   /** From the change until the last sidecar has acknowledged it. */
   readonly ackMs: number;
-  /** Of the server, until it rests. */
+  /** CPU time of the server until it is idle. */
   readonly cpuMs: number;
   readonly clientCpuMs: number;
-  /** To all sidecars. */
   readonly messageBytes: number;
 }
 
 export interface PushSample {
-  /** From the first connect until the last sidecar has everything. */
+  /** From the first connect until the last sidecar has all resources. */
   readonly initialMs: number;
   readonly initialCpuMs: number;
   readonly initialClientCpuMs: number;
@@ -43,14 +42,13 @@ export interface PushSample {
   readonly route: readonly ChangeSample[];
 }
 
-/** After an event: what is still on its way through both ends. */
+/** Time after an event for messages that client and server have not processed yet. */
 export const settleMs = 500;
 export const kindOfChange = { endpoint: 'EDS', route: 'RDS', rule: 'CDS' } as const;
 let marks = 0;
-/** Another one each time. */
+/** A different mark at each call. */
 export const nextMark = (): string => markOf(marks++);
 
-/** Starts a server, measures it and stops it. */
 export async function runPushes(programs: Programs, start: StartServer, plan: PushPlan): Promise<PushSample> {
   const server = await start();
   const fleet = new FleetProcess(programs.env);
@@ -99,7 +97,7 @@ async function changeOften(
   return samples;
 }
 
-/** A change, and the rest after it. */
+/** Applies a change and waits until the server is idle. */
 export async function changeOnce(
   server: PushServer,
   fleet: FleetProcess,
@@ -127,7 +125,7 @@ async function readings(server: PushServer, fleet: FleetProcess): Promise<{ cpuM
   return { cpuMs: cpuTimeMs(server.pid), counts };
 }
 
-/** A line for people. */
+/** Prints a human-readable line. */
 export function tellSample(who: string, { initialMs, initialCpuMs, endpoint, route, peakMib }: PushSample): void {
   const all = (samples: PushSample['endpoint']): string =>
     samples.map(({ ackMs, cpuMs }) => `${ackMs.toFixed(0)}/${cpuMs.toFixed(0)}`).join(' ');

@@ -1,4 +1,4 @@
-/** What make before break costs: the same control plane with it and without it, in memory of a connection and in processor time of changes. */
+/** Cost of make before break: memory of a connection and CPU time of changes, with and without it. */
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -19,23 +19,23 @@ export interface RolloutCostPlan {
   readonly services: number;
   readonly sidecars: number;
   readonly protocol: Protocol;
-  /** Of each kind of change that is measured; one before that is not. */
+  /** Measured changes of each type. One unmeasured change precedes them. */
   readonly changes: number;
   readonly isEnabled: boolean;
 }
 
 export interface RolloutCost {
-  /** Heap and buffers for a connection, at rest after changes, in bytes. */
+  /** Heap and buffers of a connection in bytes, when idle after changes. */
   readonly connectionBytes: number;
-  /** Processor time of the control plane for a change, until it rests, in milliseconds: medians. */
+  /** Median CPU time of the control plane for a change until it is idle, in milliseconds. */
   readonly cpuMs: { readonly endpoint: number; readonly route: number; readonly newCluster: number };
-  /** From a change without new clusters until the last sidecar has acknowledged it, in milliseconds: medians. */
+  /** Median time from a change without new clusters until the last sidecar has acknowledged it, in milliseconds. */
   readonly ackMs: { readonly endpoint: number; readonly route: number };
 }
 
-/** Connections beside which the others are measured. */
+/** Baseline number of connections. */
 const fewSidecars = 100;
-/** Removed clusters stay so long; after that nothing is left of a change. */
+/** Removed clusters are kept this long. After that no state of a change is left. */
 const removalDelayMs = 500;
 
 export async function measureRolloutCost(programs: Programs, plan: RolloutCostPlan): Promise<RolloutCost> {
@@ -48,7 +48,7 @@ export async function measureRolloutCost(programs: Programs, plan: RolloutCostPl
   const [inspectorPort] = await freePorts(1);
   const server = await startPilot(programs, mesh, {
     debounce: '1ms',
-    // The records that a debugger reads are bounded for the process: they are no memory of a connection.
+    // The debugger's records are limited per process and are not memory of a connection.
     args: ['--debugger', 'off'],
     env: {
       NODE_OPTIONS: `--inspect=127.0.0.1:${inspectorPort}`,
@@ -117,7 +117,7 @@ class Changes {
     await this.newCluster(fleet);
   }
 
-  /** A subset that replaces the one before, and a route to it. @returns processor time until the subset before is removed */
+  /** Replaces a subset and routes to the new one. @returns CPU time until the old subset is removed */
   async newCluster(fleet: FleetProcess): Promise<number> {
     const mark = nextMark();
     const before = cpuTimeMs(this.#server.pid);

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { missedGoals, unjudgedGoals } from './push-figures.ts';
 import { scopeFigures, scopeMeshes, scopesGoalSize } from './scopes.ts';
 
-/** Of each mesh: what a virtual service and a destination rule cost, and the heap before and after. */
+/** Figures of each mesh: CPU time of a VirtualService and a DestinationRule change, and the heap before and after. */
 function figuresOf(
   costs: Record<string, { route: number; rule: number; heap: readonly [number, number] }>,
   size = scopesGoalSize,
@@ -17,7 +17,7 @@ function figuresOf(
 const [isPublic, isPrivate, hasSidecars] = Object.keys(scopeMeshes) as [string, string, string];
 const cheap = { route: 10, rule: 20, heap: [100, 100] } as const;
 
-test('meshes are held against the one in which all is public, and a heap against what it was', () => {
+test('meshes are compared with the public mesh, and a heap with its size before the changes', () => {
   const figures = figuresOf({
     [isPublic]: cheap,
     [isPrivate]: { ...cheap, route: 31, heap: [100, 120] },
@@ -31,12 +31,12 @@ test('meshes are held against the one in which all is public, and a heap against
   ]);
 });
 
-test('of a few changes the heap is told and not judged, and of a small mesh the multiples are judged', () => {
+test('a run with few changes prints the heap without checking it, and a small mesh checks ratios', () => {
   const few = { services: 300, sidecars: 20, changes: 16 };
   const costs = { [isPublic]: { ...cheap, heap: [100, 200] as const }, [isPrivate]: { ...cheap, route: 31 } };
   expect(figuresOf(costs, few).flatMap(missedGoals)).toEqual([expect.stringContaining('grows 3.1 ×')]);
 });
 
-test('the first mesh is the one in which nothing is restricted', () => {
+test('the base mesh is the one without restrictions', () => {
   expect(scopeMeshes[isPublic]).toMatchObject({ sidecars: 'none', privateServices: 'none', namespaces: 300 });
 });

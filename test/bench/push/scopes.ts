@@ -1,6 +1,7 @@
 /**
- * What one changed rule costs where hundreds of namespaces see thousands of services: whether all is public, one service is
- * private or each namespace has a Sidecar object, a change may cost little more, and leaves nothing behind.
+ * Cost of one changed rule in a mesh with hundreds of namespaces and thousands of services: with public services, with
+ * one private service, and with a Sidecar object in each namespace. A change may cost little more in the restricted
+ * meshes, and must not leak memory.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePorts } from '../../harness/free-ports.ts';
@@ -18,16 +19,16 @@ import { kindOfChange, nextMark, settleMs } from './push-run.ts';
 import { type PushServer, waitForPort } from './servers.ts';
 import type { Subjects } from './subjects.ts';
 
-/** As issue 17 wants it: a sidecar in each namespace. */
+/** Size of issue 17: a sidecar in each namespace. */
 export const scopesGoalSize: ScopesPlan = { services: 5_000, sidecars: 300, changes: 200 };
 const namespaces = 300;
 
-/** Other meshes are held against the first. */
+/** Other meshes are compared with this one. */
 const baseMesh = 'public';
 
 /**
- * On twenty ports, a route configuration holds 250 of 5,000 services: on one port every change would send 3 MB to each sidecar,
- * and the cost of that would hide what finding out costs.
+ * With twenty ports, a route configuration has 250 of 5,000 services. With one port every change would send 3 MB to
+ * each sidecar, which would hide the cost of the scopes.
  */
 const inNamespaces: MeshVariety = { ...noVariety, namespaces, ports: 20 };
 
@@ -37,15 +38,15 @@ export const scopeMeshes: Readonly<Record<string, MeshVariety>> = {
   'a Sidecar in each': { ...inNamespaces, sidecars: 'all' },
 };
 
-/** Of the CPU of a change, beside that of the first mesh of the same size, whatever the size. */
+/** Limit of the CPU time of a change, relative to the base mesh of the same size. It applies to every size. */
 const mostGrowth = 3;
-/** Of the heap over all changes, if they are as many as wanted: what is compiled and remembered of a few comes to more. */
+/** Limit of heap growth over all changes of a full run. After fewer changes, compiled code and caches grow more. */
 const mostHeapGrowth = 1.1;
 
 export interface ScopesPlan {
   readonly services: number;
   readonly sidecars: number;
-  /** Of each mesh: half of them of a virtual service, half of a destination rule. */
+  /** Changes of each mesh: half of a VirtualService, half of a DestinationRule. */
   readonly changes: number;
 }
 
@@ -53,7 +54,7 @@ const measuredChanges = { route: 'a VirtualService', rule: 'a DestinationRule' }
 type MeasuredChange = keyof typeof measuredChanges;
 const kinds = Object.keys(measuredChanges) as MeasuredChange[];
 
-/** Changes in a row. */
+/** Consecutive changes. */
 interface Batch {
   readonly cpuMs: number;
   readonly ackMs: number;
@@ -62,14 +63,14 @@ interface Batch {
 interface ScopesSample {
   readonly batches: Readonly<Record<MeasuredChange, readonly Batch[]>>;
   readonly initialCpuMs: number;
-  /** After a collection: before the changes that are measured, and after them. */
+  /** After a garbage collection, before and after the measured changes. */
   readonly heapMib: readonly [before: number, after: number];
 }
 
-/** Changes are measured in so many batches of each kind, in turns. */
+/** Batches of the two types alternate. */
 const batchesOfEach = 4;
 
-/** Mesh after mesh, with new processes; all of them again in the next round. */
+/** Measures each mesh with new processes, and repeats all meshes in the next round. */
 export async function measureScopes(
   programs: Programs,
   subjects: Subjects,
@@ -107,7 +108,7 @@ async function measure(
   const initialCpuMs = cpuTimeMs(server.pid) - cpuBefore;
   const inspector = await Inspector.attach(inspectorPort);
   const size = Math.max(1, Math.floor(changes / 2 / batchesOfEach));
-  // The code is not warm, and what is remembered of the last changes is not there yet.
+  // Warms up code and caches.
   for (const kind of kinds) await changeInARow(server, fleet, kind, size);
   const before = await collectedMemory(server.pid, inspector);
   const batches: Record<MeasuredChange, Batch[]> = { route: [], rule: [] };
@@ -121,7 +122,7 @@ async function measure(
   return { batches, initialCpuMs, heapMib: [before.heapMib, after.heapMib] };
 }
 
-/** Each change waits until the last sidecar has acknowledged the one before. */
+/** Each change waits until the last sidecar has acknowledged the previous one. */
 async function changeInARow(
   server: PushServer,
   fleet: FleetProcess,

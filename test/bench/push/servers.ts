@@ -1,4 +1,4 @@
-/** What is measured: pilot-discovery as people run it, and go-control-plane's linear cache with the same resources. */
+/** Measured servers: pilot-discovery as users run it, and go-control-plane's linear cache with the same resources. */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -13,42 +13,42 @@ import { type BenchMesh, hostOf, type MeshChange } from './mesh-files.ts';
 
 export interface PushServer {
   readonly pid: number;
-  /** Where ADS is served on loopback. */
+  /** ADS port on loopback. */
   readonly port: number;
-  /** Just before its process was started, by `nowMs`. */
+  /** Time before the start of its process, by `nowMs`. */
   readonly startedAtMs: number;
-  /** Makes a change. @returns when the change began, by `nowMs` */
+  /** Applies a change. @returns its start time, by `nowMs` */
   change(change: MeshChange, mark: string): Promise<number>;
   /** A trigger of xdsload that makes the same change. */
   xdsloadTrigger(change: MeshChange): string;
-  /** Why nothing more is to be expected of it. */
+  /** Reason why the server cannot become ready. */
   hopeless(): string | undefined;
   stop(): Promise<void>;
 }
 
-/** Starts a server; it may not listen yet. */
+/** Starts a server, which may not listen yet. */
 export type StartServer = () => Promise<PushServer>;
 
 export interface PilotOptions {
-  /** As PILOT_DEBOUNCE_AFTER, e.g. `1ms`. */
+  /** PILOT_DEBOUNCE_AFTER, e.g. `1ms`. */
   readonly debounce: string;
   readonly env?: NodeJS.ProcessEnv;
-  /** Instead of the one in `bin/`. */
+  /** Replaces the one in `bin/`. */
   readonly executable?: string | undefined;
-  /** Runs it on these cores only, as taskset writes them. */
+  /** CPU list for taskset. */
   readonly cores?: string;
-  /** More flags. */
+  /** Additional flags. */
   readonly args?: readonly string[];
-  /** For gRPC, HTTP and monitoring; absent: free ones. */
+  /** gRPC, HTTP and monitoring ports. Free ones if absent. */
   readonly ports?: readonly number[];
 }
 
-/** A directory that pilot-discovery serves, and what may change in it. */
+/** A directory that pilot-discovery serves, with its possible changes. */
 export type ServedMesh = Pick<BenchMesh, 'configDirectory' | 'meshConfigFile'> &
   Partial<Pick<BenchMesh, 'change' | 'shellChange'>>;
 
 export interface PilotServer extends PushServer {
-  /** Where its trace is offered. */
+  /** Port of the trace. */
   readonly httpPort: number;
 }
 
@@ -65,7 +65,7 @@ export async function startPilot(programs: Programs, mesh: ServedMesh, options: 
   const startedAtMs = nowMs();
   const program = programs.start('pilot-discovery', command[0]!, command.slice(1), {
     PILOT_DEBOUNCE_AFTER: options.debounce,
-    // All streams come at once: the control plane must not spread them over time.
+    // All streams open at once: the control plane must not limit their rate.
     PILOT_MAX_REQUESTS_PER_SECOND: '100000',
     ...options.env,
   });
@@ -108,7 +108,7 @@ export async function startGoControlPlane(
     change: async (change, mark) => {
       const at = nowMs();
       const answer = await fetch(url(change, mark));
-      // Nobody would be sent what is then waited for: it has no destination rules.
+      // The cache has no DestinationRules, so no sidecar would receive the change.
       if (!answer.ok) throw new Error(`go-control-plane does not know ${change} as a change: ${answer.status}`);
       return at;
     },
@@ -118,9 +118,9 @@ export async function startGoControlPlane(
 }
 
 /**
- * Builds the server of test/bench/go-control-plane, of the versions that its go.mod names.
+ * Builds the server of test/bench/go-control-plane with the versions of its go.mod.
  *
- * @returns why it cannot be built, when it cannot
+ * @returns the reason if the build fails
  */
 export function buildGoControlPlane(programs: Programs): { executable: string } | { reason: string } {
   const executable = join(programs.root, 'go-control-plane');
@@ -134,7 +134,10 @@ export function buildGoControlPlane(programs: Programs): { executable: string } 
   return { reason: error?.message ?? stderr.trim().split('\n').at(-1) ?? 'go build failed' };
 }
 
-/** Saves what pilot-discovery sends to a sidecar, for go-control-plane to send the same. @returns the folder */
+/**
+ * Saves the resources that pilot-discovery sends to a sidecar, so that go-control-plane serves the same ones. @returns
+ * the folder
+ */
 export async function saveResources(programs: Programs, services: number, start: StartServer): Promise<string> {
   const folder = join(programs.root, `resources-${services}`);
   mkdirSync(folder);
@@ -149,7 +152,7 @@ export async function saveResources(programs: Programs, services: number, start:
   return folder;
 }
 
-/** Until somebody listens. */
+/** Waits until the port accepts connections. */
 export async function waitForPort({ port, hopeless }: PushServer): Promise<void> {
   await eventually(
     `a server listens on port ${port}`,

@@ -1,4 +1,4 @@
-/** Meshes of any number of services, and the servers over them. */
+/** Meshes of any size, and the servers that serve them. */
 import { print } from '../bench-run.ts';
 import type { Programs } from '../programs.ts';
 import { BenchMesh, endpointsEach, type MeshFlavor, type MeshVariety, noVariety } from './mesh-files.ts';
@@ -17,15 +17,15 @@ export type StartPilot = (options: PilotOptions) => Promise<PushServer>;
 export interface Subject {
   readonly mesh: BenchMesh;
   readonly startPilot: StartPilot;
-  /** Undefined: Go is not there, or not wanted. */
+  /** `undefined` if Go is missing or the comparison is off. */
   readonly startGo: StartServer | undefined;
 }
 
 export interface SubjectsOptions {
   readonly flavor: MeshFlavor;
-  /** An executable instead of the one in `bin/`. */
+  /** Executable that replaces the one in `bin/`. */
   readonly pilot: string | undefined;
-  /** Whether go-control-plane is measured beside ours. */
+  /** Whether go-control-plane is measured, too. */
   readonly withGo: boolean;
 }
 
@@ -40,7 +40,7 @@ export class Subjects {
     this.#options = options;
   }
 
-  /** Built for the first mesh that it can serve; undefined when it cannot be built. */
+  /** Builds the server for the first mesh that it can serve. `undefined` if the build fails. */
   #goExecutable(): string | undefined {
     if (!this.#options.withGo) return undefined;
     if (this.#go === undefined) {
@@ -51,7 +51,7 @@ export class Subjects {
     return this.#go.executable;
   }
 
-  /** @param variety absent: one namespace of services, for which go-control-plane has the very same resources */
+  /** @param variety if absent, a mesh with one namespace, for which go-control-plane has the same resources */
   async of(services: number, variety: MeshVariety = noVariety): Promise<Subject> {
     const key = JSON.stringify([services, variety]);
     const subject = this.#known.get(key) ?? (await this.#make(services, variety));

@@ -1,7 +1,7 @@
 /**
- * What connections on several threads would gain: the server on both cores with the client beside it, on one core of its own,
- * and both programs on one core. The server's JavaScript has one thread; what it uses of a second core is the garbage collector
- * and the kernel's part of the network.
+ * Estimates the gain of serving connections on several threads: the server on both cores next to the client, on a
+ * separate core, and both programs on one core. The server's JavaScript uses one thread. A second core runs the garbage
+ * collector and the kernel's network code.
  */
 import { spawnSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -20,7 +20,7 @@ interface CoresSample {
   readonly routeMs: number;
 }
 
-/** Which cores server and client may use. */
+/** Cores of server and client. */
 const placements = [
   { name: 'both on two cores', server: '0,1', client: '0,1' },
   { name: 'a core each', server: '0', client: '1' },

@@ -1,4 +1,7 @@
-/** The mesh as real ones are: many namespaces, Sidecar objects, private services, two versions, gateways of many hosts. */
+/**
+ * Meshes with many namespaces, Sidecar objects, private services, two versions, or gateways with many hosts, as in
+ * production.
+ */
 import type { FleetPlan } from '../../sidecars/fleet.ts';
 import type { Programs } from '../programs.ts';
 import { gatewayNamespace, type MeshVariety, noVariety, patchedVersion } from './mesh-files.ts';
@@ -6,15 +9,15 @@ import { type Figure, type Goals, goalSize, varietyFigures } from './push-figure
 import { type PushPlan, type PushSample, runPushes, tellSample } from './push-run.ts';
 import type { Subjects } from './subjects.ts';
 
-/** A mesh, and what it may cost beside another one. */
+/** A mesh, and its maximum cost relative to another one. */
 interface VarietyRow {
   readonly variety: MeshVariety;
   readonly fleet?: Partial<FleetPlan>;
-  /** The row that growth is told from, and how much of it there may be. */
+  /** The base row, and the limits of growth relative to it. */
   readonly base?: { readonly row: string; readonly goals: Goals };
-  /** Of what go-control-plane costs with the same resources. */
+  /** Limits relative to go-control-plane with the same resources. */
   readonly ratioGoals?: Goals;
-  /** What issue 17 wants of a quiet machine: told, not judged. */
+  /** Goals of issue 17 for an idle machine. They are printed, not checked. */
   readonly quietGoals?: Goals;
 }
 
@@ -29,12 +32,12 @@ const withGateway = (gatewayHosts: number): Pick<VarietyRow, 'variety' | 'fleet'
   fleet: { sidecars: 10, gatewaysOf: gatewayNamespace },
 });
 
-/** Whatever is beside namespaces may cost so much more than namespaces alone. */
+/** Maximum cost of additional objects, relative to 50 namespaces without them. */
 const beside50 = { row: '50', goals: { 'initial CPU': 3, 'route CPU': 3, 'route → last ACK': 3 } } as const;
-/** Twice the hosts, by the power of 1.2. */
+/** Limit for twice the hosts: 2 to the power of 1.2. */
 const linear = 2.3;
 
-/** The goals of growth are those of issue 17: 0.3, 0.5 and 1.0 s of a route's CPU, and so on, as multiples of the first. */
+/** Limits of growth are those of issue 17 (0.3, 0.5 and 1.0 s of a route's CPU time, …) as multiples of the first. */
 export const varietyRows: Readonly<Record<string, VarietyRow>> = {
   '1': {
     variety: noVariety,
@@ -81,14 +84,14 @@ export const varietyRows: Readonly<Record<string, VarietyRow>> = {
 
 const noGoals: Goals = {};
 
-/** Changes that are measured of each kind in a round. */
+/** Measured changes of each type in a round. */
 const changes = 3;
 
 export interface VarietyPlan {
   readonly services: number;
   readonly sidecars: number;
   readonly rounds: number;
-  /** Of {@link varietyRows}; in their order. */
+  /** Names of {@link varietyRows}. */
   readonly rows: readonly string[];
 }
 
@@ -97,7 +100,7 @@ interface Samples {
   readonly reference: PushSample[];
 }
 
-/** Row after row, and all of them again in the next round. */
+/** Measures each row, and repeats all rows in the next round. */
 export async function measureVarieties(
   programs: Programs,
   subjects: Subjects,
@@ -113,7 +116,7 @@ export async function measureVarieties(
         sidecars,
         changes,
         fleet: { namespaces: variety.namespaces, ...fleet },
-        // With narrow Sidecar objects nobody else sees the service.
+        // With narrow Sidecar objects, other namespaces do not import the service.
         isOfFirstNamespace: variety.sidecars === 'narrow',
       };
       ours.push(await runPushes(programs, () => startPilot({ debounce: '1ms' }), plan));

@@ -1,6 +1,6 @@
 /**
- * What many proxies cost, computed from what was measured of one replica (`measured.json`): the tables of docs/scaling.md. Pure.
- * It says nothing that was not measured but by adding and multiplying; what does not grow so is named in the document.
+ * Cost of many proxies, computed from measurements of one replica (`measured.json`), for the tables of docs/scaling.md.
+ * Pure. The model only adds and multiplies. The document lists costs that do not scale linearly.
  */
 import measured from './measured.json' with { type: 'json' };
 
@@ -10,27 +10,26 @@ export interface ScaledMesh {
   readonly proxies: number;
   readonly services: number;
   readonly namespaces: number;
-  /** That a proxy sees. */
+  /** Services that a proxy imports. */
   readonly seen: number;
-  /** A second, in the whole mesh; each is of one service. */
+  /** Changes per second in the whole mesh, each of one service. */
   readonly endpointChanges: number;
   readonly routeChanges: number;
-  /** Proxies connect with TLS. */
   readonly hasTls: boolean;
 }
 
-/** Of one replica unless said. */
+/** Cost of one replica, unless stated otherwise. */
 export interface ReplicaCost {
   readonly connections: number;
   readonly residentMib: number;
-  /** Of a core. */
+  /** Share of a core. */
   readonly changesCpu: number;
   readonly changesMbitPerSecond: number;
-  /** One route change of a service, to those who see it. */
+  /** One route change of a service, sent to all proxies that import it. */
   readonly routeChangeMb: number;
   /**
-   * All connections open again, at another replica or this one, and nothing has changed: CPU, bytes in delta, and how long the
-   * limit of new streams takes.
+   * All connections reopen at any replica without configuration changes: CPU time, bytes in delta, and duration at the
+   * limit of new streams.
    */
   readonly returnCpuSeconds: number;
   readonly returnMb: number;
@@ -39,11 +38,10 @@ export interface ReplicaCost {
 
 const kibInMib = 1_024;
 
-/** @param connections of the replica */
 export function replicaCost(mesh: ScaledMesh, connections: number, of: Measured = measured): ReplicaCost {
   const { services, namespaces, seen, endpointChanges, routeChanges, hasTls } = mesh;
   const { replica, cpuMs, bytes, limits } = of;
-  // Services that are seen stand for those whose rules the namespace's proxies need.
+  // The imported services stand for those whose rules the proxies of the namespace need.
   const kib =
     services * replica.serviceKib.value +
     seen * namespaces * replica.serviceInNamespaceKib.value +
@@ -65,33 +63,33 @@ export function replicaCost(mesh: ScaledMesh, connections: number, of: Measured 
   };
 }
 
-/** Steps of what the chart requests. */
+/** Granularity of the chart's memory requests. */
 const requestStepMib = 64;
-/** Limit of a container, of its request: pushes to all proxies, and collections that come late. */
+/** Ratio of a container's limit to its request: reserve for pushes to all proxies and late garbage collections. */
 const limitOfRequest = 2;
 
-/** Memory of a replica as the chart requests and limits it (`chartpilot.resources`), in MiB. */
+/** Memory requests and limits of a replica in the chart (`chartpilot.resources`), in MiB. */
 export function replicaResources(mesh: ScaledMesh, connections: number): { requestMib: number; limitMib: number } {
   const requestMib = Math.ceil(replicaCost(mesh, connections).residentMib / requestStepMib) * requestStepMib;
   return { requestMib, limitMib: limitOfRequest * requestMib };
 }
 
-/** Of all replicas together. */
+/** Load of all replicas together. */
 export interface ApiServerCost {
   readonly replicas: number;
   readonly watches: number;
-  /** Requests and bookmarks, when nothing changes. */
+  /** Requests and bookmarks without changes. */
   readonly restPerSecond: number;
-  /** All replicas start: what is listed. */
+  /** Size of the lists when all replicas start. */
   readonly startGb: number;
-  /** One replica reads what it listed. */
+  /** CPU time of one replica to read its lists. */
   readonly startCpuSeconds: number;
-  /** One object changes. */
+  /** Size of the events for one changed object. */
   readonly changeMb: number;
   readonly changesMbitPerSecond: number;
 }
 
-/** @param of objects besides pods: three for a service */
+/** @param of objects besides pods: three per service */
 export function apiServerCost(mesh: ScaledMesh, replicas: number, of: Measured = measured): ApiServerCost {
   const { kinds, podBytes, podCpuMs, objectBytes, watchSeconds, bookmarkSeconds } = of.apiServer;
   const watches = replicas * kinds.value;

@@ -1,9 +1,9 @@
-/** The tables of docs/scaling.md, computed by the model. Pure. */
+/** Tables of docs/scaling.md. Pure. */
 
 import measured from './measured.json' with { type: 'json' };
 import { apiServerCost, type Measured, replicaCost, type ScaledMesh } from './scaling-model.ts';
 
-/** The mesh of the tables. */
+/** Mesh of the tables. */
 export const mesh: ScaledMesh = {
   proxies: 100_000,
   services: 5_000,
@@ -21,7 +21,7 @@ type Cell = string | number;
 const table = (head: readonly Cell[], rows: readonly (readonly Cell[])[]): string =>
   [head, head.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n');
 
-/** Three digits, with commas between thousands. */
+/** Three significant digits, with commas between thousands. */
 const rounded = (value: number): string =>
   Number(value.toPrecision(3)).toLocaleString('en-US', { maximumFractionDigits: 6 });
 
@@ -82,11 +82,11 @@ const scalingTables: Readonly<Record<string, () => string>> = {
     ),
 };
 
-/** Markers around a table in the document. */
+/** Markers of a table in the document. */
 const marks = (name: string): readonly [string, string] => [`<!-- table: ${name} -->`, '<!-- end of table -->'];
 
 /**
- * Replaces the tables of the document by those of the model.
+ * Replaces the tables of the document with those of the model.
  *
  * @throws Error if a marker is missing
  */

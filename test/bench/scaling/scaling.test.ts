@@ -1,4 +1,4 @@
-/** docs/scaling.md has the tables that the model makes of what was measured. */
+/** docs/scaling.md contains the tables of the model. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -8,13 +8,16 @@ import { withTables } from './scaling-tables.ts';
 
 const file = join(import.meta.dirname, '../../../docs/scaling.md');
 
-test('the document has the tables of the model', () => {
+test('docs/scaling.md contains the tables of the model', () => {
   const made = withTables(readFileSync(file, 'utf8'));
   if (process.env.UPDATE_TABLES === '1') writeFileSync(file, made);
   expect(readFileSync(file, 'utf8') === made, `${file}: run with UPDATE_TABLES=1`).toBe(true);
 });
 
-/** Measured by hand in the steps of `node test/bench/connection-memory.ts`, with jemalloc, 2026-11-29, two cores at a load of 40 to 60. */
+/**
+ * Measured manually in the steps of `node test/bench/connection-memory.ts`, with jemalloc, 2026-11-29, two cores at a
+ * load of 40 to 60.
+ */
 const measuredPoints = [
   { services: 200, connections: 500, hasTls: true, residentMib: 246 },
   { services: 200, connections: 1_000, hasTls: true, residentMib: 336 },
@@ -42,19 +45,19 @@ describe('a replica', () => {
     },
   );
 
-  test('uses the processor as measured for changes', () => {
+  test('the CPU time of a replica for changes equals the measured one', () => {
     expect(replicaCost({ ...mesh, services: 200, seen: 200 }, 5_000).changesCpu).toBeCloseTo(1.06, 1);
   });
 
-  test('pays for changes by those whom they concern', () => {
+  test('the cost of a change is proportional to the number of affected proxies', () => {
     const all = replicaCost(mesh, 1_000);
     const tenth = replicaCost({ ...mesh, seen: 100 }, 1_000);
     expect(tenth.changesCpu).toBeCloseTo(all.changesCpu / 10);
-    // Fewer proxies, and each is sent fewer routes.
+    // A tenth of the proxies, each with fewer routes.
     expect(tenth.routeChangeMb).toBeCloseTo(all.routeChangeMb / 100);
   });
 
-  test('costs twice as much for twice the connections, but for the mesh that it holds', () => {
+  test('twice the connections cost twice as much, except the memory of the mesh', () => {
     const [one, two] = [replicaCost(mesh, 1_000), replicaCost(mesh, 2_000)];
     expect(two.returnCpuSeconds).toBeCloseTo(2 * one.returnCpuSeconds);
     const kib = measured.replica.secureConnectionKib.value;
@@ -62,7 +65,7 @@ describe('a replica', () => {
   });
 });
 
-test('the API server pays for each replica the same', () => {
+test('the API server has the same load from each replica', () => {
   const [one, thousand] = [apiServerCost(mesh, 1), apiServerCost(mesh, 1_000)];
   expect(thousand.watches).toBe(1_000 * one.watches);
   expect(thousand.startGb).toBeCloseTo(1_000 * one.startGb);

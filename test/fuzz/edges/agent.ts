@@ -1,6 +1,6 @@
 /**
- * A real pilot-agent with a stand-in for Envoy: its status port, the certificates it watches, what Envoy says and answers, what the
- * application answers to probes.
+ * A real pilot-agent with a stand-in for Envoy. Edges: its status port, the watched certificates, Envoy's output and
+ * responses, and the application's responses to probes.
  */
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -98,7 +98,7 @@ class AgentSubject implements Subject {
     return [join(directory, 'tls.crt'), join(directory, 'tls.key')];
   }
 
-  /** With what it had at first, the agent is ready, and an Envoy of its own lives. */
+  /** Checks that the agent is ready again with the initial files and has a running Envoy. */
   async judge(): Promise<string[]> {
     this.#files.forEach((file, index) => {
       rmSync(file, { recursive: true, force: true });
@@ -108,7 +108,7 @@ class AgentSubject implements Subject {
       this.#control.serving.map((envoy) => envoy.order({ order: 'admin', behaviour: 'answers' }).catch(() => {})),
     );
     const url = `http://127.0.0.1:${this.#agent.statusPort}/healthz/ready`;
-    // A restart that is under way has its time.
+    // A restart in progress may finish first.
     await eventually('the agent is ready', async () => (await fetch(url)).status === 200, {
       deadlineMs: 30_000,
       hopeless: () => this.#agent.program.hopeless(),
@@ -130,7 +130,7 @@ class AgentSubject implements Subject {
     return shown(bytes);
   }
 
-  /** As a kubelet, a person and a broken disk would change a file. */
+  /** Changes a file as a kubelet, a user or a broken disk may do. */
   async #certificate(draw: Draw): Promise<string> {
     const file = draw.pick(this.#files);
     const bytes = randomPem(draw, this.#originals);
@@ -148,7 +148,7 @@ class AgentSubject implements Subject {
 
   async #output(draw: Draw): Promise<string> {
     const envoy = this.#control.serving.at(-1);
-    if (envoy === undefined) return 'nobody to speak';
+    if (envoy === undefined) return 'no Envoy to print';
     const text = draw.one(
       () => randomBytes(draw, draw.int(0, 400)).toString('latin1'),
       () =>
@@ -168,7 +168,7 @@ class AgentSubject implements Subject {
         Buffer.from(
           `HTTP/1.1 ${draw.pick(['200', '302', '399', '101', '099', '1000'])} ${oddText(draw)}\r\nlocation: ${draw.pick(['/', '//x/', 'http://[', '', '/app-health/http/readyz'])}${oddText(draw)}\r\n\r\n`,
         ),
-      // HTTP/2: settings, and then whatever comes.
+      // HTTP/2: a SETTINGS frame, then random bytes.
       () => Buffer.concat([Buffer.from('000000040000000000', 'hex'), randomBytes(draw, draw.int(0, 200))]),
     );
     this.#application.answers(bytes, draw.chance(0.7));
@@ -181,7 +181,7 @@ class AgentSubject implements Subject {
 
   async #admin(draw: Draw): Promise<string> {
     const envoy = this.#control.serving.at(-1);
-    if (envoy === undefined) return 'nobody to ask';
+    if (envoy === undefined) return 'no Envoy to probe';
     const garbled = draw.chance(0.6) ? adminAnswerBytes(draw) : undefined;
     const behaviour = draw.pick(['holds', 'fails', 'answers'] as const);
     await envoy.order(
@@ -193,13 +193,13 @@ class AgentSubject implements Subject {
     await fetch(`http://127.0.0.1:${this.#agent.statusPort}${path}`, {
       signal: AbortSignal.timeout(draw.int(1, 300)),
     }).catch(() => {});
-    return `${garbled === undefined ? behaviour : shown(garbled)}, asked for ${path}`;
+    return `${garbled === undefined ? behaviour : shown(garbled)}, requested ${path}`;
   }
 }
 
 const probeNames = ['http', 'https', 'grpc'] as const;
 
-/** Answers whoever connects with the same bytes, whatever is asked. */
+/** Responds to every request with the same bytes. */
 class Application {
   readonly #server: Server;
   #bytes: Buffer = Buffer.alloc(0);
@@ -222,7 +222,7 @@ class Application {
     return application;
   }
 
-  /** For `ISTIO_KUBE_APP_PROBERS`. */
+  /** Value of `ISTIO_KUBE_APP_PROBERS`. */
   get probes(): string {
     const { port } = this.#server.address() as AddressInfo;
     const kinds = {

@@ -1,4 +1,4 @@
-/** Responses of a Consul that says anything: the reader rejects them as a whole, or all that is served of them is valid. */
+/** Random responses of Consul: the reader either rejects a response completely or serves only valid services. */
 import { CatalogStore } from '../../../src/discovery/consul/catalog-store.ts';
 import { isHostname, isIpAddress } from '../../../src/model/fields/names.ts';
 import {
@@ -18,12 +18,12 @@ import { thinking } from './thinking.ts';
 
 const maxPort = 65_535;
 
-/** @returns what was read; throws when something of it must not be served */
+/** @returns the read catalog; throws if it contains an invalid service */
 export function consulCatalog(draw: Draw): string {
   const names = draw.list(1, 4, () => (draw.chance(0.8) ? draw.pick(['web', 'Web', 'a.b']) : oddText(draw)));
   const nodes = ['n1', 'n2'];
   const service = (name: string, at: number): object => ({
-    // Some IDs occur twice.
+    // Some IDs are duplicates.
     ...{ ID: draw.chance(0.3) ? 'same' : `${name}-${at}`, Service: name, Port: draw.pick([8080, 9090, 0]) },
     ...{ Address: draw.pick(['', '10.0.0.1', 'db.example.com']), Weights: { Passing: 1, Warning: 1 } },
     ...{ Tags: ['version|v1', oddText(draw)], Meta: { protocol: 'http', [oddText(draw)]: oddText(draw) } },
@@ -31,7 +31,7 @@ export function consulCatalog(draw: Draw): string {
   const node = (name: string): object => ({ Node: name, Address: '10.0.0.9', Datacenter: 'dc1', Locality: null });
   const check = (name: string): object => ({ Node: draw.pick(nodes), ServiceID: name, Status: draw.pick(statuses) });
   const odd = (value: unknown): unknown => {
-    // As it arrives: what JSON cannot say is left out.
+    // As received: values that JSON cannot represent are omitted.
     return JSON.parse(JSON.stringify(draw.chance(0.8) ? mutatedValue(draw, value) : value) ?? 'null');
   };
   const bodies = {

@@ -129,7 +129,7 @@ class DiscoverySubject implements Subject {
     }
   }
 
-  /** Somebody who behaves gets clusters, and hears of a change, once nothing odd lies in the files any more. */
+  /** Checks that a well-behaved client receives clusters and, after the invalid files are removed, a change. */
   async judge(): Promise<string[]> {
     for (const name of oddFiles) rmSync(join(this.#mesh.directory.path, name), { force: true });
     writeFileSync(this.#mesh.directory.meshConfigFile, this.#meshConfig);
@@ -182,7 +182,7 @@ class DiscoverySubject implements Subject {
     return shown(bytes);
   }
 
-  /** gRPC as it should be, with messages that are none. */
+  /** Valid gRPC framing with invalid messages. */
   async #xdsBytes(draw: Draw): Promise<string> {
     const client = new AdsTestClient(this.#mesh.xdsPort);
     const isDelta = draw.chance(0.5);
@@ -199,7 +199,7 @@ class DiscoverySubject implements Subject {
     return `${isDelta ? 'delta' : 'state of the world'} ${messages.map((bytes) => shown(bytes)).join(' ')}`;
   }
 
-  /** A client that says who it is, and then what nobody should say. */
+  /** A client with a valid node and invalid requests. */
   async #xds(draw: Draw): Promise<string> {
     const client = new AdsTestClient(this.#mesh.xdsPort);
     const service = draw.chance(0.8) ? 'ADS' : draw.pick<ServiceName>(['LDS', 'CDS', 'RDS', 'EDS', 'SDS']);
@@ -242,10 +242,10 @@ const namesOf = (draw: Draw): string[] =>
     draw.chance(0.6) ? draw.pick(knownTexts.resource_names) : wellFormed(oddText(draw)),
   );
 
-/** Protobuf's texts have no lone surrogates; those are thrown as bytes elsewhere. */
+/** Protobuf strings contain no lone surrogates; other attacks send those as bytes. */
 const wellFormed = (text: string): string => text.toWellFormed();
 
-/** What every request may have, of the last response or not. */
+/** Common fields of a request, which may refer to the last response. */
 function said(draw: Draw, last: { readonly typeUrl: string; readonly nonce: string } | undefined) {
   return {
     typeUrl: draw.chance(0.4) && last !== undefined ? last.typeUrl : typeOf(draw),
@@ -255,7 +255,9 @@ function said(draw: Draw, last: { readonly typeUrl: string; readonly nonce: stri
   };
 }
 
-/** A session: mostly it says who it is, then a few odd things. @returns what was said */
+/**
+ * A session that in most cases starts with a valid node, followed by odd requests. @returns description of the requests
+ */
 async function converse(stream: SotwStream | DeltaStream, draw: Draw, sayOne: () => string): Promise<string> {
   const all: string[] = [];
   if (draw.chance(0.9)) stream.send({ node: nodeOf(draw), typeUrl: typeUrls.CDS });

@@ -1,4 +1,4 @@
-/** Readers that can be asked in this process: none may throw but what it says, or think for long. */
+/** Parsers in this process: they may throw only documented errors and must return quickly. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
@@ -134,7 +134,8 @@ class FunctionsSubject implements Subject {
   }
 
   static async start(): Promise<FunctionsSubject> {
-    // Before the attacks: a real agent's start, restart and end may take longer than one of them may.
+    // Recorded before the attacks, because a start, a restart and an exit of a real agent may exceed the time limit of
+    // one attack.
     const trace = await recordedTrace();
     return new FunctionsSubject(await mkdtemp(join(tmpdir(), 'chartpilot-fuzz-')), trace);
   }
@@ -167,7 +168,7 @@ class FunctionsSubject implements Subject {
 
 const agentDiagrams = loadDiagrams(join(packageRoot(), 'machines/agent/sequences'));
 
-/** Refusing with a coded error is what a reader is for. */
+/** A parser may reject input with a coded error. */
 function edge(name: string, program: Edge['program'], attack: (draw: Draw) => Promise<string> | string): Edge {
   return {
     name,
@@ -183,7 +184,7 @@ function edge(name: string, program: Edge['program'], attack: (draw: Draw) => Pr
   };
 }
 
-/** An Envoy whose admin interface answers anything: the client says so within its time, whatever comes. */
+/** An Envoy whose admin interface sends random responses: the client must report an error within its time limit. */
 async function adminAnswer(draw: Draw): Promise<string> {
   const bytes = adminAnswerBytes(draw);
   const server = createServer((socket) => {
@@ -199,7 +200,7 @@ async function adminAnswer(draw: Draw): Promise<string> {
     const started = performance.now();
     await client.state(200);
     await client.get('/stats', 200).catch(() => {});
-    // Two answers within 200 ms each; a machine that others use may keep all of this process waiting for seconds.
+    // Two responses take up to 200 ms each. A busy machine may stop this process for seconds.
     if (performance.now() - started > longestTalkMs) throw new Error('no end within the limit');
   } finally {
     server.close();

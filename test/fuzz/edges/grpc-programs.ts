@@ -1,6 +1,6 @@
 /**
- * gRPC programs without a proxy at a control plane in this process, directly and through the agent's xDS proxy: odd nodes, names
- * of resources that belong to others or that do not exist, huge names, and many streams.
+ * Proxyless gRPC programs that connect to a control plane in this process, directly and through the agent's xDS proxy:
+ * odd nodes, names of foreign, missing or huge resources, and many streams.
  */
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import { AdsTestClient, type SotwStream, typeUrls } from '../../ads-client.ts';
@@ -29,11 +29,14 @@ const behaved = {
   metadata: { GENERATOR: 'grpc', NAMESPACE: 'shop' },
 };
 
-/** Codes that a stream may end with: OK, cancelled, invalid argument, permission denied, resource exhausted, unavailable, unauthenticated. */
+/**
+ * Expected status codes: OK, CANCELLED, INVALID_ARGUMENT, PERMISSION_DENIED, RESOURCE_EXHAUSTED, UNAVAILABLE,
+ * UNAUTHENTICATED.
+ */
 const expectedCodes: ReadonlySet<number> = new Set([0, 1, 3, 7, 8, 14, 16]);
 const maxResidentMiB = 1_000;
 const settleMs = 30_000;
-/** How long an attack waits for a response: odd requests have none. */
+/** Time limit for a response, because many odd requests have none. */
 const maxResponseMs = 150;
 
 const clusterNames = [
@@ -101,7 +104,7 @@ class GrpcProgramsSubject implements Subject {
     );
   }
 
-  /** Through the agent or without it. */
+  /** Connects through the agent, or directly. */
   #client(throughAgent: boolean): AdsTestClient {
     return new AdsTestClient(throughAgent ? `unix:${this.#proxy.socket}` : this.#plane.port('ads.listening'));
   }
@@ -138,7 +141,7 @@ class GrpcProgramsSubject implements Subject {
     return thrown.join(' ');
   }
 
-  /** Many streams of one program at once, more than the agent serves. */
+  /** Opens more streams of one program than the agent serves. */
   async #streams(draw: Draw): Promise<string> {
     const client = this.#client(true);
     const count = draw.int(1, 80);
@@ -157,7 +160,7 @@ class GrpcProgramsSubject implements Subject {
     return `${count} streams`;
   }
 
-  /** A program that behaves gets its listener and its endpoints, through the agent and without it. */
+  /** A well-behaved program receives its listener and its endpoints, both through the agent and directly. */
   async judge(): Promise<string[]> {
     const wrong: string[] = [];
     for (const throughAgent of [false, true]) {
@@ -205,7 +208,7 @@ function oddNode(draw: Draw): { readonly id: string; readonly metadata: JsonObje
   return { id: draw.chance(0.7) ? behaved.id : draw.pick(ids), metadata };
 }
 
-/** Mostly names as they are of this type. */
+/** Mostly valid names of this type. */
 function oddNames(draw: Draw, typeUrl: string): string[] {
   if (draw.chance(0.4)) return draw.some(typeUrl === typeUrls.LDS ? listenerNames : clusterNames, 1, 4);
   if (draw.chance(0.03)) return Array.from({ length: draw.pick([1_000, 10_001]) }, (_, index) => `s${index}.shop:7070`);
@@ -216,7 +219,7 @@ function oddNames(draw: Draw, typeUrl: string): string[] {
   });
 }
 
-/** Resources are of requested types only, and nothing of a service that is not exported is in any of them. */
+/** Checks that responses only have requested types and contain nothing of the unexported service. */
 function judgeResponses(stream: SotwStream, requested: ReadonlySet<string>, isOfBank: boolean): void {
   for (const { typeUrl, resources } of stream.responses) {
     if (!requested.has(typeUrl)) throw new Error(`a response of type ${typeUrl}, which was not requested`);
@@ -226,7 +229,7 @@ function judgeResponses(stream: SotwStream, requested: ReadonlySet<string>, isOf
   }
 }
 
-/** Waits for a response, or until the stream has none to expect. */
+/** Waits for a response, or until the stream cannot receive one. */
 async function responded(stream: SotwStream): Promise<void> {
   const response = new Promise<void>((resolve) => {
     stream.onResponse = () => resolve();

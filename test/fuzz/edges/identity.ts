@@ -1,6 +1,6 @@
 /**
- * What strangers show to be somebody: certificate requests, tokens, client certificates, headers of gateways. Whatever comes,
- * nothing is thrown but a refusal, nobody thinks for long, and nobody is let in who is not the one that was signed for.
+ * Untrusted credentials: certificate requests, tokens, client certificates, and forwarded headers of gateways. Each
+ * must be rejected with a documented error and without long computations, unless its identity was actually signed.
  */
 import { createHmac, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
@@ -66,7 +66,10 @@ const withHeader = (name: string, value: string): CallPeer => ({
 
 // ---- certificate requests
 
-/** The whole service but its threads: what comes out is a certificate of the caller's name and one of the requests' keys. */
+/**
+ * The certificate service without its threads: each issued certificate must have the caller's identity and the
+ * requested key.
+ */
 function certificateRequest(): Edge {
   const { issuer, life } = authorityOf();
   const material = buildAuthorityMaterial(issuer, [], [issuer.certificate], new Date());
@@ -178,9 +181,9 @@ async function bearerTokens(): Promise<Edge> {
       const peer = withHeader('authorization', `Bearer ${token}`);
       const answer = await thinking(shown(token), () => authenticate([authenticator], peer));
       if ('failure' in answer) return shown(token);
-      // Base64 has several texts for some bytes, of a signature too: what was signed must be what it was.
+      // Several base64 texts may encode equal bytes, also of a signature: the signed text must be the sent one.
       if (!token.startsWith(`${goodHeader}.${goodClaims}.`) || answer.identities.join() !== mine) {
-        throw new Error(`${answer.identities.join()} by a token that nobody signed: ${token}`);
+        throw new Error(`${answer.identities.join()} by an unsigned token: ${token}`);
       }
       return shown(token);
     },
@@ -221,7 +224,10 @@ function oddToken(
 
 // ---- client certificates
 
-/** What OpenSSL has verified is read twice: the names as node writes them must be those that the certificate has. */
+/**
+ * A certificate that OpenSSL has verified is parsed twice: the identities that Node reports must equal those in the
+ * certificate.
+ */
 function clientCertificates(): Edge {
   const { issuer, life } = authorityOf();
   const stranger = authorityOf();
@@ -251,7 +257,7 @@ function clientCertificates(): Edge {
         const path = findPath({ certificate, intermediates: [], roots: [issuer.certificate], at: new Date() });
         const id = svidOf(certificate);
         if (!isHonest && 'path' in path && !bodyOf(der)?.equals(originalBody!)) {
-          throw new Error(`a certificate that nobody signed leads to the root, as ${JSON.stringify(id)}`);
+          throw new Error(`an unsigned certificate is accepted as ${JSON.stringify(id)}`);
         }
         const peer = { ...nobody, certificate: { raw: Buffer.from(der), serialNumber: certificate.serialNumber } };
         const answer = await authenticate([authenticator], peer);
@@ -265,10 +271,10 @@ function clientCertificates(): Edge {
   };
 }
 
-/** The part that is signed; undefined for what has none. */
+/** The signed part; `undefined` without one. */
 function bodyOf(der: Uint8Array): Buffer | undefined {
   const bytes = Buffer.from(der);
-  // SEQUENCE, long form of two bytes; within it another.
+  // SEQUENCE with a two-byte length, containing another one.
   if (bytes[0] !== 0x30 || bytes[1] !== 0x82 || bytes[4] !== 0x30 || bytes[5] !== 0x82) return undefined;
   return bytes.subarray(4, 8 + bytes.readUInt16BE(6));
 }
@@ -314,7 +320,7 @@ function forwarded(): Edge {
       const answers = await thinking(shown(text), () =>
         Promise.all(peers.map((peer) => authenticate([authenticator], peer))),
       );
-      if ('identities' in answers[0]!) throw new Error(`somebody by a header from elsewhere: ${text}`);
+      if ('identities' in answers[0]!) throw new Error(`an identity by a header of an untrusted peer: ${text}`);
       const [, fromGateway] = answers;
       if ('identities' in fromGateway! && fromGateway.identities.length !== 1)
         throw new Error(`two by one header: ${text}`);

@@ -7,7 +7,6 @@ import { identityMaker } from './identity.ts';
 import { pageMaker } from './page.ts';
 import { secretsMaker } from './secrets.ts';
 
-/** All that is attacked. */
 export const subjectMakers: readonly SubjectMaker[] = [
   functionsMaker,
   identityMaker,

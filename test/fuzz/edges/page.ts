@@ -1,4 +1,4 @@
-/** The debugger's page server, with a trace to show. */
+/** The debugger's page server, with a trace. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

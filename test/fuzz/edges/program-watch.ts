@@ -1,12 +1,11 @@
-/** What a program must still be after an attack, seen from outside. */
+/** Checks the health of a program after an attack, from outside. */
 import { readFileSync } from 'node:fs';
 import { loggedLine } from '../../harness/logged-line.ts';
 import type { Program } from '../../harness/program.ts';
 
 export interface ProgramLimits {
-  /** Resident memory, in MiB: what an attack may cost at the most. */
   readonly maxResidentMiB: number;
-  /** Longest answer to somebody who behaves, in milliseconds. */
+  /** Maximum response time for a well-behaved client, in milliseconds. */
   readonly answerMs: number;
 }
 
@@ -21,7 +20,7 @@ const fences = (
     'http.requestFailed',
   ] as const
 ).map((event) => loggedLine(event));
-/** Whether a line reports a bug that a fence had to catch: a stack, or the event of a fence. */
+/** Whether a log line reports an uncaught error: a stack trace, or the event of an error boundary. */
 const isEscaped = (line: string): boolean => stack.test(line) || fences.some((fence) => fence.test(line));
 
 export class ProgramWatch {
@@ -34,7 +33,7 @@ export class ProgramWatch {
     this.#limits = limits;
   }
 
-  /** @param url answers 200 when all is well */
+  /** @param url responds with 200 if the program is healthy */
   async judge(url: string): Promise<string[]> {
     const gone = this.#program.hopeless();
     if (gone !== undefined) return [gone];
@@ -46,10 +45,10 @@ export class ProgramWatch {
     try {
       const response = await fetch(url, { signal: AbortSignal.timeout(answerMs) });
       const body = await response.text();
-      return response.status === 200 ? [] : [`${url} answers ${response.status} ${body.slice(0, 200)}`];
+      return response.status === 200 ? [] : [`${url} responds with ${response.status} ${body.slice(0, 200)}`];
     } catch (error) {
       const gone = this.#program.hopeless();
-      return [gone ?? `${url} does not answer within ${answerMs} ms: ${String(error)}`];
+      return [gone ?? `${url} does not respond within ${answerMs} ms: ${String(error)}`];
     }
   }
 
@@ -62,7 +61,7 @@ export class ProgramWatch {
 
   #complaints(): string[] {
     const { lines } = this.#program;
-    // The oldest lines are dropped when there are many.
+    // The program's log buffer drops its oldest lines.
     const fresh = lines.slice(Math.min(this.#linesSeen, lines.length));
     this.#linesSeen = lines.length;
     return fresh

@@ -6,7 +6,7 @@ import { standInBinary } from '../../stand-in/control.ts';
 
 let recorded: Promise<readonly string[]> | undefined;
 
-/** Its lines: a start, a restart, an end. */
+/** Lines of a start, a restart and an exit. */
 export function recordedTrace(): Promise<readonly string[]> {
   recorded ??= record();
   return recorded;

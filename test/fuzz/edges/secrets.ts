@@ -1,6 +1,7 @@
 /**
- * The agent's secret server at its Unix socket, in this process: what clients send that speak its protocol badly. Nobody gets a
- * secret that they did not ask for, or one more often than asked; whoever leaves is forgotten; somebody who behaves is served as ever.
+ * The agent's SDS server on its Unix socket, in this process, with clients that violate the protocol. A client only
+ * receives secrets that it requested, once per request; the server forgets disconnected clients; and well-behaved
+ * clients are served normally.
  */
 import { createPrivateKey } from 'node:crypto';
 import { once } from 'node:events';
@@ -45,7 +46,7 @@ const served = ['default', 'ROOTCA', file];
 const names = [...served, 'file-cert:/a~/b', 'nobody', ''];
 const words = { resource_names: names, type_url: [secretType], response_nonce: ['1', '2'] };
 const mostResidentMiB = 600;
-/** A client that does not read its end has 5 s for it. */
+/** The server ends a stream whose end the client does not read after 5 s; the rest is reserve. */
 const settleMs = 30_000;
 
 class SecretsSubject implements Subject {
@@ -54,7 +55,7 @@ class SecretsSubject implements Subject {
   readonly #vault = new SecretVault();
   readonly #authority = createAuthority();
   readonly #server: SecretServer;
-  /** Names that the server says are wanted. */
+  /** Names that the server reports as requested. */
   readonly #wanted = new Set<string>();
   readonly #versions = new Map<string, string>();
   readonly #wrong: string[] = [];
@@ -84,18 +85,18 @@ class SecretsSubject implements Subject {
     return join(this.#directory, 'socket');
   }
 
-  /** What the chart of the secrets does: it serves what there is, and refuses the rest. */
+  /** Acts as the secrets chart: serves existing secrets and rejects other names. */
   #hear(event: SdsReport): void {
     if (event.type === 'sds.listening') this.#isListening = true;
     if (event.type === 'sds.unsubscribed' && !this.#wanted.delete(event.name))
-      this.#wrong.push(`nobody wanted ${event.name}`);
+      this.#wrong.push(`no client requested ${event.name}`);
     if (event.type !== 'sds.subscribed') return;
-    // What was refused is asked for again.
+    // A rejected name is requested again.
     if (this.#wanted.has(event.name) && served.includes(event.name))
-      this.#wrong.push(`${shown(event.name)} is wanted already`);
+      this.#wrong.push(`${shown(event.name)} is requested already`);
     this.#wanted.add(event.name);
     if (event.name === file) this.#serveFile();
-    else if (!served.includes(event.name)) this.#server.refuse(event.name, 'there is none');
+    else if (!served.includes(event.name)) this.#server.refuse(event.name, 'unknown secret');
   }
 
   #serve(name: string, version: string): void {
@@ -121,10 +122,10 @@ class SecretsSubject implements Subject {
     return this.#connection;
   }
 
-  /** Requests with a meaning, answered or not, in any order. */
+  /** Valid requests in any order, which may get responses or not. */
   async #session(draw: Draw): Promise<string> {
     const client = new Client(await this.#open());
-    // As often as not the names of before, as in an acknowledgement.
+    // Half of the requests repeat the previous names, as an acknowledgement does.
     const asked: (readonly string[])[] = [draw.some(names, 1, 4)];
     for (let more = draw.int(0, 11); more > 0; more--) {
       asked.push(draw.chance(0.5) ? asked.at(-1)! : draw.some(names, 0, 4));
@@ -162,17 +163,17 @@ class SecretsSubject implements Subject {
   }
 
   #judgeResponses({ responses }: Client, asked: ReadonlySet<string>, most: number): void {
-    if (responses.length > most) throw new Error(`${responses.length} responses; ${most} names were asked for anew`);
+    if (responses.length > most) throw new Error(`${responses.length} responses; ${most} names were requested`);
     if (new Set(responses.map(({ nonce }) => nonce)).size < responses.length) throw new Error('a nonce came twice');
     for (const { resources, versionInfo } of responses) {
       const found = resources.map(({ value }) => fromBinary(SecretSchema, value).name);
       const [name = ''] = found;
-      if (found.length !== 1 || !asked.has(name)) throw new Error(`${found.join()} came; nobody asked for it`);
-      if (versionInfo !== this.#versions.get(name)) throw new Error(`another version of ${name} came than is in force`);
+      if (found.length !== 1 || !asked.has(name)) throw new Error(`${found.join()} was sent without a request`);
+      if (versionInfo !== this.#versions.get(name)) throw new Error(`an outdated version of ${name} was sent`);
     }
   }
 
-  /** Whatever can stand in a stream. */
+  /** Random frames. */
   async #bytes(draw: Draw): Promise<string> {
     const client = new Client(await this.#open());
     const message = (): Uint8Array => randomMessage(draw, DiscoveryRequestSchema, words);
@@ -197,13 +198,15 @@ class SecretsSubject implements Subject {
   async judge(): Promise<string[]> {
     this.#serveAnew();
     const wrong = this.#wrong.splice(0);
-    const nobody = await eventually('nobody wants anything', () => this.#wanted.size === 0, {
+    const nobody = await eventually('no secret is requested', () => this.#wanted.size === 0, {
       deadlineMs: settleMs,
     }).then(
       () => [],
-      () => [`${[...this.#wanted].map((name) => shown(name)).join()}: everybody has left, and it is wanted still`],
+      () => [
+        `${[...this.#wanted].map((name) => shown(name)).join()}: still requested after all clients have disconnected`,
+      ],
     );
-    // A connection of its own: one that breaks the protocol too often is ended, which is as it should be.
+    // A separate connection, because the server closes one with too many protocol errors.
     const connection = await GrpcConnection.open({ address: { path: this.#socket } });
     const client = new Client(connection);
     const resourceNames = ['default', 'ROOTCA'];
@@ -212,7 +215,7 @@ class SecretsSubject implements Subject {
     );
     const got = await eventually('both secrets', () => client.responses.length === 2, { deadlineMs: settleMs }).then(
       () => [],
-      () => [`somebody who behaves got ${client.responses.length} of two secrets`],
+      () => [`a well-behaved client received ${client.responses.length} of two secrets`],
     );
     await client.end(false);
     connection.close();
@@ -230,7 +233,6 @@ class SecretsSubject implements Subject {
   }
 }
 
-/** One stream. */
 class Client {
   readonly responses: DiscoveryResponse[] = [];
   readonly #stream: ClientHttp2Stream;
@@ -260,7 +262,7 @@ class Client {
     if (!this.isOver) this.#stream.write(bytes);
   }
 
-  /** Waits a moment for an answer. */
+  /** Waits a moment for a response. */
   async something(): Promise<void> {
     const over = new AbortController();
     const data = once(this.#stream, 'data', { signal: over.signal }).catch(() => {});

@@ -1,12 +1,12 @@
 import { shown } from '../edge.ts';
 
-/** A reader that thinks longer stands in everybody's way. */
+/** A slower parser would delay all other clients. */
 const longestThoughtMs = 2_000;
 
 /**
- * Does it, and judges its processor time: this machine may be busy with others.
+ * Runs the task and checks its CPU time, which does not depend on the load of the machine.
  *
- * @throws Error when it took too long
+ * @throws Error if the task took too long
  */
 export function thinking<Outcome>(what: string, deed: () => Outcome): Outcome {
   const before = process.cpuUsage();

@@ -3,13 +3,13 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Draw } from '../../random-config/draw.ts';
 
-/** How long an answer is waited for: what matters is what the program is afterwards. */
+/** Time limit for a response; only the state of the program afterwards matters. */
 const answerMs = 40;
 
 /**
- * Throws bytes at a port of this host, whole or in pieces, and ends the connection in one of the ways there are.
+ * Sends bytes to a port of this host, in one piece or several, and closes the connection in a random way.
  *
- * @returns what came back
+ * @returns received bytes
  */
 export async function throwBytes(port: number, bytes: Buffer, draw: Draw): Promise<Buffer> {
   const answer: Buffer[] = [];
@@ -30,7 +30,7 @@ export async function throwBytes(port: number, bytes: Buffer, draw: Draw): Promi
   return Buffer.concat(answer);
 }
 
-/** Undefined when it is refused: the judgement will say so. */
+/** `undefined` if the connection is refused; a later check reports that. */
 function opened(port: number): Promise<Socket | undefined> {
   return new Promise((resolve) => {
     const socket = connect({ host: '127.0.0.1', port });

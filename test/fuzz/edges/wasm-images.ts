@@ -1,4 +1,4 @@
-/** What registries and pull secrets may contain: each reader rejects it with an Error, or returns what it may return. */
+/** Random content of registries and pull secrets: each reader rejects it with an Error, or returns a valid result. */
 
 import { imageOfIndex, moduleLayerOf, parseManifest } from '../../../src/agent/wasm/image/image-manifest.ts';
 import { parseImageUrl } from '../../../src/agent/wasm/image/image-reference.ts';
@@ -14,12 +14,15 @@ import { thinking } from './thinking.ts';
 const digest = `sha256:${'a'.repeat(64)}`;
 const password = 'a-password-of-a-registry';
 
-/** @returns what was read; throws when a reader throws something else than an Error, or a message has a password */
+/**
+ * @returns description of the result; throws if a reader throws something else than an Error, or if a message contains
+ * a password
+ */
 export async function wasmImage(draw: Draw): Promise<string> {
   return draw.pick([manifest, archive, pullSecret, challenge, imageUrl])(draw);
 }
 
-/** @returns undefined if the reader rejects it */
+/** @returns `undefined` if the reader rejects the input */
 function rejected<T>(read: () => T): T | undefined {
   try {
     return read();
@@ -101,7 +104,7 @@ function imageUrl(draw: Draw): string {
     const image = rejected(() => parseImageUrl(url));
     if (image === undefined) return;
     const { registry, repository, reference } = image;
-    // The path of a request names the repository and nothing else.
+    // The path of a request contains the repository and nothing else.
     const parsed = URL.parse(`https://${registry}/v2/${repository}/manifests/${reference}`);
     if (parsed !== null && parsed.pathname !== `/v2/${repository}/manifests/${reference}`) {
       throw new Error(`path ${parsed.pathname}`);

@@ -1,4 +1,4 @@
-/** What an Envoy's admin interface might answer, or whoever else has its port. */
+/** Random responses of Envoy's admin interface, or of another program on its port. */
 import type { Draw } from '../../random-config/draw.ts';
 import { oddText, oddValue } from './breaking-words.ts';
 import { randomBytes } from './bytes.ts';

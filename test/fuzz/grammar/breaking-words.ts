@@ -1,7 +1,7 @@
-/** Words and numbers that break programs. */
+/** Words and numbers that often break programs. */
 import type { Draw } from '../../random-config/draw.ts';
 
-/** Every plain object has these. */
+/** Keys that every plain object inherits. */
 const prototypeNames = [
   '__proto__',
   'constructor',
@@ -88,7 +88,7 @@ export function randomText(draw: Draw, length: number): string {
   return String.fromCharCode(...Array.from({ length }, () => draw.int(0, highest)));
 }
 
-/** Any JSON value, not too deep. */
+/** Any JSON value with limited depth. */
 export function oddValue(draw: Draw, depth = 3): unknown {
   if (depth === 0 || draw.chance(0.6)) {
     return draw.one<unknown>(
@@ -100,7 +100,7 @@ export function oddValue(draw: Draw, depth = 3): unknown {
   }
   return draw.one<unknown>(
     () => draw.list(0, 4, () => oddValue(draw, depth - 1)),
-    // Not by assignment: `__proto__` shall be a key of its own.
+    // Not assigned: `__proto__` must become an own key.
     () => Object.fromEntries(draw.list(0, 4, () => [oddText(draw), oddValue(draw, depth - 1)])),
     () => nested(draw.chance(0.1) ? draw.int(100, 3_000) : draw.int(5, 40)),
   );
@@ -112,7 +112,7 @@ function nested(depth: number): unknown {
   return value;
 }
 
-/** The value with a few of its parts replaced, left out, doubled or added. */
+/** A copy of the value with some parts replaced, removed, duplicated or added. */
 export function mutatedValue(draw: Draw, value: unknown): unknown {
   if (draw.chance(0.06)) return oddValue(draw);
   if (Array.isArray(value)) {

@@ -1,11 +1,11 @@
-/** Bytes without a grammar, and bytes that had one. */
+/** Random bytes, and mutated valid ones. */
 import type { Draw } from '../../random-config/draw.ts';
 
 export function randomBytes(draw: Draw, length: number): Buffer {
   return Buffer.from(Array.from({ length }, () => draw.int(0, 255)));
 }
 
-/** A few changes anywhere: flipped, left out, doubled, cut off, put in. */
+/** Applies a few random changes: flips, removals, duplicates, truncations, insertions. */
 export function mutatedBytes(draw: Draw, bytes: Uint8Array, most = 6): Buffer {
   let result: Buffer = Buffer.from(bytes);
   for (let changes = draw.int(1, most); changes > 0; changes--) result = changedOnce(draw, result);

@@ -1,4 +1,4 @@
-/** HTTP/1 requests: mostly of the right form, with something odd in them. */
+/** HTTP/1 requests: mostly well-formed, with odd parts. */
 import type { Draw } from '../../random-config/draw.ts';
 import { oddText, randomText } from './breaking-words.ts';
 import { mutatedBytes, randomBytes } from './bytes.ts';
@@ -54,9 +54,9 @@ const headerValues = [
 ];
 
 export interface HttpGrammar {
-  /** Paths that are served. */
+  /** Served paths. */
   readonly paths: readonly string[];
-  /** Of methods beyond those that change nothing. */
+  /** Additional methods, besides safe ones. */
   readonly methods?: readonly string[];
 }
 

@@ -1,4 +1,4 @@
-/** HTTP/2 frames (RFC 9113 §4.1, §6), and gRPC's messages in them. */
+/** HTTP/2 frames (RFC 9113 §4.1, §6) with gRPC messages. */
 import type { Draw } from '../../random-config/draw.ts';
 import { mutatedBytes, randomBytes } from './bytes.ts';
 
@@ -48,7 +48,7 @@ function oddFrame(draw: Draw): Buffer {
   return frame(type, draw.pick([0, 1, 4, 5, 5, 8, 0x20, 0xff]), stream, payload, said);
 }
 
-/** Many of a kind: what an attack on a server's bookkeeping looks like. */
+/** Many equal frames, as in an attack on a server's bookkeeping. */
 function flood(draw: Draw): Buffer {
   const count = draw.int(50, 3_000);
   const many = (make: (stream: number) => Buffer): Buffer =>
@@ -56,7 +56,7 @@ function flood(draw: Draw): Buffer {
   return draw.one(
     () => many(() => frame(frameTypes.ping, 0, 0, Buffer.alloc(8))),
     () => many(() => frame(frameTypes.settings, 0, 0, Buffer.from([0, 3, 0, 0, 0, 100]))),
-    // Rapid reset: streams that are opened and taken back at once.
+    // Rapid reset: streams that are opened and reset immediately.
     () =>
       many((stream) =>
         Buffer.concat([
@@ -85,7 +85,7 @@ const adsPaths = [
   '/__proto__/constructor',
 ];
 
-/** An HPACK block of literals without indexing (RFC 7541 §6.2.2): no table is needed. */
+/** An HPACK block of literals without indexing (RFC 7541 §6.2.2), which needs no table. */
 function grpcHeaders(draw: Draw): Buffer {
   const headers: [string, string][] = [
     [':method', draw.chance(0.9) ? 'POST' : draw.pick(['GET', '', 'CONNECT'])],
@@ -117,7 +117,7 @@ function hpackText(text: string): Buffer {
   return Buffer.concat([Buffer.from([...length, rest]), bytes]);
 }
 
-/** gRPC's length-prefixed message, which may lie about its length and its compression. */
+/** gRPC's length-prefixed message, whose length and compression flag may be wrong. */
 function grpcMessage(draw: Draw, bytes: Uint8Array): Buffer {
   const head = Buffer.alloc(5);
   head[0] = draw.chance(0.9) ? 0 : draw.pick([1, 2, 255]);

@@ -1,8 +1,8 @@
-/** Files of certificates and keys. */
+/** Random PEM files of certificates and keys. */
 import type { Draw } from '../../random-config/draw.ts';
 import { mutatedBytes, randomBytes } from './bytes.ts';
 
-/** @param originals files that are well */
+/** @param originals valid files */
 export function randomPem(draw: Draw, originals: readonly Buffer[]): Buffer {
   return draw.one(
     () => mutatedBytes(draw, draw.pick(originals)),

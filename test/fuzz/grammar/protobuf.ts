@@ -1,11 +1,11 @@
-/** Protobuf messages with random fields, straight to the wire: wrong types and broken texts are possible. */
+/** Encoded Protobuf messages with random fields, including wrong wire types and invalid strings. */
 import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import type { Draw } from '../../random-config/draw.ts';
 import { oddText } from './breaking-words.ts';
 import { mutatedBytes, randomBytes } from './bytes.ts';
 
-/** Texts that mean something to whoever reads the message, by the field's name. */
+/** Meaningful strings by field name. */
 export type KnownTexts = Readonly<Record<string, readonly string[]>>;
 
 export function randomMessage(draw: Draw, schema: DescMessage, known: KnownTexts): Uint8Array {

@@ -1,4 +1,4 @@
-/** Trace files: lines of a real one, changed. */
+/** Trace files with mutated lines of a real one. */
 import type { Draw } from '../../random-config/draw.ts';
 import { mutatedValue, oddText, oddValue } from './breaking-words.ts';
 import { mutatedBytes } from './bytes.ts';
@@ -6,7 +6,7 @@ import { mutatedBytes } from './bytes.ts';
 /** @param lines of a real trace; the first is its header */
 export function randomTrace(draw: Draw, lines: readonly string[]): Buffer {
   const kept = lines.slice(0, draw.int(1, lines.length));
-  // Most keep their form, so that more than the reader sees them.
+  // Most lines stay well-formed, so that the reader gets beyond its first checks.
   const change = draw.chance(0.8) ? withOddParts : changedLine;
   for (let changes = draw.int(1, 4); changes > 0; changes--) {
     const at = draw.int(0, kept.length - 1);
@@ -16,7 +16,7 @@ export function randomTrace(draw: Draw, lines: readonly string[]): Buffer {
   return draw.chance(0.05) ? mutatedBytes(draw, bytes) : bytes;
 }
 
-/** What says which record it is stays: its number, its time, its kind. */
+/** Fields that identify a record stay unchanged. */
 const formOf: ReadonlySet<string> = new Set(['seq', 't', 'kind', 'format', 'version', 'program']);
 
 function withOddParts(draw: Draw, line: string): string[] {
@@ -34,7 +34,7 @@ function withOddParts(draw: Draw, line: string): string[] {
   return [JSON.stringify(Object.fromEntries(parts))];
 }
 
-/** At least one change within, where there is a within. */
+/** Mutates at least one inner value, if there is one. */
 function mutatedDeeply(draw: Draw, value: unknown): unknown {
   if (typeof value === 'string') return draw.chance(0.5) ? value : oddText(draw);
   return mutatedValue(draw, mutatedValue(draw, value));

@@ -6,7 +6,7 @@ import type { Draw } from '../../random-config/draw.ts';
 import { mutatedValue, oddValue } from './breaking-words.ts';
 import { mutatedBytes, randomBytes } from './bytes.ts';
 
-/** What one YAML document of each file below these folders holds. */
+/** One YAML document of each file below these folders. */
 export function yamlValues(folders: readonly string[], isWanted: (name: string) => boolean): unknown[] {
   return folders.flatMap((folder) =>
     readdirSync(folder, { recursive: true, encoding: 'utf8' })
@@ -18,7 +18,7 @@ export function yamlValues(folders: readonly string[], isWanted: (name: string) 
   );
 }
 
-/** Documents that cost a reader more than they look like. */
+/** Documents whose parsing costs more than their size suggests. */
 const traps = [
   `a: &a [x,x,x,x,x,x,x,x,x]\n${Array.from({ length: 9 }, (_, i) => `${'bcdefghij'[i]}: &${'bcdefghij'[i]} [${Array(9).fill(`*${'abcdefghij'[i]}`)}]`).join('\n')}\n`,
   `${'['.repeat(5_000)}`,
@@ -51,7 +51,7 @@ function document(draw: Draw, values: readonly unknown[]): string {
       ? `${JSON.stringify(value)}\n`
       : stringify(value, { aliasDuplicateObjects: draw.chance(0.5) });
   } catch {
-    // Too deep for the writer: what the reader would say is not known then.
+    // Too deep for the YAML writer, so the reader is not tested with it.
     return '[]\n';
   }
 }

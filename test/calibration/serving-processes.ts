@@ -1,17 +1,17 @@
 import { get } from 'node:http';
 
-/** The kernel deals connections out among the processes of a port: enough of them reach every one. */
+/** The kernel distributes connections over the processes of a port; with this number every process receives one. */
 const connections = 24;
-/** They answer by themselves, and at once. A child that has the port but does not serve yet takes connections only. */
+/** The processes respond at once. A child that has the port but does not serve yet only accepts connections. */
 const answerLimitMs = 1_200;
 
-/** The answers of those who take new connections at this port of loopback, each once. */
+/** Distinct responses of the processes that serve this port of loopback. */
 export async function whoServes(port: number): Promise<string[]> {
   const answers = await Promise.all(Array.from({ length: connections }, () => ask(port)));
   return [...new Set(answers)].filter((answer) => answer !== undefined).toSorted();
 }
 
-/** @returns undefined when nobody answers. */
+/** @returns `undefined` without a response */
 function ask(port: number): Promise<string | undefined> {
   return new Promise((resolve) => {
     const signal = AbortSignal.timeout(answerLimitMs);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { differences, growthProblems, hostDifferences, type MemorySample } from './verdict.ts';
+import { differences, growthProblems, hostDifferences, type MemorySample } from './final-checks.ts';
 
-test('differences between two proxies are named by kind and resource', () => {
+test('differences between two proxies name the type and the resource', () => {
   const has = {
     CDS: new Map([
       ['a', '1'],
@@ -18,11 +18,15 @@ test('differences between two proxies are named by kind and resource', () => {
     ]),
     RDS: new Map<string, string>(),
   };
-  expect(differences(has, should)).toEqual(['CDS new is missing', 'CDS old should be gone', 'CDS b is not the latest']);
+  expect(differences(has, should)).toEqual([
+    'CDS new is missing',
+    'CDS old should be removed',
+    'CDS b is not the latest',
+  ]);
   expect(differences(should, should)).toEqual([]);
 });
 
-test('a cluster that is no longer configured may be kept with its endpoints, if a route names it; anything else may not', () => {
+test('a proxy may keep an unconfigured cluster and its endpoints while a route names it, but no other resource', () => {
   const has = {
     CDS: new Map([
       ['outbound|80||named', '1'],
@@ -34,10 +38,10 @@ test('a cluster that is no longer configured may be kept with its endpoints, if 
   const none = new Map<string, string>();
   const mayKeep = (cluster: string): boolean => cluster === 'outbound|80||named';
   expect(differences(has, { CDS: none, EDS: none, RDS: none }, mayKeep)).toEqual([
-    'CDS outbound|80||unnamed should be gone',
-    'RDS outbound|80||named should be gone',
+    'CDS outbound|80||unnamed should be removed',
+    'RDS outbound|80||named should be removed',
   ]);
-  // What is configured must be the latest, whatever names it.
+  // The configured version must be the latest one, whether a route names it or not.
   const newer = new Map([['outbound|80||named', '2']]);
   expect(differences({ CDS: new Map(has.EDS) }, { CDS: newer }, mayKeep)).toEqual([
     'CDS outbound|80||named is not the latest',
@@ -51,7 +55,7 @@ describe('growth of memory', () => {
   const minutes = (heapOf: (minute: number) => number, rssOf = heapOf): MemorySample[] =>
     Array.from({ length: 120 }, (_, i) => ({ atMs: i * 5_000, heapMib: heapOf(i / 12), rssMib: rssOf(i / 12) }));
 
-  test('is none when it settles after the first minute', () => {
+  test('memory that is constant after the first minute has not grown', () => {
     expect(
       growthProblems(
         minutes((minute) => (minute < 1 ? 100 : 200)),
@@ -60,7 +64,7 @@ describe('growth of memory', () => {
     ).toEqual([]);
   });
 
-  test('is found when it goes on', () => {
+  test('memory that keeps increasing has grown', () => {
     expect(
       growthProblems(
         minutes((minute) => 100 + minute * 5),
@@ -69,7 +73,7 @@ describe('growth of memory', () => {
     ).toEqual(['the heap grew from 107.1 to 143.3 MiB', 'resident memory grew from 107.1 to 143.3 MiB']);
   });
 
-  test('of less than the allowance is none', () => {
+  test('an increase below the allowance is no growth', () => {
     expect(
       growthProblems(
         minutes((minute) => 100 + minute / 2),
@@ -78,7 +82,7 @@ describe('growth of memory', () => {
     ).toEqual([]);
   });
 
-  test('is not judged in a short run, and samples must be there in a long one', () => {
+  test('a short run is not checked for growth, and a long one must have samples', () => {
     expect(
       growthProblems(
         minutes((minute) => minute * 1_000),
@@ -91,7 +95,7 @@ describe('growth of memory', () => {
   });
 });
 
-test('services that a proxy sees and should not, or should and does not, are named by its clusters', () => {
+test('services that a proxy sees against its scope, or misses, are named by their clusters', () => {
   const clusters = ['outbound|8080||a.x', 'outbound|8080|v1|b.x', 'BlackHoleCluster', 'inbound|80||'];
   expect(hostDifferences(clusters, ['a.x', 'b.x'])).toEqual([]);
   expect(hostDifferences(clusters, ['a.x', 'c.x'])).toEqual(['it should see c.x', 'it should not see b.x']);

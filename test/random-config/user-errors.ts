@@ -1,4 +1,4 @@
-/** OptionErrors that people make in an object that was right. */
+/** Typical user errors in a valid object. */
 
 import type { Draw } from './draw.ts';
 import type { WrittenObject } from './values.ts';
@@ -8,27 +8,27 @@ type Mistake = (value: unknown, draw: Draw) => unknown;
 
 const removed = Symbol('removed');
 
-/** At a leaf or a part of the object. */
+/** Changes of a leaf or an inner value of the object. */
 const mistakes: readonly Mistake[] = [
-  // Another type.
+  // A different type.
   (value) => {
     if (typeof value === 'number') return 'seven';
     if (typeof value === 'string') return { text: value };
     return typeof value === 'boolean' ? 'maybe' : 17;
   },
-  // A field that nobody knows.
+  // An unknown field.
   (value) => (isObject(value) ? { ...value, nosuchfield: 1 } : Array.isArray(value) ? { list: value } : [value]),
-  // Out of range, or no such value.
+  // A value out of range or an unknown enum value.
   (value, draw) => {
     if (typeof value === 'number') return draw.pick([-1, 1.5, 1e9, 70_000]);
     return typeof value === 'string' ? draw.pick(['', 'NO_SUCH_VALUE', '((', '-5s', 'a_b!c', ' ']) : removed;
   },
-  // Forgotten.
+  // A missing field.
   () => removed,
   () => null,
 ];
 
-/** The object with a change somewhere in its spec, which need not be a mistake. */
+/** Changes one value in the object's spec, which may leave it valid. */
 export function withMistake(object: WrittenObject, draw: Draw): WrittenObject {
   const path = draw.pick(pathsOf(object.spec));
   const spec = changed(object.spec, path, (value) => draw.pick(mistakes)(value, draw));

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { timeOfTurns } from './time-of-turns.ts';
+import { timeOfTurns } from './scheduled-time.ts';
 
-test('goes on, never faster than the clock and never back', async () => {
+test('the time advances, never faster than the clock and never backwards', async () => {
   const now = timeOfTurns(process.pid);
   const begun = performance.now();
   let last = now();
@@ -16,7 +16,7 @@ test('goes on, never faster than the clock and never back', async () => {
   expect(last).toBeGreaterThan(0);
 });
 
-test('of a process that is gone it is the clock', async () => {
+test('the time of an exited process is that of the clock', async () => {
   const now = timeOfTurns(2 ** 30);
   await sleep(60);
   expect(now()).toBeGreaterThan(0);

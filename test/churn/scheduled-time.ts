@@ -1,17 +1,17 @@
 /**
- * Time without that in which a busy machine let neither the server nor this process run though they could have: a judge by
- * it does not take a machine that is busy with something else for a server that is late.
+ * A clock without the time in which neither the server nor this process got a CPU although it was runnable. Limits that
+ * use it do not blame the server for the load of other processes.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** How long what was read last is good for. */
+/** Maximum age of a reading. */
 const rereadMs = 50;
-/** However busy the machine is, so much of its time counts: what never comes is late in the end. */
+/** Minimum speed relative to the real clock, on any busy machine: a missing event becomes late eventually. */
 const leastShare = 0.1;
 
 /**
  * @param pid of the server
- * @returns milliseconds that go on as those of the host's clock do, less what threads of both waited for a processor
+ * @returns milliseconds of the host's clock, less the time that threads of both processes waited for a CPU
  */
 export function timeOfTurns(pid: number): () => number {
   let read = { atMs: performance.now(), waitedMs: waited(pid) + waited('self') };
@@ -21,14 +21,14 @@ export function timeOfTurns(pid: number): () => number {
     const passedMs = atMs - read.atMs;
     if (passedMs < rereadMs) return time;
     const waitedMs = waited(pid) + waited('self');
-    // What one thread has done the next one waits for: their times of waiting follow each other.
+    // The next thread often waits for the result of the previous one, so their waiting times add up.
     time += Math.max(passedMs * leastShare, passedMs - Math.max(0, waitedMs - read.waitedMs));
     read = { atMs, waitedMs };
     return time;
   };
 }
 
-/** Milliseconds in which threads of a process could have run and did not have a processor; 0 where the kernel does not tell. */
+/** Milliseconds in which threads of a process were runnable without a CPU; 0 if the kernel does not report it. */
 function waited(pid: number | 'self'): number {
   try {
     const threads = readdirSync(`/proc/${pid}/task`);

@@ -1,13 +1,13 @@
-/** What is right in the end. Pure. */
+/** Checks of the final state. Pure. */
 import { medianOf } from '../bench/statistics.ts';
 
-/** By kind of resource: name and digest of the content. */
+/** Digests of resources by type and name. */
 export type Holdings = Readonly<Record<string, ReadonlyMap<string, string>>>;
 
 /**
- * What one has and the other does not, or has with another content; one line each.
+ * One line for each resource that only one proxy has, or whose content differs.
  *
- * @param mayKeep whether it may have a cluster, with its endpoints, that the other does not have
+ * @param mayKeep whether the first proxy may have a cluster, with its endpoints, that the other one lacks
  */
 export function differences(
   has: Holdings,
@@ -22,14 +22,14 @@ export function differences(
     const old = [...theirs].filter(([name, digest]) => mine.has(name) && mine.get(name) !== digest);
     return [
       ...missing.map((name) => `${kind} ${name} is missing`),
-      ...stale.map((name) => `${kind} ${name} should be gone`),
+      ...stale.map((name) => `${kind} ${name} should be removed`),
       ...old.map(([name]) => `${kind} ${name} is not the latest`),
     ];
   });
 }
 
 /**
- * Services whose clusters a proxy has and should not see, or sees and has no cluster of; one line each.
+ * One line for each service that the proxy sees against its scope, or that it should see and has no cluster for.
  *
  * @param mayKeep as of {@link differences}
  */
@@ -51,17 +51,17 @@ export function hostDifferences(
 }
 
 export interface MemorySample {
-  /** Since the start of the churn. */
+  /** Time since the start of the churn. */
   readonly atMs: number;
   readonly rssMib: number;
-  /** What was alive after a collection. */
+  /** Live heap after a garbage collection. */
   readonly heapMib: number;
 }
 
-/** What the last quarter may have more than the second minute. */
+/** Allowed increase from the second minute to the last quarter. */
 const growthAllowance = { heap: { share: 0.1, mib: 4 }, rss: { share: 0.15, mib: 20 } } as const;
 
-/** Growth is judged when there is a last quarter that the second minute is not part of. */
+/** Shorter runs are not checked for growth, because their last quarter would overlap the second minute. */
 export const judgedFromMs = 3 * 60_000;
 
 export const growthRule =
@@ -69,7 +69,7 @@ export const growthRule =
   `${growthAllowance.heap.share * 100} % or ${growthAllowance.heap.mib} MiB (heap after a collection), ` +
   `${growthAllowance.rss.share * 100} % or ${growthAllowance.rss.mib} MiB (resident)`;
 
-/** @returns one sentence for each that grew */
+/** @returns one sentence for each figure that grew */
 export function growthProblems(samples: readonly MemorySample[], lastedMs: number): string[] {
   if (lastedMs < judgedFromMs) return [];
   const early = samples.filter(({ atMs }) => atMs >= 60_000 && atMs < 120_000);
