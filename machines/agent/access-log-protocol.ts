@@ -1,19 +1,22 @@
 /**
- * Every event about the agent's access log service, from which Istio's standard metrics are counted (spec/standard-metrics.md).
- * An entry of a log is no event: thousands arrive per second.
+ * Events of the agent's access log service, from which Istio's standard metrics are counted (spec/standard-metrics.md). Log entries are not
+ * events: thousands arrive per second.
  */
 
-/** access-logs/server → access-logs. Envoy can open streams at the socket. */
+/** access-logs/server → access-logs. Envoy can open streams on the socket. */
 export type AccessLogSocketListening = { type: 'access-log-socket.listening'; socket: string };
 /** access-logs/server → access-logs. The socket cannot be opened, or its server failed. */
 export type AccessLogSocketClosed = { type: 'access-log-socket.closed'; reason: string };
-/** access-logs/server → access-logs. A worker of Envoy opened a stream; `open` is the number of open streams. */
+/** access-logs/server → access-logs. A worker of Envoy opened a stream. `open`: number of open streams. */
 export type AccessLogStreamOpened = { type: 'access-log-stream.opened'; open: number };
-/** access-logs/server → access-logs. A stream ended; `reason` is empty if Envoy ended it. */
+/** access-logs/server → access-logs. A stream ended. `reason` is empty if Envoy ended it. */
 export type AccessLogStreamClosed = { type: 'access-log-stream.closed'; open: number; reason: string };
-/** access-logs/server → access-logs. Entries take more than their share of the agent's time: reading pauses, Envoy counts what it drops. */
+/**
+ * access-logs/server → access-logs. Entries use more than their share of the agent's time: reading pauses, and Envoy counts dropped
+ * entries.
+ */
 export type AccessLogsCongested = { type: 'access-logs.congested' };
 /** access-logs/server → access-logs. Reading continues. */
 export type AccessLogsRelieved = { type: 'access-logs.relieved' };
-/** access-logs → agent. Requests are not counted until the socket is open; the next attempt is in `pauseMs`. */
+/** access-logs → agent. Requests are not counted until the socket is open. `pauseMs`: time until the next attempt. */
 export type AccessLogsFailed = { type: 'access-logs.failed'; reason: string; pauseMs: number };

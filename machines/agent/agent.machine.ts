@@ -39,7 +39,7 @@ const recordTakenClaim = [
     type: 'recordClaim' as const,
     params: ({ event }: { event: SuccessionTaken | SuccessionFailed }) => event.claimed,
   },
-  // A new one is spawned when this agent can be replaced again.
+  // Another one is spawned when this agent can be replaced again.
   'stopPredecessor' as const,
 ];
 const onClaimTaken = [
@@ -55,13 +55,13 @@ const onClaimTaken = [
   { target: '#agent.active.supervising', actions: recordTakenClaim },
 ];
 
-/** Exits while no Envoy is running that must be drained. */
+/** Exits when no Envoy must be drained. */
 const onExitRequest = {
   'status.failed': onPartFailure,
   'quit.requested': releasing,
   'signal.received': { guard: 'isStopSignal' as const, target: releasing },
 };
-/** While ports and sockets are being opened. Adopted Envoys may be running already. */
+/** During the start of ports and sockets; adopted Envoys may be running. */
 const onEarlyExitRequest = {
   ...onExitRequest,
   'quit.requested': [{ guard: 'hasEnvoysToDrain' as const, actions: 'recordStop' as const }, { target: releasing }],
@@ -71,13 +71,13 @@ const onEarlyExitRequest = {
   ],
 };
 
-/** The agent exits after the current step. */
+/** The agent exits after the current state. */
 const deferExitRequest = {
   'signal.received': { guard: 'isStopSignal' as const, actions: 'recordStop' as const },
   'quit.requested': { actions: 'recordStop' as const },
 };
 
-/** The root machine of pilot-agent: starts all others in order, forwards signals, and stops everything. */
+/** The root machine of pilot-agent: starts all other machines in order, forwards signals, and stops everything. */
 export const agentMachine = agentSetup.createMachine({
   id: 'agent',
   description: 'The process that keeps Envoy running.',
@@ -115,7 +115,7 @@ export const agentMachine = agentSetup.createMachine({
     'binary.withdrawn': {},
     'binary.proven': {},
     'files.missing': {},
-    // A port that had failed is open again.
+    // A failed port was reopened.
     'dns.listening': {},
     'dns.failed': {},
     'succession.taken': {},
@@ -159,7 +159,7 @@ export const agentMachine = agentSetup.createMachine({
       },
     },
     active: {
-      description: 'The status port is open or about to be.',
+      description: 'The status port is open or being opened.',
       invoke: [
         {
           id: 'xds-proxy',
@@ -182,7 +182,7 @@ export const agentMachine = agentSetup.createMachine({
             port: settings.statusPort,
             hasEnvoy: settings.runsEnvoy,
             awaitsApplication: settings.awaitsApplication,
-            // Envoy's configuration redirects DNS to the agent: a custom bootstrap may resolve names in another way.
+            // Envoy's configuration redirects DNS to the agent; a custom bootstrap may resolve names in another way.
             awaitsNames: settings.dns && settings.xdsSocket !== '',
             awaitsGrpcBootstrap: settings.proxyless,
           }),
@@ -193,12 +193,12 @@ export const agentMachine = agentSetup.createMachine({
       initial: 'preparing',
       states: {
         preparing: {
-          description: 'Opens what Envoy needs before it starts, one after the other.',
+          description: 'Opens the sockets that Envoy needs before it starts, one after the other.',
           on: onEarlyExitRequest,
           initial: 'status port',
           states: {
             'status port': {
-              description: 'Opened first, so that readiness can be probed.',
+              description: 'Opens first, so that readiness can be probed.',
               after: {
                 openLimit: openTimeout('the status port', openLimitMs),
               },
@@ -226,7 +226,7 @@ export const agentMachine = agentSetup.createMachine({
             },
             'DNS port': {
               description:
-                'The workload may query names as soon as its container runs, which is no later than the readiness of Envoy.',
+                'The workload may query names as soon as its container runs, at the latest when Envoy is ready.',
               entry: ['spawnDns', 'startDns'],
               after: {
                 openLimit: openTimeout('the DNS port', openLimitMs),
@@ -258,7 +258,7 @@ export const agentMachine = agentSetup.createMachine({
               meta: {
                 waitsFor: 'the successor, which is granted within 5 s, or the predecessor, which responds within 2 s',
               },
-              description: 'Another agent is active: a previous one that hands over, or a newer one that took over.',
+              description: 'Another agent is active: an older one that hands over, or a newer one that took over.',
               on: {
                 'succession.taken': onClaimTaken,
                 'succession.failed': onClaimTaken,
@@ -406,7 +406,7 @@ export const agentMachine = agentSetup.createMachine({
           },
         },
       },
-      // The remaining processes were killed; the agent does not wait for them.
+      // The agent does not wait for the remaining processes, which were killed.
       on: { 'signal.received': { guard: 'isStopSignal', target: 'ended' } },
     },
     ended: { type: 'final', tags: 'leaving' },

@@ -47,21 +47,21 @@ export interface AgentInput {
 }
 
 export interface AgentContext extends AgentInput {
-  /** The primary base ID, then the spare one, if there is one. */
+  /** Primary base ID, then the spare one if it exists. */
   baseIds: number[];
-  /** Envoys that are already running when the agent starts. */
+  /** Envoys that were running when the agent started. */
   adoption: Adoption | undefined;
-  /** An exit was requested while Envoys were being adopted: they are drained first. */
+  /** An exit was requested during the adoption of Envoys: they are drained first. */
   endIsDue: boolean;
   /** Orders received while Envoys were being adopted or belonged to another agent. */
   ordersDue: DueOrder[];
-  /** An adopted Envoy is still starting: deferred orders wait for the outcome. */
+  /** An adopted Envoy is starting: deferred orders wait for the outcome. */
   awaitsRestart: boolean;
-  /** Whether gRPC programs of this pod get a bootstrap file: `awaited` until their certificates are on disk. */
+  /** Bootstrap file of gRPC programs: `awaited` until their certificates are on disk. */
   grpcBootstrap: 'none' | 'awaited' | 'started';
-  /** Why the agent exits without an order; empty if there is no such reason. */
+  /** Why the agent exits without an order; empty otherwise. */
   trouble: string[];
-  /** Another agent keeps the Envoys when this one exits: an older one that waits, or a newer one. */
+  /** Another agent keeps the Envoys when this one exits: an older one that still waits, or a newer one. */
   isAnothers: boolean;
 }
 
@@ -78,15 +78,14 @@ function awaitsOutput({ identity }: AgentSettings): boolean {
   return identity.writesOutput && provesIdentity(identity);
 }
 
-/** Includes the sweep, which waits until Envoys of dead agents have exited. */
+/** Includes waiting for Envoys of exited agents to exit. */
 export const claimLimitMs = 30_000;
 export const openLimitMs = 10_000;
-/** Six attempts to open the socket within 31 s, each of at most 10 s. */
+/** Six attempts within 31 s to open the socket, at most 10 s each. */
 export const secretsLimitMs = 95_000;
-/** Includes the time until the kernel has reaped the killed processes. */
+/** Includes the time until the kernel has reaped killed processes. */
 export const releaseLimitMs = 12_000;
 
-/** Types, actors, delays, guards and actions of the agent's chart. */
 export const agentSetup = setup({
   types: {
     context: {} as AgentContext,
@@ -141,9 +140,8 @@ export const agentSetup = setup({
   actors: {
     signals: callbackEffect<{ type: never }, undefined>('signals'),
     /**
-     * Takes the base IDs of an agent of this container that was killed, with its Envoys. Otherwise removes what dead
-     * agents left, and claims one or two Envoy base IDs that are free on this host; none if an older agent has yet to
-     * hand them over.
+     * Takes the base IDs and Envoys of a killed agent of this container. Otherwise removes what exited agents left, and claims one or two
+     * base IDs that are free on this host, or none if an older agent will hand them over.
      */
     claimBaseIds: promiseEffect<ClaimedIds, { succeeds: boolean }>('claimBaseIds'),
     /** Terminates the Envoys under the base IDs, unless another agent keeps them. */
@@ -169,16 +167,16 @@ export const agentSetup = setup({
   },
   guards: {
     isStopSignal: ({ event }) => event.type === 'signal.received' && stopSignals.has(event.signal),
-    /** A second request to exit does not wait for the drain. */
+    /** A second exit request does not wait for the drain. */
     hasEnvoysToDrain: ({ context }) => context.adoption !== undefined && !context.endIsDue,
-    /** A signal for Envoys that are being adopted or belong to another agent at the moment. */
+    /** A signal for Envoys that are being adopted or belong to another agent. */
     isDeferrable: ({ context, event }) =>
       context.settings.liveRestore && event.type === 'signal.received' && isDueOrder(event.signal),
     hasAdoptedEpochs: (_, { adoption }: ClaimedIds) => adoption !== undefined,
     hasAdoption: ({ context }) => context.adoption !== undefined,
     mayAdoptEpochs: ({ context }) => context.settings.liveRestore && !context.endIsDue,
     isStopDue: ({ context }) => context.endIsDue || context.trouble.length > 0,
-    /** Another agent has the Envoys, or an exit was requested and there is nothing to drain. */
+    /** Another agent has the Envoys, or an exit was requested and no Envoy must be drained. */
     exitsImmediately: ({ context }, { adoption, isAnothers }: ClaimedIds) =>
       isAnothers === true || (context.endIsDue && adoption === undefined),
     isRestartSignal: ({ event }) => event.type === 'signal.received' && event.signal === 'SIGHUP',
@@ -193,7 +191,7 @@ export const agentSetup = setup({
   },
   actions: {
     spawnSuccessor: spawnChild('successor', { id: 'successor', systemId: 'successor' }),
-    /** From then on this agent terminates its Envoys when it exits. */
+    /** Afterwards, this agent terminates its Envoys when it exits. */
     reportComplete: enqueueActions(({ context, enqueue }) => {
       if (!context.settings.succeeds || !context.isAnothers) return;
       enqueue.assign({ isAnothers: false });
@@ -219,7 +217,7 @@ export const agentSetup = setup({
       ordersDue: ({ context: { ordersDue }, event }) =>
         event.type === 'signal.received' && isDueOrder(event.signal) ? withOrder(ordersDue, event.signal) : ordersDue,
     }),
-    /** Waits until the outcome of an adopted restart is known. */
+    /** Waits for the outcome of an adopted restart. */
     runDeferredOrders: enqueueActions(({ context: { ordersDue, awaitsRestart }, event, enqueue }) => {
       if (awaitsRestart && event.type !== 'restart.ended') return;
       if (ordersDue.includes('SIGUSR1')) enqueue.sendTo('supervisor', { type: 'logs.reopen' });
@@ -232,19 +230,19 @@ export const agentSetup = setup({
     startStatus: sendTo('status', { type: 'status.start' }),
     spawnDns: spawnChild('dns', { id: 'dns', systemId: 'dns' }),
     startDns: sendTo('dns', { type: 'dns.start' }),
-    /** Secrets are served until the agent exits, because a draining Envoy still requests them. */
+    /** Secrets are served until the agent exits, because draining Envoys still request them. */
     spawnSecrets: spawnChild('secrets', {
       id: 'secrets',
       systemId: 'secrets',
       input: ({ context: { settings } }) => ({ ...settings.identity, obtainsFirst: settings.succeeds }),
     }),
-    /** Nothing waits for the access log service: requests are served without it. */
+    /** Nothing waits for the access log service: Envoy serves requests without it. */
     spawnAccessLogs: enqueueActions(({ context, enqueue }) => {
       const { accessLogSocket: socket } = context.settings;
       if (socket === '') return;
       enqueue.spawnChild('accessLogs', { id: 'access-logs', systemId: 'access-logs', input: { socket } });
     }),
-    /** At most once, when the certificates are on disk or this agent does not write them. */
+    /** At most once, when the certificates are on disk or if this agent does not write them. */
     spawnGrpcBootstrap: enqueueActions(({ context, event, enqueue }) => {
       if (context.grpcBootstrap !== 'awaited') return;
       const isServedByAnother = event.type === 'secrets.ready' && event.by === 'another';

@@ -1,7 +1,4 @@
-/**
- * Every event of pilot-agent as data, for tests and tools. Its type in `*protocol.ts` has the description;
- * docs/events.md has both.
- */
+/** Events of pilot-agent as data, for tests and tools. Their types in `*protocol.ts` have the descriptions; docs/events.md has both. */
 import type { CatalogueRow } from '../catalogue-row.ts';
 
 type Diagram =
@@ -36,10 +33,7 @@ type Diagram =
 
 const fromLogServer = { from: 'access-logs/server', to: 'access-logs', diagram: 'access-logs', seeds: [] } as const;
 
-/**
- * The runtime records `spawn`, `timer …` and `done`: the specification shows the start of a process and of a timer as
- * messages.
- */
+/** The runtime records `spawn`, `timer …` and `done`, because the specification shows starts of processes and timers as messages. */
 export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   // ---- signals and the status port
   { type: 'spawn', from: 'agent', to: 'status', diagram: 'startup', seeds: ['12.1 #1'] },

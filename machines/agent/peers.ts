@@ -4,7 +4,7 @@ import type { GrpcBootstrapWritten } from './grpc-bootstrap-protocol.ts';
 import type { BinaryChanged, BinaryRejected, ConfigChanged, ConfigRejected, ServingReport } from './protocol.ts';
 import type { CertificateServed, TrustBundleReceived, TrustBundleServed } from './secrets-protocol.ts';
 
-/** The agent's actors that receive events by system ID. */
+/** Actors of the agent that receive events by system ID. */
 export const peer = peersOf<{
   supervisor: ConfigChanged | ConfigRejected | BinaryChanged | BinaryRejected;
   status: ServingReport | NamesAvailable | GrpcBootstrapWritten;

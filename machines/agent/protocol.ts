@@ -5,15 +5,11 @@
  * `noun.happened` is a fact, `noun.order` an order.
  */
 
-// ---- outside → agent (the signal effect)
-
-/** TERM, INT, QUIT: end (a second one: at once). HUP: restart Envoy. USR1: reopen logs. USR2: ignored. */
+/** TERM, INT, QUIT: exit (a second one: immediately). HUP: restart Envoy. USR1: reopen logs. USR2: ignored. */
 export type Signal = 'SIGTERM' | 'SIGINT' | 'SIGQUIT' | 'SIGHUP' | 'SIGUSR1' | 'SIGUSR2';
 
 /** agent/signals → agent. The operating system delivered a signal to this process. */
 export type AgentSignalReceived = { type: 'signal.received'; signal: Signal };
-
-// ---- agent ↔ status
 
 /** agent → status. Open the port. */
 export type StatusStart = { type: 'status.start' };
@@ -25,10 +21,8 @@ export type StatusFailed = { type: 'status.failed'; reason: string };
 export type QuitRequested = { type: 'quit.requested' };
 /** status → agent. POST /upgrade from loopback: check the Envoy binary for a new version. */
 export type UpgradeRequested = { type: 'upgrade.requested' };
-/** agent → status. The agent is stopping: report not ready from now on. */
+/** agent → status. The agent is stopping: report not ready. */
 export type StatusDrain = { type: 'status.drain' };
-
-// ---- agent ↔ supervisor
 
 /** agent → supervisor. Start Envoy as soon as its configuration is known. */
 export type SupervisorStart = { type: 'supervisor.start' };
@@ -41,35 +35,31 @@ export type SupervisorStopNow = { type: 'supervisor.stop-now' };
 /** agent → supervisor → every epoch. Reopen access logs (SIGUSR1). */
 export type LogsReopen = { type: 'logs.reopen' };
 
-// ---- cert-watcher → supervisor
-
 /** agent → cert-watcher. Wait for the required files, send the first configuration, then watch. */
 export type WatchStart = { type: 'watch.start' };
 /**
- * cert-watcher → supervisor. Configuration that Envoy must run with. Sent once at start even without files, because it starts
- * Envoy. `digest` is the SHA-256 of the contents of the watched files in hexadecimal (of empty input without files).
+ * cert-watcher → supervisor. Configuration that Envoy must run with. The first one is sent even without files, because it starts Envoy.
+ * `digest`: SHA-256, in hexadecimal, of the contents of the watched files.
  */
 export type ConfigChanged = { type: 'config.changed'; digest: string; files: number };
 
 /**
- * cert-watcher → supervisor. The files changed and are invalid: Envoy keeps its configuration. Recorded in trace and log only; the
- * next change is read again.
+ * cert-watcher → supervisor. The files changed and are invalid: Envoy keeps its configuration. Recorded in trace and log only; the next
+ * change is read.
  */
 export type ConfigRejected = { type: 'config.rejected'; reason: string; code?: string };
 
 /**
- * cert-watcher → agent. Files that the first start needs do not exist. `awaited`: the start still waits for them; otherwise Envoy
- * starts without them. `waitedMs` is a lower bound of the wait.
+ * cert-watcher → agent. Files that the first start needs do not exist. `awaited`: the start waits for them; otherwise Envoy starts without
+ * them. `waitedMs`: lower bound of the wait.
  */
 export type FilesMissing = { type: 'files.missing'; files: string[]; waitedMs: number; awaited: boolean };
-
-// ---- binary-watcher → supervisor: new Envoy binaries
 
 /** agent → binary-watcher. Check the binary now and offer it, even if it was rejected before. */
 export type BinaryCheck = { type: 'binary.check' };
 /**
- * binary-watcher → supervisor. A different, compatible Envoy binary was found. `binary` is the name by which effects identify the
- * file, even if the path has another file later. `description` has version, digest and real path.
+ * binary-watcher → supervisor. A different, compatible Envoy binary was found. `binary`: name by which effects identify the file, even if
+ * the path has another file later. `description`: version, digest and real path.
  */
 export type BinaryChanged = { type: 'binary.changed'; binary: string; description: string };
 /**
@@ -78,16 +68,14 @@ export type BinaryChanged = { type: 'binary.changed'; binary: string; descriptio
  */
 export type BinaryRejected = { type: 'binary.rejected'; reason: string };
 /**
- * supervisor → agent. The new binary did not become live or exited too early, so the previous one is restored. The new one is
- * tried again after a change of the file or by order.
+ * supervisor → agent. The new binary did not become live or exited too early: the previous one is restored. The new one is tried again when
+ * the file changes or by order.
  */
 export type BinaryWithdrawn = { type: 'binary.withdrawn'; binary: string; reason: string };
-/** supervisor → agent. The new binary has served for the time after which it is no longer withdrawn. */
+/** supervisor → agent. The new binary has served long enough not to be withdrawn any more. */
 export type BinaryProven = { type: 'binary.proven'; binary: string };
 
-// ---- supervisor → agent: each decision, for logs and metrics
-
-/** Why an Envoy is started. A retry keeps the reason of the first try. */
+/** Why an Envoy is started. A retry keeps the reason of the first attempt. */
 export type RestartReason =
   | 'first start'
   | 'configuration changed'
@@ -99,7 +87,7 @@ export type RestartReason =
   | 'out of memory'
   | 'parent died early';
 
-/** How. `hot restart`: as the child of a running Envoy. `replacement`: beside the serving epoch, under the other base id. */
+/** `hot restart`: as the child of a running Envoy. `replacement`: beside the serving epoch, under the other base ID. */
 export type RestartKind = 'cold start' | 'hot restart' | 'replacement';
 
 export type RestartOutcome =
@@ -115,11 +103,11 @@ export type RestartOutcome =
   | 'called off';
 
 /**
- * supervisor → agent. The Envoys of a previous agent belong to this agent now. One that was still starting is watched as if this
- * agent had started it. `handOver` is absent if the previous agent was killed.
+ * supervisor → agent. The Envoys of a previous agent belong to this agent, which also watches an epoch that is still starting. `handOver`
+ * is absent if the previous agent was killed.
  */
 export type EpochsAdopted = { type: 'epochs.adopted'; names: string[]; handOver?: HandOver };
-/** How an agent got Envoys that it has not started: from an agent that gave way, or back from a newer one that failed. */
+/** How an agent got Envoys that it did not start: from an older agent, or back from a newer one that failed. */
 export type HandOver = 'granted' | 'taken back';
 /** supervisor → agent. An Envoy is about to be started. */
 export type RestartDecided = {
@@ -128,10 +116,10 @@ export type RestartDecided = {
   epoch: number;
   reason: RestartReason;
   how: RestartKind;
-  /** 1 for the first try, 2 for the second, … */
+  /** 1 for the first attempt. */
   attempt: number;
 };
-/** supervisor → agent. The start that was decided last has ended, with its outcome. */
+/** supervisor → agent. Outcome of the last start. */
 export type RestartEnded = {
   type: 'restart.ended';
   name: string;
@@ -139,11 +127,9 @@ export type RestartEnded = {
   reason: RestartReason;
   how: RestartKind;
   outcome: RestartOutcome;
-  /** From the start of the process; absent when it was not live. */
+  /** From the start of the process; absent if the epoch did not become live. */
   timeToLiveMs?: number;
 };
-
-// ---- supervisor ↔ start-limiter
 
 /** supervisor → start-limiter. Requests a start of Envoy. Granted now or when a token is available. */
 export type StartRequest = { type: 'start.request' };
@@ -155,14 +141,13 @@ export type StartGranted = { type: 'start.granted' };
 // ---- supervisor → epoch-N
 
 /**
- * Its child is live: the epoch is a draining parent, and Envoy ends it after the parent-shutdown time. `parentShutdownMs`: the
- * remaining time if another agent started it. `unseenMs`: upper bound of the time that the child was live before the probe
- * detected it.
+ * Its child is live: the epoch is a draining parent, and exits after the parent-shutdown time. `parentShutdownMs`: remaining time if
+ * another agent started it. `unseenMs`: upper bound of the time that the child was live before the probe detected it.
  */
 export type EpochSupersede = { type: 'epoch.supersede'; parentShutdownMs: number; unseenMs: number };
 /**
- * An epoch of the other base ID replaces this one: drain, and terminate after at most `lingerMs`. Envoy does not know of its
- * replacement, so the agent must end it.
+ * An epoch of the other base ID replaces this one: drain, and terminate after at most `lingerMs`. Envoy does not know of its replacement,
+ * so the agent must end it.
  */
 export type EpochRetire = {
   type: 'epoch.retire';
@@ -170,15 +155,15 @@ export type EpochRetire = {
   /** Its parent exited too early: its main thread is blocked, and SIGTERM has no effect. */
   doomed: boolean;
 };
-/** A draining parent may exit from now on: its child is being terminated and ends it. */
+/** A draining parent may exit now: its child is being terminated and ends it. */
 export type EpochDismiss = { type: 'epoch.dismiss' };
 /** Stop accepting connections and finish requests. */
 export type EpochDrain = { type: 'epoch.drain' };
-/** Probe again whether this epoch is live. If it is not, the restart may abort it. */
+/** Probe whether this epoch is live. If not, the restart may abort it. */
 export type EpochProbe = { type: 'epoch.probe' };
 /** Terminate gracefully (SIGTERM). Only for the newest, live epoch. */
 export type EpochTerminate = { type: 'epoch.terminate' };
-/** Kill at once (SIGKILL): the only way to end a child that is not live. */
+/** Send SIGKILL: the only way to end a child that is not live. */
 export type EpochAbort = { type: 'epoch.abort' };
 
 // ---- epoch-N → supervisor: `name` is the actor's, `epoch` is Envoy's --restart-epoch
@@ -186,13 +171,13 @@ export type EpochAbort = { type: 'epoch.abort' };
 /** The process exists. `adminPort`: port of its admin interface. */
 export type EpochStarted = { type: 'epoch.started'; name: string; epoch: number; pid: number; adminPort: number };
 /**
- * The epoch serves. `timeToLiveMs` is counted from the start of the process. `unseenMs`: upper bound of the time that it was live
- * before the probe detected it.
+ * The epoch serves. `timeToLiveMs`: from the start of the process. `unseenMs`: upper bound of the time that it was live before the probe
+ * detected it.
  */
 export type EpochLive = { type: 'epoch.live'; name: string; epoch: number; timeToLiveMs: number; unseenMs: number };
 /** Response to `epoch.probe` if the epoch is not live. */
 export type EpochNotLive = { type: 'epoch.not-live'; name: string; epoch: number; reason: string };
-/** Not live yet, with the reason. Sent at intervals; recorded in trace and log only. */
+/** Why the epoch is not live yet. Sent at intervals; recorded in trace and log only. */
 export type EpochWaiting = { type: 'epoch.waiting'; name: string; epoch: number; reason: string };
 /** Live for the time that resets the retry budget. */
 export type EpochHealthy = { type: 'epoch.healthy'; name: string; epoch: number };
@@ -202,7 +187,7 @@ export type EpochDrained = { type: 'epoch.drained'; name: string; epoch: number 
 export type EpochDrainFailed = { type: 'epoch.drain-failed'; name: string; epoch: number; reason: string };
 /** A draining parent or a retiring epoch did not exit in time. */
 export type EpochOverdue = { type: 'epoch.overdue'; name: string; epoch: number };
-/** SIGKILL had no effect: the process is blocked in the kernel and its base ID stays in use. It may still exit later. */
+/** SIGKILL had no effect: the process is blocked in the kernel, and its base ID stays in use. It may still exit later. */
 export type EpochUnkillable = { type: 'epoch.unkillable'; name: string; epoch: number; reason: string };
 /** The process exited, by order or as a parent after its child took over. */
 export type EpochExited = {
@@ -212,7 +197,7 @@ export type EpochExited = {
   code: number | null;
   signal: string | null;
 };
-/** The epoch ended without an order. */
+/** The process exited without an order, or could not be started. */
 export type EpochFailed = {
   type: 'epoch.failed';
   name: string;
@@ -228,17 +213,15 @@ export type EpochFailed = {
     | 'draining';
   code: number | null;
   signal: string | null;
-  /** For the operator: the last line of Envoy's output, or the error of the operating system. */
+  /** Last line of Envoy's output, or the error of the operating system. */
   reason: string;
-  /** The kernel killed it because memory was exhausted, by the counter of its control group. */
+  /** The kernel killed the process for lack of memory, by the counter of its control group. */
   outOfMemory: boolean;
   /** Envoy refused to attach because its parent seems to be initializing (spec/envoy-hot-restart.md fact 1). */
   refusedByParent: boolean;
 };
 
-// ---- supervisor ↔ restart: one start of Envoy
-
-/** supervisor → restart. The second probe found that the candidate is not live. */
+/** supervisor → restart. A second probe found that the candidate is not live. */
 export type ChildNotLive = { type: 'child.not-live' };
 /** supervisor → restart. The process of the candidate exited, or SIGKILL has no effect on it. */
 export type ChildEnded = { type: 'child.ended' };
@@ -248,7 +231,7 @@ export type ServingLost = { type: 'serving.lost' };
 export type ParentLost = { type: 'parent.lost' };
 /** supervisor → restart. The parent of the candidate should have exited, and no epoch serves. */
 export type ParentOverdue = { type: 'parent.overdue' };
-/** supervisor → restart. `isOutdated`: the candidate was started for another state than the desired one, and no client uses it. */
+/** supervisor → restart. `isOutdated`: the candidate was started for a previous desired state, and no client uses it. */
 export type DesiredChanged = { type: 'desired.changed'; isOutdated: boolean };
 /** restart → supervisor. Probe the candidate again. */
 export type ChildProbe = { type: 'child.probe' };
@@ -258,11 +241,9 @@ export type ChildAbort = {
   why: 'not live in time' | 'something newer is wanted' | 'its parent hangs' | 'its parent is gone';
 };
 
-// ---- supervisor ↔ shutdown: stop of every Envoy
-
-/** supervisor → shutdown. The set of running epochs changed. `adminPort`: admin port of the Envoy whose active requests count. */
+/** supervisor → shutdown. The set of running epochs changed. `adminPort`: of the Envoy whose active requests count. */
 export type EpochsChanged = { type: 'epochs.changed'; nothingToDrain: boolean; adminPort: number };
-/** supervisor → shutdown. Do not wait for requests any longer. */
+/** supervisor → shutdown. Do not wait for requests any more. */
 export type StopNow = { type: 'stop.now' };
 /** shutdown → supervisor. Drain serving epochs, and kill epochs that are not live yet. */
 export type EpochsDrain = { type: 'epochs.drain' };
@@ -273,7 +254,7 @@ export type EpochsKill = { type: 'epochs.kill' };
 
 // ---- supervisor → status
 
-/** An epoch serves: its process and the port of its admin interface. */
+/** An epoch serves. `pid`: its process. `adminPort`: port of its admin interface. */
 export type ServingBegan = {
   type: 'serving.began';
   name: string;
@@ -285,30 +266,27 @@ export type ServingBegan = {
 /** No epoch serves. */
 export type ServingEnded = { type: 'serving.ended'; reason: string };
 /**
- * An epoch starts beside the serving one. A child takes over the admin port, so that the port reports the state of the child; an
- * epoch that is being replaced may have lost it.
+ * An epoch starts beside the serving one. A child takes over the admin port, which then reports the state of the child; an epoch that is
+ * being replaced may have lost the port.
  */
 export type HandoverBegan = { type: 'handover.began'; name: string };
-/** The child exited without having taken over. The admin port may be closed. */
+/** The child exited before it took over. The admin port may be closed. */
 export type HandoverEnded = { type: 'handover.ended' };
 
-// ---- machines ↔ their effects
-
-/** bootstrap-patches/ask → bootstrap-patches. The control plane has received the request for bootstrap patches. */
+/** bootstrap-patches/ask → bootstrap-patches. The control plane received the request for bootstrap patches. */
 export type PatchesRequested = { type: 'patches.requested' };
 /** Result of the request for bootstrap patches. */
 export type PatchesResult =
   | { readonly is: 'patched' | 'unpatched' }
-  /** The patches are invalid; a retry does not help. */
+  /** The patches are invalid, so a retry does not help. */
   | { readonly is: 'unusable'; readonly reason: string }
   | {
       readonly is: 'unreachable';
       readonly reason: string;
       /** The control plane responded and rejected this agent. */
       readonly isRefusal: boolean;
-      /** Pause that the control plane requested. */
       readonly retryAfterMs: number;
-      /** Drawn from 0 to 1: spreads the pause. */
+      /** Random, from 0 to 1: spreads the pause. */
       readonly chance: number;
     };
 /** bootstrap-patches/ask → bootstrap-patches. Result of the request for bootstrap patches. */
@@ -316,8 +294,8 @@ export type PatchesCompleted = { type: 'patches.completed'; answer: PatchesResul
 /** bootstrap-patches → bootstrap-patches/ask. Cancel the request: the control plane did not respond within the limit. */
 export type PatchesCancel = { type: 'patches.cancel'; waitedMs: number };
 /**
- * cert-watcher/wait → cert-watcher. Files that the first start needs: those that may still appear, and those that cannot be read,
- * with the reason. Sent at once and after each change.
+ * cert-watcher/wait → cert-watcher. Files that the first start needs: missing ones that may still appear, and unreadable ones with the
+ * reason. Sent at once and after each change.
  */
 export type FilesPending = { type: 'files.pending'; missing: string[]; unreachable: string[] };
 /** directory-N/watch → directory-N → cert-watcher. A file in a watched directory changed. */
@@ -329,16 +307,16 @@ export type WatchBegan = { type: 'watch.began' };
 export type WatchFailed = { type: 'watch.failed'; reason: string; seen: string | null };
 /** directory-N/watch → directory-N. The path has no directory. */
 export type DirectoryMissing = { type: 'directory.missing' };
-/** directory-N/watch → directory-N. The path has a directory again, or a different one. It is not watched yet. */
+/** directory-N/watch → directory-N. The path has a directory again, or a different one, which is not watched yet. */
 export type DirectoryFound = { type: 'directory.found' };
 
 /** epoch-N → epoch-N/process. Send Envoy this signal. */
 export type ProcessSignal = { type: 'process.signal'; signal: 'SIGTERM' | 'SIGKILL' | 'SIGUSR1' };
-/** epoch-N/process → epoch-N. Envoy's process exists. `startedAtMs`: when its start was ordered, by the clock of the host. */
+/** epoch-N/process → epoch-N. The process of Envoy exists. `startedAtMs`: time when its start was ordered, by the clock of the host. */
 export type ProcessSpawned = { type: 'process.spawned'; pid: number; startedAtMs: number };
 /**
- * epoch-N/process → epoch-N. Envoy's process exited. `lastWords` is the last line of its output. `tookOverWithinMs`: it was live
- * and had taken over its parent's listeners at most this long after its start; absent if it did not take over or this is unknown.
+ * epoch-N/process → epoch-N. The process of Envoy exited. `lastWords`: last line of its output. `tookOverWithinMs`: upper bound of the time
+ * from its start until it was live and had taken over the listeners of its parent; absent if unknown or if it did not take over.
  */
 export type ProcessExited = {
   type: 'process.exited';
@@ -352,15 +330,13 @@ export type ProcessExited = {
 /** epoch-N/process → epoch-N. The process could not be started. */
 export type ProcessFailed = { type: 'process.failed'; reason: string };
 /**
- * epoch-N/probe → epoch-N. The admin interface responds for this epoch, which is live and has every listener that was requested.
- * `unseenMs`: time since the last probe that found it not live, or since its start.
+ * epoch-N/probe → epoch-N. The epoch is live with every required listener. `unseenMs`: time since the last failed probe, or since its
+ * start.
  */
 export type ProbePassed = { type: 'probe.passed'; timeToLiveMs: number; unseenMs: number };
-/**
- * epoch-N/probe → epoch-N. Live without listeners that it rejected; `reason` has names and causes. Sent again after each change.
- */
+/** epoch-N/probe → epoch-N. Live without listeners that it rejected. `reason`: their names and causes. Sent again after each change. */
 export type ProbeIncomplete = { type: 'probe.incomplete'; reason: string };
-/** epoch-N → epoch-N/probe. Probe now and report the result. `asItIs`: also without listeners that the epoch rejected. */
+/** epoch-N → epoch-N/probe. Probe now and report the result. `asItIs`: report the epoch as live even if it rejected listeners. */
 export type ProbeRun = { type: 'probe.run'; asItIs: boolean };
 /** epoch-N/probe → epoch-N. The requested probe found that the epoch is not live, or lacks listeners. */
 export type ProbeFailed = { type: 'probe.failed'; reason: string };
@@ -369,7 +345,6 @@ export type ProbeExplain = { type: 'probe.explain' };
 /** epoch-N/probe → epoch-N. Why the epoch is not live, as far as it can be observed. */
 export type ProbeWaiting = { type: 'probe.waiting'; reason: string };
 
-/** Events of an epoch to its supervisor. */
 export type EpochReport =
   | EpochNotLive
   | EpochUnkillable
@@ -383,7 +358,6 @@ export type EpochReport =
   | EpochExited
   | EpochFailed;
 
-/** Orders of the supervisor to an epoch. */
 export type EpochOrder =
   | EpochProbe
   | EpochSupersede
@@ -394,11 +368,8 @@ export type EpochOrder =
   | EpochAbort
   | LogsReopen;
 
-/** Events of the supervisor to the chart of a restart. */
 export type RestartFact = ChildNotLive | ChildEnded | ServingLost | ParentLost | ParentOverdue | DesiredChanged;
 
-/** Requests of the restart and shutdown charts to the supervisor. */
 export type PhaseOrder = ChildProbe | ChildAbort | EpochsDrain | EpochsTerminate | EpochsKill;
 
-/** Events of the supervisor to the status actor. */
 export type ServingReport = ServingBegan | ServingEnded | HandoverBegan | HandoverEnded;

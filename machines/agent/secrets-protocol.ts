@@ -1,18 +1,14 @@
 /**
- * Every event about the secrets of a workload (spec/agent.md §7): sender and receiver. Events never contain
- * certificates, keys or roots: a version identifies what an effect keeps in memory.
+ * Events of the secrets of a workload (spec/agent.md §7). They never contain certificates, keys or roots: a version identifies what an
+ * effect stores in memory.
  */
-
-// ---- agent ↔ secrets
 
 /** agent → secrets. Open the secret server, and obtain the secrets that Envoy will request. */
 export type SecretsStart = { type: 'secrets.start' };
-/** secrets → agent. Envoy may be started: this agent serves the socket, or `another` server does. */
+/** secrets → agent. Envoy may be started: this agent (`us`) serves the socket, or `another` server. */
 export type SecretsReady = { type: 'secrets.ready'; by: 'us' | 'another'; reason: string };
 /** secrets → agent. The socket cannot be opened. */
 export type SecretsFailed = { type: 'secrets.failed'; reason: string };
-
-// ---- secrets ↔ secrets/server
 
 /** secrets → secrets/server. Open the socket. */
 export type SdsOpen = { type: 'sds.open' };
@@ -22,7 +18,7 @@ export type SdsListening = { type: 'sds.listening' };
 export type SdsFailed = { type: 'sds.failed'; reason: string };
 /** secrets/server → secrets. The first client subscribed to this secret. */
 export type SdsSubscribed = { type: 'sds.subscribed'; name: string };
-/** secrets/server → secrets. No client is subscribed to this secret any more. */
+/** secrets/server → secrets. The last client unsubscribed from this secret. */
 export type SdsUnsubscribed = { type: 'sds.unsubscribed'; name: string };
 /** secrets/server → secrets. Every subscribed client has acknowledged this version. */
 export type SdsAcknowledged = { type: 'sds.acknowledged'; name: string; version: string };
@@ -30,29 +26,27 @@ export type SdsAcknowledged = { type: 'sds.acknowledged'; name: string; version:
 export type SdsRejected = { type: 'sds.rejected'; name: string; version: string; reason: string };
 /** secrets → secrets/server. Send this version to every subscribed client, now and later. */
 export type SdsServe = { type: 'sds.serve'; name: string; version: string };
-/** secrets → secrets/server. The certificate has expired: do not send it to new clients. */
+/** secrets → secrets/server. The certificate expired: do not send it to new clients. */
 export type SdsWithdraw = { type: 'sds.withdraw'; name: string };
-/** secrets → secrets/server. The name is not a secret: reject clients that request nothing else. */
+/** secrets → secrets/server. There is no such secret: reject clients that request nothing else. */
 export type SdsReject = { type: 'sds.reject'; name: string; reason: string };
 
-// ---- secrets ↔ secret-N
-
-/** Sources of the roots in ROOTCA, each the hash of a set of certificates; empty: none yet. */
+/** Sources of the roots in ROOTCA, each as a hash of a set of certificates; empty: none yet. */
 export interface RootParts {
-  /** Those that came with the workload's certificate. */
+  /** Roots that were issued with the workload's certificate. */
   authorities: string;
-  /** Those that the control plane sent. */
+  /** Roots that the control plane sent. */
   bundle: string;
 }
 
 /** secrets → secret-N. Its source changed: obtain it again. */
 export type SecretRefresh = { type: 'secret.refresh'; parts: RootParts };
-/** secrets → secret-N. These roots are compromised: renew a certificate of one of them now. */
+/** secrets → secret-N. These roots are compromised: renew certificates that they signed. */
 export type SecretTaint = { type: 'secret.taint'; roots: readonly string[] };
 /**
- * secret-N → secrets. A complete and valid version was obtained. `authorities`: hash of the roots that came with it; `root`: of
- * its own root; both empty if none came. `serialNumber`: of a certificate signed by an authority; otherwise empty. `endsAtMs`:
- * expiry since 1970; null without expiry.
+ * secret-N → secrets. A valid version was obtained. `authorities`: hash of the roots issued with it. `root`: hash of its own root. Both are
+ * empty if no root was issued. `serialNumber`: of a certificate signed by an authority; otherwise empty. `endsAtMs`: expiry, Unix time;
+ * null without expiry.
  */
 export type SecretObtained = {
   type: 'secret.obtained';
@@ -64,25 +58,22 @@ export type SecretObtained = {
   parts: RootParts;
   endsAtMs: number | null;
 };
-/** secret-N → secrets. The attempt failed. `pauseMs`: until the next attempt. The previous version is still served. */
+/** secret-N → secrets. The attempt failed. `pauseMs`: time until the next attempt. The previous version is still served. */
 export type SecretUnavailable = {
   type: 'secret.unavailable';
   name: string;
   reason: string;
-  /** Of an error that has one. */
+  /** Error code, if there is one. */
   code?: string;
   attempts: number;
   pauseMs: number;
 };
-/** secret-N → secrets. The current certificate has expired, and there is no other. */
+/** secret-N → secrets. The current certificate expired without a replacement. */
 export type SecretExpired = { type: 'secret.expired'; name: string };
 
-// ---- secrets ↔ xds-proxy
-
 /**
- * xds-proxy → secrets; xds-proxy/server → xds-proxy, of an agent before this one. The control plane sent roots of peers in PEM.
- * `hash` is the hash of the set, `members` are those of each root. `tainted`: hashes of roots whose certificates must be renewed
- * now.
+ * xds-proxy → secrets; xds-proxy/server → xds-proxy, from an older agent. The control plane sent roots of peers. `hash`: of the set.
+ * `members`: hash of each root. `tainted`: hashes of roots whose certificates must be renewed now.
  */
 export type TrustBundleReceived = {
   type: 'trust-bundle.received';
@@ -91,24 +82,20 @@ export type TrustBundleReceived = {
   members: readonly string[];
   tainted: readonly string[];
 };
-/** secrets → xds-proxy. Every Envoy of this workload that is subscribed to roots trusts this set, or none is subscribed. */
+/** secrets → xds-proxy. Every Envoy of this workload that subscribes to roots trusts this set. */
 export type TrustBundleServed = { type: 'trust-bundle.served'; hash: string };
 
 /**
- * secrets → xds-proxy. Every Envoy of this workload has acknowledged this certificate, or none has subscribed yet and new ones
- * receive it. A rotation of the root waits for this, not for the signature.
+ * secrets → xds-proxy. Every Envoy of this workload has acknowledged this certificate, or none has subscribed yet. A root rotation waits
+ * for this, not for the signature.
  */
 export type CertificateServed = { type: 'certificate.served'; serialNumber: string };
 
-// ---- secrets ↔ secrets/output
-
 /** secrets → secrets/output. Write the certificate, its key and its roots to the directory of OUTPUT_CERTS. */
 export type OutputWrite = { type: 'output.write'; certificate: string; roots: string };
-/** secrets/output → secrets. The files could not be written; the next attempt is after a pause, or with the next certificate. */
+/** secrets/output → secrets. The files could not be written. The next attempt is after a pause, or with the next certificate. */
 export type OutputFailed = { type: 'output.failed'; reason: string };
 
 export type SecretReport = SecretObtained | SecretUnavailable | SecretExpired;
-/** Events of the secret server. */
 export type SdsReport = SdsListening | SdsFailed | SdsSubscribed | SdsUnsubscribed | SdsAcknowledged | SdsRejected;
-/** Orders to the secret server. */
 export type SdsOrder = SdsOpen | SdsServe | SdsWithdraw | SdsReject;

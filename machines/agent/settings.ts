@@ -1,57 +1,57 @@
 import { defaultFetchLimits, type FetchLimits } from './wasm/wasm-module.machine.ts';
 import type { ProbeTimes } from './xds/workload-health.machine.ts';
 
-/** Settings of the agent's machines, fixed at start. All times in milliseconds. */
+/** Settings of the agent's machines, fixed at start. Times in milliseconds. */
 export interface AgentSettings {
-  /** Port of Envoy's admin interface. Epochs of one base ID share it: a child takes it over from its parent. */
+  /** Port of Envoy's admin interface. A child takes it over from its parent. */
   adminPort: number;
-  /** Admin port of an Envoy under the spare base ID, because two base IDs cannot share one. 0: a free port. */
+  /** Admin port of an Envoy under the spare base ID, which cannot share the other one. 0: any free port. */
   spareAdminPort: number;
-  /** Envoy's --drain-time-s: drain of connections of a superseded or stopping Envoy. */
+  /** Envoy's --drain-time-s: drain of a superseded or stopping Envoy. */
   drainMs: number;
-  /** Envoy's --parent-shutdown-time-s: exit of the parent after its child is live. */
+  /** Envoy's --parent-shutdown-time-s: time from a live child to the exit of its parent. */
   parentShutdownMs: number;
   /** Drain of a stopping agent before it terminates Envoy. */
   terminationDrainMs: number;
-  /** A stopping agent waits without a limit until no request is active (spec/agent.md §2.5). */
+  /** A stopping agent waits, without a limit, until no request is active (spec/agent.md §2.5). */
   exitOnZeroActiveConnections: boolean;
-  /** Minimum of that wait: clients that have not yet removed this proxy may still send requests. */
+  /** Minimum of that wait, because clients that have not yet removed this proxy may still send requests. */
   minimumDrainMs: number;
-  /** Limit for a child of a serving epoch to become live. */
+  /** Limit for a child to become live. */
   startLimitMs: number;
-  /** Limit between an ordered termination and SIGKILL. Covers a blocked main thread (measured: 10 s). */
+  /** Limit from an ordered termination to SIGKILL. Covers a blocked main thread (measured: 10 s). */
   stopLimitMs: number;
   /** Tolerance after the parent-shutdown time. */
   parentGraceMs: number;
-  /** An epoch that has been live for this time resets the retry budget. */
+  /** Time that an epoch must be live to reset the retry budget. */
   healthyMs: number;
-  /** After an unexpected exit of Envoy while no other epoch serves: start another one, or exit. */
+  /** After an unexpected exit of the serving Envoy: start another one, or exit. */
   restartPolicy: 'retry' | 'exit';
   /** False: Envoy is drained and started at epoch 0 instead of a hot restart. */
   hotRestart: boolean;
   retry: { budget: number; firstDelayMs: number; maxDelayMs: number };
-  /** Rate limit of starts of Envoy: `burst` at once, then one each `refillMs`. */
+  /** Rate limit of starts of Envoy: `burst` at once, then one per `refillMs`. */
   starts: { burst: number; refillMs: number };
   watch: {
     directories: string[];
-    /** From the first change until the files are read. */
+    /** From the first change to the read of the files. */
     delayMs: number;
     /** Files that Envoy needs at its start, and the limit of the wait for them. */
     requiredFiles: string[];
     requiredFilesLimitMs: number;
   };
   binary: BinarySettings;
-  /** An agent of this container may have been killed and may have left Envoys running. */
+  /** A killed agent of this container may have left Envoys running. */
   liveRestore: boolean;
   /** A newer agent of this container may replace this one. */
   givesWay: boolean;
   /** This agent replaces an older one of this container. */
   succeeds: boolean;
-  /** False: no Envoy is started; the agent serves applications that are xDS clients. */
+  /** False: no Envoy is started, and the agent serves applications that are xDS clients. */
   runsEnvoy: boolean;
   /** 0: no status server. */
   statusPort: number;
-  /** Envoy is ready only after it has served one of the application's ports. */
+  /** Envoy is ready only after it has served an application port. */
   awaitsApplication: boolean;
   /** The agent resolves DNS queries of the workload. */
   dns: boolean;
@@ -62,18 +62,18 @@ export interface AgentSettings {
   xdsSocket: string;
   /** Socket of the access log service; empty: no standard metrics. */
   accessLogSocket: string;
-  /** Programs of the pod are proxyless gRPC clients and servers: none of their xDS streams replaces another. */
+  /** Programs of the pod are proxyless gRPC clients and servers: no xDS stream replaces another. */
   proxyless: boolean;
-  /** Probe of the workload, whose result the control plane receives; null: no probe. */
+  /** Probe whose result is reported to the control plane; null: no probe. */
   readinessProbe: ProbeTimes | null;
   moduleLimits: FetchLimits;
 }
 
 /** Envoy's binary, and how the agent handles a new one. */
 export interface BinarySettings {
-  /** Configured path, where another file may appear. Empty: it is not checked again. */
+  /** Configured path, where another file may appear. Empty: it is not watched. */
   path: string;
-  /** Name by which effects identify the file that is at the path when the agent starts. */
+  /** Name by which effects identify the file at the path when the agent starts. */
   first: string;
   /** False: a new binary is used only by order. */
   watched: boolean;
@@ -84,8 +84,8 @@ export interface BinarySettings {
 /** Workload identity (spec/agent.md §7). */
 export interface IdentitySettings {
   /**
-   * Source of the workload certificate. `nowhere`: no identity and no secret server. `files of services`: no identity,
-   * but a secret server for the files in TLS settings of tracers and telemetry services.
+   * `nowhere`: no identity and no secret server. `files of services`: no identity, but a secret server for the files in TLS settings of
+   * tracers and telemetry services.
    */
   source: 'nowhere' | 'files of services' | 'files' | 'authority';
   /** Reason for the source, for the log. */

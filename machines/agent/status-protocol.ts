@@ -1,38 +1,35 @@
-/** Every event between the status server and its chart: sender and receiver. */
+/** Events between the status server and its chart. */
 import type { QuitRequested, UpgradeRequested } from './protocol.ts';
 
 /** status/http → status. The port is open. */
 export type StatusHttpListening = { type: 'http.listening'; port: number };
 /** status/http → status. The port cannot be opened, or its server failed. */
 export type StatusHttpFailed = { type: 'http.failed'; reason: string };
-/**
- * status → status/http. The serving Envoy, used for readiness and metrics from now on. Pending probes of the previous one are
- * cancelled.
- */
+/** status → status/http. The serving Envoy, for readiness and metrics. Pending probes of the previous one are cancelled. */
 export type AdminUse = { type: 'admin.use'; epoch: number; baseId: number; adminPort: number; pid: number };
-/** status/http → status. POST /drain from this host: Envoy drains its connections, and the agent keeps running. */
+/** status/http → status. POST /drain from this host: drain Envoy's connections without stopping the agent. */
 export type DrainRequested = { type: 'drain.requested' };
 /** status → status/http. Drain the serving Envoy without stopping it. */
 export type EnvoyDrain = { type: 'envoy.drain' };
-/** status/http → status. Whether the serving Envoy accepted the drain; `reason` is empty if it did. */
+/** status/http → status. Whether the serving Envoy accepted the drain. `reason` is empty if it did. */
 export type DrainOrdered = { type: 'drain.ordered'; reason: string };
 /** status/http → status. GET /healthz/ready; `request` identifies the request. */
 export type ReadinessRequested = { type: 'readiness.requested'; request: number };
 /**
- * status → status/http. Probe the serving Envoy: by its admin interface, or, if the admin port may not be its own, by its process
+ * status → status/http. Probe the serving Envoy by its admin interface or, if the admin port may belong to another epoch, by its process
  * and one of its ports. `admin or port`: the admin interface has precedence if it responds.
  */
 export type EnvoyProbe = { type: 'envoy.probe'; request: number; at: 'admin' | 'port' | 'admin or port' };
-/** `why`: in Envoy's words; empty where there are very many. */
+/** `why`: message of Envoy; empty if there are too many listeners. */
 export type RefusedListener = { readonly name: string; readonly why: string };
 /**
- * status/http → status. Which listeners the serving Envoy rejected and lacks, usually none. Read when it starts to serve and with each
+ * status/http → status. Listeners that the serving Envoy rejected and lacks, usually none. Read when it starts to serve and with each
  * readiness check by its admin interface; reported when they differ from the last report.
  */
 export type ListenersChecked = { type: 'listeners.checked'; listeners: readonly RefusedListener[] };
 /**
- * status/http → status. Result of the probe. `by` the agent: Envoy is live, and the proxy is not ready for another reason.
- * `unserved`: why no application port is served; empty if one is, if none was configured, or if no live admin interface responded.
+ * status/http → status. Result of the probe. `by` the agent: Envoy is live, and the proxy is not ready for another reason. `unserved`: why
+ * no application port is served; empty if one is, if none is configured, or without a live response of the admin interface.
  */
 export type EnvoyResponded = {
   type: 'envoy.responded';
@@ -43,9 +40,8 @@ export type EnvoyResponded = {
   unserved: string;
 };
 /**
- * status → status/http. Response to a readiness request. `heldMs`: how long it is reused for other requests, extended each time
- * that the admin interface confirms it; 0: not reused. `listenersHeldMs`: how long the rejected listeners are not read again
- * during such confirmations.
+ * status → status/http. Response to a readiness request. `heldMs`: how long it is reused, extended each time that the admin interface
+ * confirms it; 0: not reused. `listenersHeldMs`: how long rejected listeners are not read again during such confirmations.
  */
 export type ReadinessRespond = {
   type: 'readiness.respond';
@@ -60,9 +56,7 @@ export type ReadinessInvalidate = { type: 'readiness.invalidate' };
 /** Within status. The pending request has a response. */
 export type ReadinessResponded = { type: 'readiness.responded' };
 
-/** Orders of the status actor to the HTTP effect. */
 export type StatusHttpOrder = AdminUse | EnvoyProbe | EnvoyDrain | ReadinessRespond | ReadinessInvalidate;
-/** Events of the HTTP effect to the status actor. */
 export type StatusHttpReport =
   | StatusHttpListening
   | StatusHttpFailed

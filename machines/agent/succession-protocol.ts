@@ -1,16 +1,14 @@
 /**
- * Every event about the hand-over from an agent to a newer one of its container: sender and receiver. `predecessor`
- * runs in the older agent, `successor` in the newer one; a socket connects them.
+ * Events of the hand-over to a newer agent of the same container. `predecessor` runs in the older agent, `successor` in the newer one; a
+ * socket connects them.
  */
 import type { ClaimedIds } from './envoy/adoption.ts';
-
-// ---- predecessor/link → predecessor, and back
 
 /** predecessor/link → predecessor. A newer agent is connected and can take over now. */
 export type SuccessorReady = { type: 'successor.ready'; pid: number };
 /** predecessor/link → predecessor. The newer agent has taken over. */
 export type SuccessorConfirmed = { type: 'successor.confirmed' };
-/** predecessor/link → predecessor. The newer agent exited, or no longer responds. */
+/** predecessor/link → predecessor. The newer agent exited or does not respond. */
 export type SuccessorLost = { type: 'successor.lost'; reason: string };
 /** predecessor/link → predecessor. The socket for newer agents cannot be opened. */
 export type LinkFailed = { type: 'link.failed'; reason: string };
@@ -21,39 +19,30 @@ export type SuccessorGrant = { type: 'successor.grant' };
 export type SuccessorRefuse = { type: 'successor.refuse'; reason: string };
 export type LinkOrder = SuccessorGrant | SuccessorRefuse;
 
-// ---- predecessor ↔ agent
-
-/** predecessor → agent. The record is written: control can be released without losing state. */
+/** predecessor → agent. The record is written, so control can be released without losing state. */
 export type SuccessionDue = { type: 'succession.due' };
-/** agent → predecessor. The supervisor is stopped; its Envoys keep running. */
+/** agent → predecessor. The supervisor has stopped, and its Envoys keep running. */
 export type SuccessionBegin = { type: 'succession.begin' };
 /** agent → predecessor. This agent is starting or stopping and cannot hand over now. */
 export type SuccessionRefuse = { type: 'succession.refuse'; reason: string };
 /** predecessor → agent. The newer agent has taken over: this agent exits and leaves the Envoys running. */
 export type SuccessionDone = { type: 'succession.done' };
-/**
- * predecessor → agent. The newer agent failed to take over and exited: this agent has control again. `claimed`: what is running
- * now.
- */
+/** predecessor → agent. The newer agent failed and exited: this agent has control again. `claimed`: what is running now. */
 export type SuccessionFailed = { type: 'succession.failed'; reason: string; claimed: ClaimedIds };
-
-// ---- successor/link → successor, and back
 
 /** successor/link → successor. The older agent has released control. */
 export type PredecessorGranted = { type: 'predecessor.granted' };
 /** successor/link → successor. The older agent keeps control. */
 export type PredecessorRefused = { type: 'predecessor.refused'; reason: string };
-/** successor/link → successor. The older agent exited, or cannot be reached. */
+/** successor/link → successor. The older agent exited, or is unreachable. */
 export type PredecessorLost = { type: 'predecessor.lost'; reason: string };
 export type PredecessorReport = PredecessorGranted | PredecessorRefused | PredecessorLost;
 /** successor → successor/link. Notify the older agent that this one has taken over. */
 export type TakeoverConfirm = { type: 'takeover.confirm' };
 
-// ---- successor ↔ agent
-
-/** successor → agent. The older agent released control or exited: this agent adopts what it had. */
+/** successor → agent. The older agent released control or exited: this agent adopts its Envoys. */
 export type SuccessionTaken = { type: 'succession.taken'; claimed: ClaimedIds };
-/** successor → agent. The older agent keeps control, or its base IDs are unavailable: this agent is not needed. */
+/** successor → agent. The older agent keeps control, or its base IDs are unavailable: this agent exits. */
 export type SuccessionRefused = { type: 'succession.refused'; reason: string };
-/** agent → successor. This agent has adopted the Envoys, and its ports are open. */
+/** agent → successor. This agent adopted the Envoys, and its ports are open. */
 export type SuccessionComplete = { type: 'succession.complete' };

@@ -1,7 +1,6 @@
-/** Timelines of the agent's machines: a lane for each epoch, and marks for restarts, failures and changes. */
+/** Timelines of the agent: a lane for each epoch, and marks for restarts, failures and changes. */
 import type { MarkRule, Timeline } from '../timeline.ts';
 
-/** The actor is shown in its chart only. */
 export const noLane: Timeline = { lane: 'none' };
 
 const failed = (event: string): MarkRule => ({ event, kind: 'failure', text: '{type}: {reason}' });

@@ -1,25 +1,25 @@
-/** Every event about Wasm modules that the agent fetches for Envoy: sender and receiver. */
+/** Events of Wasm modules that the agent fetches for Envoy. */
 
-/** Where a module is, and what it must be. */
+/** Address and expected contents of a module. */
 export interface WasmModule {
   /** Number of the fetch, unique in the agent. */
   readonly id: number;
-  /** Number of the xDS stream with the response that refers to the module. */
+  /** Number of the xDS stream whose response refers to the module. */
   readonly stream: number;
   /** Name of the extension configuration: `namespace.name` of its WasmPlugin. */
   readonly extension: string;
   readonly url: string;
-  /** SHA-256 in hexadecimal digits of the module, or of the manifest of the image; empty: any module. */
+  /** SHA-256 in hexadecimal of the module, or of the manifest of the image; empty: any module. */
   readonly sha256: string;
-  /** Version of the plugin if each version fetches its module; empty: a cached module is current. */
+  /** Version of the plugin if each version fetches its module; empty: a cached module is used. */
   readonly version: string;
 }
 
 /** xds-stream-N/upstream → xds-stream-N → xds-proxy. A response of the control plane refers to a module that Envoy cannot fetch. */
 export type ModuleRequired = { type: 'module.required' } & WasmModule;
-/** xds-stream-N/upstream → xds-stream-N → xds-proxy. A newer response replaces the one that refers to the module. */
+/** xds-stream-N/upstream → xds-stream-N → xds-proxy. A newer response replaced the one that refers to the module. */
 export type ModuleReleased = { type: 'module.released'; id: number };
 /** wasm-module-N → xds-proxy → xds-stream-N → xds-stream-N/upstream. Envoy can read the module from this file. */
 export type ModuleFetched = { type: 'module.fetched'; id: number; stream: number; file: string };
-/** wasm-module-N → xds-proxy → xds-stream-N → xds-stream-N/upstream. Several attempts failed; further attempts follow. */
+/** wasm-module-N → xds-proxy → xds-stream-N → xds-stream-N/upstream. Several attempts failed; more follow. */
 export type ModuleFailed = { type: 'module.failed'; id: number; stream: number; reason: string };

@@ -6,8 +6,8 @@ import { discoveryTimeline } from './timeline.ts';
 export type { DiscoveryInput, DiscoveryOutput, Preparation } from './discovery.setup.ts';
 
 /**
- * The root of pilot-discovery: starts its parts in order (spec/discovery.md §2.1 G4, §2.2), each stage with its own failure,
- * and stops them in reverse (§2.3).
+ * The root of pilot-discovery: starts its parts in order (spec/discovery.md §2.1 G4, §2.2), each stage with a separate failure, and stops
+ * them in reverse order (§2.3).
  */
 export const discoveryMachine = discoverySetup.createMachine({
   id: 'discovery',
@@ -135,27 +135,27 @@ export const discoveryMachine = discoverySetup.createMachine({
             'elections.resigned': {},
             'http.failed': failed('HTTP server'),
             'ads.failed': failed('xDS server'),
-            'settings.changed': { description: 'Recorded only: a push was requested already.' },
-            'settings.rejected': { description: 'Recorded only: the last valid value still applies.' },
-            'configs.rejected': { description: 'Recorded only: the last valid objects still apply.' },
+            'settings.changed': { description: 'Recorded only: a push is requested already.' },
+            'settings.rejected': { description: 'Recorded only: the last valid settings apply.' },
+            'configs.rejected': { description: 'Recorded only: the last valid objects apply.' },
             'names.listening': { description: 'Recorded in the log.' },
             'names.failed': { description: 'Recorded in the log: proxies are served without it.' },
             'webhooks.listening': { description: 'Recorded in the log.' },
             'webhooks.failed': { description: 'Recorded in the log: proxies are served without them.' },
             'config.recovered': { description: 'Recorded only.' },
-            'registry.failed': { description: 'Recorded only: its last services still apply.' },
-            'services.failed': { description: 'Recorded only: the last services still apply.' },
+            'registry.failed': { description: 'Recorded only: the last services of the registry apply.' },
+            'services.failed': { description: 'Recorded only: the last services apply.' },
             'context.built': { description: 'Recorded only: the context is being pushed.' },
-            'context.failed': { description: 'Recorded only: the last context still applies.' },
+            'context.failed': { description: 'Recorded only: the last context applies.' },
             'full-push.requested': {
               description: 'The first context includes everything.',
             },
-            // Each stage waits for its own report only.
+            // Each stage waits only for its own report.
             'settings.loaded': {},
             'http.listening': {},
             'http.closed': {},
             'configs.pending': { description: 'Recorded only: /ready reports it.' },
-            'sources.pending': { description: 'Recorded only: the last objects still apply.' },
+            'sources.pending': { description: 'Recorded only: the last objects apply.' },
             'configs.synced': {},
             'configs.failed': {},
             'services.pending': { description: 'Recorded only: /ready reports it.' },
@@ -163,12 +163,12 @@ export const discoveryMachine = discoverySetup.createMachine({
             'jwks.synced': {},
             'ads.listening': {},
             'ads.drained': {},
-            'authority.loaded': { description: 'Recorded only: it signs.' },
+            'authority.loaded': { description: 'Recorded only: the authority signs.' },
             'authority.changed': { description: 'Recorded only: the signer and the distributed roots.' },
-            'authority.failed': { description: 'Recorded only: the authority continues to sign.' },
+            'authority.failed': { description: 'Recorded only: the current signer continues to sign.' },
             'shared-authority.pending': { description: 'Recorded only: /ready reports it.' },
             'bundle.pending': { description: 'Recorded only: the missing workloads.' },
-            'certificate.changed': { description: 'Recorded only: new handshakes use it.' },
+            'certificate.changed': { description: 'Recorded only: new handshakes use the certificate.' },
             'certificate.rejected': { description: 'Recorded only: the current certificate is kept.' },
           },
           initial: 'starting http',
@@ -276,7 +276,7 @@ export const discoveryMachine = discoverySetup.createMachine({
             },
             'building first push context': {
               description:
-                'The first context includes all updates until now. No proxy is served before it is built (§2.2 step 3).',
+                'The first context includes all updates so far. No proxy is served before it is built (§2.2 step 3).',
               meta: { waitsFor: 'a context, repeated while it cannot be built; /ready reports it' },
               entry: 'startPush',
               on: {
@@ -290,7 +290,7 @@ export const discoveryMachine = discoverySetup.createMachine({
             },
             'announcing replica': {
               description:
-                'Other replicas must know of this one before a proxy connects: the replica that writes statuses waits for its counts.',
+                'Other replicas must know of this one before a proxy connects, because the replica that writes statuses waits for its counts.',
               meta: { waitsFor: 'the Lease of this replica, which has a limit; /ready reports it' },
               on: {
                 'replica.announced': [
@@ -323,10 +323,12 @@ export const discoveryMachine = discoverySetup.createMachine({
           after: { shutdownDuration: '#discovery.stopped' },
           on: {
             'signal.received': { description: 'A second signal stops at once.', target: '#discovery.stopped' },
-            'http.failed': { description: 'It is being closed anyway.' },
-            'ads.failed': { description: 'It is being closed anyway.' },
+            'http.failed': { description: 'The port is being closed.' },
+            'ads.failed': { description: 'The server is being closed.' },
             'full-push.requested': { description: 'No push starts during the shutdown.' },
-            'elections.resigned': { description: 'They are requested again after everything else has ended.' },
+            'elections.resigned': {
+              description: 'The Leases are given back again after all other parts have stopped.',
+            },
             'xstate.error.actor.elections': {
               description: 'The Leases expire.',
               target: '#discovery.stopped',
@@ -376,7 +378,6 @@ function failed(stage: string) {
   };
 }
 
-/** A preparing stage failed. */
 function unprepared(stage: string) {
   type Done = { event: { output: Preparation } };
   return {
@@ -389,7 +390,6 @@ function unprepared(stage: string) {
   };
 }
 
-/** An internal error of a part. */
 function brokenDown(stage: string) {
   return {
     target: '#discovery.active.draining',

@@ -98,26 +98,23 @@ export interface DiscoveryInput {
 }
 
 interface DiscoveryContext extends DiscoveryInput {
-  /** Why the control plane stops without an order; empty without such a reason. */
+  /** Why the control plane stops without an order; empty otherwise. */
   trouble: string[];
   /** Other replicas know of this one, or its Lease could not be written. */
   isAnnounced: boolean;
 }
 
 export interface DiscoveryOutput {
-  /** 0 after an ordered stop. */
   exitCode: number;
-  /** Messages for the operator, each beginning with the stage or part that failed; empty after an ordered stop. */
+  /** Messages for the operator, beginning with the failed stage or part; empty after an ordered stop. */
   trouble: string[];
 }
 
-/** Result of a preparing stage. */
 export interface Preparation {
-  /** Reason of the failure; absent after a success. */
+  /** Absent after a success. */
   failure?: string;
 }
 
-/** Types, actors, delays, guards and actions of the chart `discovery`. */
 export const discoverySetup = setup({
   types: {
     context: {} as DiscoveryContext,
@@ -157,13 +154,11 @@ export const discoverySetup = setup({
     },
   },
   actors: {
-    /** Delivers signals of the operating system. */
     signals: callbackEffect<{ type: never }, undefined>('signals'),
-    /** Runs a preparing stage. */
     prepare: promiseEffect<Preparation, { stage: PreparedStage }>('prepare'),
     /** Serves /ready, /metrics and /debug. Stopping it closes every connection. */
     http: callbackEffect<HttpOrder, undefined>('http'),
-    /** Serves xDS. Each stream is an `ads-connection`. Stopping it closes every stream. */
+    /** Serves xDS with an `ads-connection` per stream. Stopping it closes every stream. */
     adsServer: callbackEffect<AdsOrder, undefined>('adsServer'),
     apiServer: apiServerMachine,
     secretAccess: secretAccessMachine,

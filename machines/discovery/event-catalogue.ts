@@ -1,6 +1,6 @@
 /**
- * Every event of pilot-discovery as a table, for tests and tools. Its meaning is the comment of its type in the protocol
- * files; docs/events.md has both.
+ * Events of pilot-discovery as a table, for tests and tools. Their types in the protocol files have the descriptions; docs/events.md has
+ * both.
  */
 import type { CatalogueRow } from '../catalogue-row.ts';
 import { authorityCatalogue } from './ca/authority-protocol.ts';
@@ -59,9 +59,7 @@ type Diagram =
   | 'name-server'
   | 'webhook-server';
 
-/**
- * The runtime records `spawn` and `timer …` rows itself: the seeds draw registered handlers and armed timers as messages.
- */
+/** The runtime records `spawn` and `timer …` rows, because the specification shows handlers and timers as messages. */
 const ownCatalogue = [
   { type: 'spawn', from: 'discovery', to: 'mesh-config', diagram: 'bootstrap', seeds: ['13.1 #1'] },
   { type: 'spawn', from: 'discovery', to: 'mesh-networks', diagram: 'bootstrap', seeds: ['13.1 #2'] },

@@ -1,13 +1,13 @@
 import { reasonOf } from '../effect.ts';
 
 /**
- * Outcomes of failed requests to other systems: the failure is counted and reported, and the request is repeated after a
- * delay. A chart that uses them has the actions `countFailure` and `reportFailed`, and a state `backing off`.
+ * Transitions after failed requests to other systems: the failure is counted and reported, and the request is repeated after a delay. A
+ * chart that uses them has the actions `countFailure` and `reportFailed`, and a state `backing off`.
  */
 const backOff = <Params>(params: Params) =>
   ({ target: 'backing off', actions: ['countFailure', { type: 'reportFailed', params }] }) as const;
 
-/** The response is unusable; it contains the reason. */
+/** The response is unusable and contains the reason. */
 export const onFailedResponse = backOff(({ event }: { event: { output: { outcome: string; reason?: string } } }) => ({
   reason: event.output.reason ?? '',
 }));

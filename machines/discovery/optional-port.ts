@@ -8,26 +8,26 @@ export interface OptionalPort<Listening extends string, Failed extends string> {
   readonly id: string;
   readonly description: string;
   readonly timeline: Timeline;
-  /** Events to the parent: the port is open, and it is not. */
+  /** Types of the events to the parent: the port is open, or failed. */
   readonly listening: Listening;
   readonly failed: Failed;
 }
 
 interface OptionalPortContext {
-  /** Milliseconds until the port is opened again; 0 without a recent failure. */
+  /** Time until the port is opened again; 0 without a recent failure. */
   pauseMs: number;
 }
 
-/** The operating system opens a port or rejects it at once. */
+/** The operating system opens or rejects a port at once. */
 const openLimitMs = 5_000;
 const minPauseMs = 500;
 const maxPauseMs = 30_000;
-/** How long the port must be open to reset the delay. */
+/** Time that the port must be open to reset the delay. */
 const trialMs = 60_000;
 
 /**
- * Opens a port when proxies are served, and again after each failure. Proxies do not depend on it, so a port in use neither
- * delays nor stops the control plane.
+ * Opens a port when proxies are served, and again after each failure. Proxies do not depend on it, so a port in use neither delays nor
+ * stops the control plane.
  */
 export function optionalPortMachine<Listening extends string, Failed extends string>(
   port: OptionalPort<Listening, Failed>,
@@ -80,7 +80,7 @@ export function optionalPortMachine<Listening extends string, Failed extends str
         initial: 'opening',
         states: {
           opening: {
-            description: 'No client is served yet.',
+            description: 'The port is not open yet.',
             after: {
               openLimit: {
                 target: pausing,
@@ -98,10 +98,10 @@ export function optionalPortMachine<Listening extends string, Failed extends str
             },
           },
           serving: {
-            description: 'Clients are served.',
+            description: 'The port is open.',
             meta: { waitsFor: 'clients: normal operation' },
             after: { trial: { actions: 'resetPause' } },
-            on: { 'port.listening': { description: 'Reported already.' } },
+            on: { 'port.listening': { description: 'The port is reported as open already.' } },
           },
         },
       },

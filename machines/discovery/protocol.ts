@@ -6,36 +6,31 @@
  * snapshots of the effects (src/discovery).
  */
 
-/** `Kind/namespace/name` of a configuration object; for services and endpoints, the name is the host name. */
+/** `Kind/namespace/name` of a configuration object. The name of services and endpoints is the host name. */
 export type ConfigKeyText = string;
 
 export type ConfigEventKind = 'add' | 'update' | 'delete';
 
-/** A changed object. */
 export type ConfigChange = { key: ConfigKeyText; event: ConfigEventKind };
 
 /**
- * Where to correct a problem: a line of a file (1-based; 0 means the whole file), or a source without files, such as a
- * cluster, where object and field identify the place.
+ * Location of a problem: a line of a file (1-based; 0: the whole file), or a source without files, such as a cluster, in which object and
+ * field identify the location.
  */
 export type ConfigPlace = { file: string; line: number } | { source: string };
 
-/** A problem of a configuration object. */
 export type ConfigProblem = {
   /** An error excludes the object, a warning does not. */
   severity: 'error' | 'warning';
   place: ConfigPlace;
-  /** `VirtualService shop/web`; empty if the content cannot be parsed. */
+  /** Such as `VirtualService shop/web`; empty if the content cannot be parsed. */
   object: string;
-  /** Path within the object, `spec.http[0].route`; empty for the object as a whole. */
+  /** Path within the object, such as `spec.http[0].route`; empty for the whole object. */
   field: string;
   message: string;
-  /** Stable error code, `FIELD_REQUIRED`; absent if a file or source cannot be read. */
+  /** Stable error code, such as `FIELD_REQUIRED`; absent if a file or source cannot be read. */
   code?: string;
-  /**
-   * What is closed because the object has no valid earlier version; absent if the last valid version applies or none is
-   * needed.
-   */
+  /** What is closed because the object has no valid earlier version; absent if the last valid version applies or none is needed. */
   closed?: string;
 };
 
@@ -53,8 +48,6 @@ export type PushReason =
   | 'debug'
   | 'unknown';
 
-// ---- outside → discovery (the signal effect)
-
 export type StopSignal = 'SIGTERM' | 'SIGINT';
 
 /** discovery/signals → discovery. The operating system delivered a signal to this process. */
@@ -63,20 +56,16 @@ export type SignalReceived = { type: 'signal.received'; signal: StopSignal };
 // ---- stages of the start that prepare something and end
 
 /**
- * Preparing stages of the start, in this order (spec/discovery.md §2.1). Each is an effect of `discovery` with this name, and
- * reports by ending.
+ * Preparing stages of the start, in this order (spec/discovery.md §2.1). Each is an effect of `discovery` with this name, and ends when it
+ * has reported.
  */
 export type PreparedStage = 'environment' | 'config-sources' | 'registries' | 'server-certificates' | 'authenticators';
-
-// ---- discovery ↔ mesh-config, mesh-networks (two actors of one machine)
 
 export type SettingsName = 'mesh' | 'networks';
 
 /** discovery → mesh-config, mesh-networks. Watch the file and read it. */
 export type SettingsLoad = { type: 'settings.load' };
-/**
- * mesh-config, mesh-networks → discovery. The first settings apply: those of the file, or the defaults if there is no valid file.
- */
+/** mesh-config, mesh-networks → discovery. The first settings apply: those of the file, or the defaults if there is no valid file. */
 export type SettingsLoaded = {
   type: 'settings.loaded';
   what: SettingsName;
@@ -85,14 +74,10 @@ export type SettingsLoaded = {
 };
 /** mesh-config, mesh-networks → discovery. Different settings apply. */
 export type SettingsChanged = { type: 'settings.changed'; what: SettingsName; version: string };
-/**
- * mesh-config → config-controller, trust-bundles. The mesh configuration changed: it may name other sources or bundle endpoints.
- */
+/** mesh-config → config-controller, trust-bundles. The mesh configuration changed and may name other sources or bundle endpoints. */
 export type MeshChanged = { type: 'mesh.changed' };
-/** mesh-config, mesh-networks → discovery. The file is invalid; the last valid settings still apply. */
+/** mesh-config, mesh-networks → discovery. The file is invalid: the last valid settings apply. */
 export type SettingsRejected = { type: 'settings.rejected'; what: SettingsName; problems: ConfigProblem[] };
-
-// ---- discovery ↔ discovery/http
 
 /** discovery → discovery/http. Open the HTTP ports. */
 export type HttpOpen = { type: 'http.open' };
@@ -100,76 +85,63 @@ export type HttpOpen = { type: 'http.open' };
 export type HttpListening = { type: 'http.listening'; addresses: string[] };
 /** discovery/http → discovery. A port cannot be opened, or its server failed. */
 export type HttpFailed = { type: 'http.failed'; reason: string };
-/** discovery → discovery/http. `/ready` responds with 200 from now on. */
+/** discovery → discovery/http. `/ready` responds with 200. */
 export type ReadinessBegan = { type: 'readiness.began' };
-/** discovery → discovery/http. `/ready` responds with 503 from now on. */
+/** discovery → discovery/http. `/ready` responds with 503. */
 export type ReadinessEnded = { type: 'readiness.ended' };
-/** discovery/http → discovery. An operator requests a push of everything to all proxies (`/debug/adsz?push=true`). */
+/** discovery/http → discovery. An operator requests a full push to all proxies (`/debug/adsz?push=true`). */
 export type FullPushRequested = { type: 'full-push.requested' };
-/** discovery → discovery/http. Close the ports after running requests. */
+/** discovery → discovery/http. Close the ports after pending requests. */
 export type HttpClose = { type: 'http.close' };
 /** discovery/http → discovery. All HTTP ports are closed. */
 export type HttpClosed = { type: 'http.closed' };
-
-// ---- discovery ↔ config-controller
 
 /** discovery → config-controller. List the sources of configuration, watch and read them. */
 export type ConfigsLoad = { type: 'configs.load' };
 /** config-controller → discovery. These sources have not been read, so the configuration is unknown. */
 export type ConfigsPending = { type: 'configs.pending'; sources: string[] };
 /**
- * config-controller → discovery. These sources were added while the program runs and have not been read. The previous
- * configuration still applies.
+ * config-controller → discovery. These sources were added while the program runs, and have not been read: the previous configuration
+ * applies.
  */
 export type SourcesPending = { type: 'sources.pending'; sources: string[] };
 /** config-controller → discovery. All sources were read once, with or without errors in them. */
 export type ConfigsSynced = { type: 'configs.synced'; version: string; objects: number; problems: number };
 /** config-controller → discovery. A source does not exist, so the configuration is unknown. */
 export type ConfigsFailed = { type: 'configs.failed'; reason: string };
-/** config-controller, service-registry → discovery. Objects or files are invalid; their last valid versions still apply. */
+/** config-controller, service-registry → discovery. Objects or files are invalid: their last valid versions apply. */
 export type ConfigsRejected = { type: 'configs.rejected'; problems: ConfigProblem[] };
 /** config-controller, service-registry → discovery. Reported problems are resolved. */
 export type ConfigRecovered = { type: 'config.recovered'; places: string[] };
 
-// ---- config-controller ↔ config-controller/sources
-
 /** config-controller → config-controller/sources. List the sources. */
 export type SourcesList = { type: 'sources.list' };
 /**
- * config-controller/sources → config-controller. All sources: addresses (`fs:///etc/mesh`). The first source that has an object
- * takes precedence.
+ * config-controller/sources → config-controller. Addresses of all sources, such as `fs:///etc/mesh`. The first source that has an object
+ * has precedence.
  */
 export type SourcesListed = { type: 'sources.listed'; sources: string[] };
 /** config-controller/sources → config-controller. An address of a source is invalid. */
 export type SourcesInvalid = { type: 'sources.invalid'; reason: string };
 
-// ---- config-source-N → config-controller
-
 /** config-source-N → config-controller. The source was read for the first time, or has changes. */
 export type SourceRead = { type: 'source.read'; source: string; objects: number; problems: number };
-/** config-source-N → config-controller. The source does not exist; its last objects still apply. */
+/** config-source-N → config-controller. The source does not exist: its last objects apply. */
 export type SourceMissing = { type: 'source.missing'; source: string; reason: string };
-/**
- * config-source-N → config-controller. The source could not be read or watched; its last objects still apply, and it is read
- * again.
- */
+/** config-source-N → config-controller. The source could not be read or watched: its last objects apply, and it is read again. */
 export type SourceFailed = { type: 'source.failed'; source: string; reason: string };
 
-// ---- config-source-N/watch → config-source-N
-
-/** config-source-N/watch → config-source-N. A change of the source: in a directory, its path. `isBurst`: part of a burst. */
+/** config-source-N/watch → config-source-N. The source changed. `place`: path in a directory. */
 export type SourceChanged = {
   type: 'source.changed';
   place: string;
-  /** Part of a burst, such as `git checkout`: reads before its end return mixed states. */
+  /** Part of a burst, such as `git checkout`: reads before its end may return mixed states. */
   isBurst?: true;
 };
 
-// ---- config-controller → service-registry, jwks
-
 /**
- * config-controller → service-registry, jwks. Objects that define services or keys changed. `alongside`: keys of other objects
- * that changed with them and that the push of the services includes, because routes must not be pushed before their services.
+ * config-controller → service-registry, jwks. Objects that define services or keys changed. `alongside`: keys of other objects that changed
+ * with them. The push of the services includes these, because routes must not be pushed before their services.
  */
 export type ConfigsChanged = {
   type: 'configs.changed';
@@ -178,68 +150,56 @@ export type ConfigsChanged = {
   alongside?: string[];
 };
 
-// ---- discovery, config-controller ↔ jwks
-
 /** discovery → jwks. Fetch the keys of the issuers that RequestAuthentications name. */
 export type JwksLoad = { type: 'jwks.load' };
-/** jwks → discovery. Each issuer was requested once. `unanswered`: number of issuers that have not responded within the limit. */
+/** jwks → discovery. Each issuer was requested once. `unanswered`: number of issuers that did not respond within the limit. */
 export type JwksSynced = { type: 'jwks.synced'; sources: number; unanswered: number };
 // config-controller → jwks: configs.changed, as to service-registry. RequestAuthentications changed.
 
-// ---- key-set-N ↔ jwks
-
-/** key-set-N → jwks. A fetch is due; it starts when a slot is free. */
+/** key-set-N → jwks. A fetch is due, and starts when a slot is free. */
 export type KeyFetchRequested = { type: 'key-fetch.requested'; source: string };
-/** key-set-N → jwks. The fetch succeeded or failed: its slot is free. */
+/** key-set-N → jwks. The fetch succeeded or failed, and its slot is free. */
 export type KeyFetchFinished = { type: 'key-fetch.finished'; source: string };
 /** jwks → key-set-N. A slot is free: start the fetch. */
 export type KeyFetchGranted = { type: 'key-fetch.granted' };
-/** key-set-N → jwks. The keys of the issuer changed and apply with this version. */
+/** key-set-N → jwks. The keys of the issuer changed; `version` applies. */
 export type KeySetFetched = { type: 'key-set.fetched'; source: string; version: string };
-/** key-set-N → jwks. The fetch failed. The last keys still apply: `version`, empty without any. */
+/** key-set-N → jwks. The fetch failed. The last keys apply: `version`, empty before the first fetch. */
 export type KeySetFailed = { type: 'key-set.failed'; source: string; version: string; reason: string };
-/** key-set-N → jwks. The issuer has not responded within the limit: objects no longer wait for it. */
+/** key-set-N → jwks. The issuer did not respond within the limit: objects do not wait for it any more. */
 export type KeySetLate = { type: 'key-set.late'; source: string };
 
-// ---- discovery → trust-bundles, trust-bundle-N → trust-bundles
-
-/** discovery → trust-bundles. Fetch the roots of the bundle endpoints. The start does not wait for them. */
+/** discovery → trust-bundles. Fetch the roots of the bundle endpoints, for which the start does not wait. */
 export type BundlesLoad = { type: 'bundles.load' };
-/** trust-bundle-N → trust-bundles. The roots of the endpoint changed and apply with this version. */
+/** trust-bundle-N → trust-bundles. The roots of the endpoint changed; `version` applies. */
 export type TrustBundleFetched = { type: 'trust-bundle.fetched'; endpoint: string; version: string };
-/** trust-bundle-N → trust-bundles. The request failed. The last bundle still applies: `version`, empty without one. */
+/** trust-bundle-N → trust-bundles. The request failed. The last bundle applies: `version`, empty before the first fetch. */
 export type TrustBundleFailed = { type: 'trust-bundle.failed'; endpoint: string; version: string; reason: string };
 
-// ---- secret-access/accounts → secret-access, access-review-N → secret-access
-
-/** secret-access/accounts → secret-access. All service accounts whose proxies use Secrets: `namespace/name`. */
+/** secret-access/accounts → secret-access. Service accounts whose proxies use Secrets: `namespace/name`. */
 export type AccountsListed = { type: 'accounts.listed'; accounts: string[] };
 /** access-review-N → secret-access. Whether the account may read the Secrets of its namespace has changed. */
 export type AccessReviewed = { type: 'access.reviewed'; account: string; allowed: boolean };
-/** access-review-N → secret-access. The review failed; the last result still applies. Without one, no Secrets are served. */
+/** access-review-N → secret-access. The review failed. The last result applies; without one, no Secrets are served. */
 export type AccessUnavailable = { type: 'access.unavailable'; account: string; reason: string };
 
-// ---- distribution/facts → distribution
-
 /**
- * distribution/facts → distribution. Objects of the cluster changed, a proxy rejects or accepts a resource, or an object is
- * rejected. Sent at most once before each computation.
+ * distribution/facts → distribution. Objects of the cluster changed, a proxy rejects or accepts a resource, or an object is rejected. Sent
+ * at most once before each computation.
  */
 export type DistributionChanged = { type: 'distribution.changed' };
 
-// ---- service-registry/registries → service-registry
-
-/** `Provider/cluster`. A new revision replaces the registry, for example after a change of credentials. */
+/** `Provider/cluster`. Another revision replaces the registry, for example after a change of credentials. */
 export type ListedRegistry = { registry: string; revision: string };
 /** service-registry/registries → service-registry. All registries. */
 export type RegistriesListed = { type: 'registries.listed'; registries: ListedRegistry[] };
-/** service-registry/registries → service-registry. Names of network gateways resolve to different addresses. */
+/** service-registry/registries → service-registry. Names of network gateways resolve to other addresses. */
 export type GatewaysResolved = { type: 'gateways.resolved' };
 /** gateway-names/wanted → gateway-names. All host names of gateways. */
 export type GatewayNamesListed = { type: 'gateway-names.listed'; hostnames: string[] };
-/** gateway-name-N → gateway-names. The name resolves to different addresses, which apply now. */
+/** gateway-name-N → gateway-names. The name resolves to other addresses, which apply now. */
 export type GatewayNameResolved = { type: 'gateway-name.resolved'; hostname: string; addresses: string[] };
-/** gateway-name-N → gateway-names. The name does not resolve. The last `addresses` still apply; the list may be empty. */
+/** gateway-name-N → gateway-names. The name does not resolve. The last `addresses` apply, which may be empty. */
 export type GatewayNameFailed = {
   type: 'gateway-name.failed';
   hostname: string;
@@ -247,22 +207,15 @@ export type GatewayNameFailed = {
   reason: string;
 };
 
-// ---- registry-N/feed → registry-N → service-registry
-
-/** registry-N/feed → registry-N → service-registry. The registry has sent its whole list. */
+/** registry-N/feed → registry-N → service-registry. The registry has sent its complete list. */
 export type RegistrySynced = { type: 'registry.synced'; registry: string };
 /**
- * registry-N/feed → registry-N → service-registry; of the followed cluster, service-registry/registries → service-registry.
- * Services of the registry changed without a change of configuration.
+ * registry-N/feed → registry-N → service-registry; for the watched cluster, service-registry/registries → service-registry. Services of the
+ * registry changed without a change of configuration.
  */
 export type RegistryChanged = { type: 'registry.changed'; registry: string };
-/**
- * registry-N/feed → registry-N → service-registry → discovery. The registry is unavailable and is started again; its last services
- * still apply.
- */
+/** registry-N/feed → registry-N → service-registry → discovery. The registry is unavailable and is restarted: its last services apply. */
 export type RegistryFailed = { type: 'registry.failed'; registry: string; reason: string };
-
-// ---- discovery ↔ service-registry
 
 /** discovery → service-registry. Compute services and endpoints. */
 export type ServicesLoad = { type: 'services.load' };
@@ -274,37 +227,31 @@ export type ServicesSynced = {
   /** `Provider/cluster` of registries whose first list exceeded the limit; their services follow later. */
   missing: string[];
 };
-/** service-registry → discovery. These registries have not sent their first list: proxies are not served yet. */
+/** service-registry → discovery. These registries have not sent their first list, so no proxy is served. */
 export type ServicesPending = { type: 'services.pending'; registries: string[] };
-/** service-registry → discovery. An internal error in the computation; the last services still apply. */
+/** service-registry → discovery. The computation had an internal error: the last services apply. */
 export type ServicesFailed = { type: 'services.failed'; reason: string };
-
-// ---- mesh-config, mesh-networks, config-controller, service-registry, jwks, discovery → push
 
 /** `configs` may be empty if `forced` is set. */
 export type PushOrder = {
   configs: ConfigKeyText[];
-  /** Everything is generated again for all proxies. */
+  /** All resources are generated again for all proxies. */
   forced: boolean;
   reasons: Partial<Record<PushReason, number>>;
 };
 /** mesh-config, mesh-networks, config-controller, service-registry, jwks, secret-access, discovery → push. Proxies may need an update. */
 export type PushRequest = { type: 'push.request' } & PushOrder;
 
-// ---- discovery ↔ push
-
 /** discovery → push. The sources are complete: build the first context, then handle requests. */
 export type PushStart = { type: 'push.start' };
 /** push → discovery. A context was built and published. `updates`: number of requests that it includes. */
 export type ContextBuilt = { type: 'context.built'; version: string; updates: number };
-/** push → discovery. An internal error while building a context; the last one still applies. */
+/** push → discovery. Building a context had an internal error: the last one applies. */
 export type ContextFailed = { type: 'context.failed'; reason: string };
 
-// ---- push ↔ push-queue, discovery → push-queue
-
 /**
- * push → push-queue. Push the context of this version to every connected proxy that it concerns. `startedAt`: time of its
- * publication, Unix time in milliseconds.
+ * push → push-queue. Push the context of this version to all connected proxies that it concerns. `startedAt`: time of its publication, Unix
+ * time in milliseconds.
  */
 export type ClientsPush = {
   type: 'clients.push';
@@ -313,12 +260,10 @@ export type ClientsPush = {
   configs: ConfigKeyText[];
   startedAt: number;
 };
-/** push-queue → push. Every proxy was served with all pushes. */
+/** push-queue → push. All proxies were served with all pushes. */
 export type ClientsServed = { type: 'clients.served' };
 /** discovery → push-queue. Ignore new pushes; serve the queued proxies. */
 export type QueueDrain = { type: 'queue.drain' };
-
-// ---- push-queue ↔ discovery/ads-server
 
 /**
  * push-queue → discovery/ads-server. Push to these proxies, in this order. `connections`: the N of `ads-connection-N`. `configs`:
@@ -333,18 +278,16 @@ export type ProxiesServe = {
   startedAt: number;
 };
 /**
- * discovery/ads-server → push-queue. These connections have been ordered to push. Slow proxies receive the responses later. Some
- * connections may have ended.
+ * discovery/ads-server → push-queue. These connections were ordered to push, and slow proxies receive the responses later. Some connections
+ * may have ended.
  */
 export type ProxiesServed = { type: 'proxies.served'; connections: number[] };
-/** discovery/ads-server → push-queue. The client of a stream was accepted; it gets the current context. */
+/** discovery/ads-server → push-queue. The client of a stream was accepted, and receives the current context. */
 export type ProxyConnected = { type: 'proxy.connected'; connection: number };
 /** discovery/ads-server → push-queue. The stream of an accepted client ended. */
 export type ProxyDisconnected = { type: 'proxy.disconnected'; connection: number };
 
-// ---- discovery ↔ discovery/ads-server
-
-/** `secure`: the TLS port (`--secureGRPCAddr`); `plaintext`: `--grpcAddr`. */
+/** `secure`: the TLS port (`--secureGRPCAddr`). `plaintext`: `--grpcAddr`. */
 export type XdsPort = 'secure' | 'plaintext';
 
 /** discovery → discovery/ads-server. Open one gRPC port. */
@@ -353,12 +296,10 @@ export type AdsListen = { type: 'ads.listen'; port: XdsPort };
 export type AdsListening = { type: 'ads.listening'; port: XdsPort; addresses: string[] };
 /** discovery/ads-server → discovery. The port cannot be opened, or its server failed. */
 export type AdsFailed = { type: 'ads.failed'; reason: string };
-/** discovery → discovery/ads-server. Accept no new streams, and end the existing ones. */
+/** discovery → discovery/ads-server. Accept no streams any more, and end the existing ones. */
 export type AdsDrain = { type: 'ads.drain' };
 /** discovery/ads-server → discovery. All streams have ended. */
 export type AdsDrained = { type: 'ads.drained' };
-
-// ---- machines ↔ their file effects
 
 /**
  * mesh-config/files, mesh-networks/files, authority/directory, server-certificate/files → their machine. A watched file changed.
@@ -374,8 +315,8 @@ export type ProxyReport = ProxyConnected | ProxyDisconnected | ProxiesServed;
 export type SettingsReport = SettingsLoaded | SettingsChanged | SettingsRejected;
 
 /**
- * Routine events of the push queue, which occur for each proxy or each few proxies of every push. Recorded only at trace level
- * `full`; `clients.push` and the state changes of the queue are always recorded.
+ * Routine events of the push queue, which occur for each proxy of every push. Recorded only at trace level `full`; `clients.push` and state
+ * changes of the queue are always recorded.
  */
 export const routineQueueMessages = [
   'proxy.connected',

@@ -10,7 +10,7 @@ import type { PushQueueInput } from './push/push-queue.machine.ts';
 import type { RegistrationsInput } from './registration/registrations.machine.ts';
 import type { ServiceRegistryInput } from './registry/service-registry.setup.ts';
 
-/** Settings that decisions of charts depend on. Times in milliseconds. */
+/** Settings of charts. Times in milliseconds. */
 export interface DiscoverySettings {
   /** API server of the watched cluster; null without a cluster. */
   cluster: ApiServerInput | null;

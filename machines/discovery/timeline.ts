@@ -1,7 +1,6 @@
 /** Timelines of the control plane: changes, pushes and the number of proxies. */
 import type { MarkRule, Timeline } from '../timeline.ts';
 
-/** The actor has no lane. */
 export const noLane: Timeline = { lane: 'none' };
 
 const failed = (event: string): MarkRule => ({ event, kind: 'failure', text: '{type}: {reason}' });

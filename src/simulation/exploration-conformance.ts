@@ -7,8 +7,8 @@ import { createRecorder, type Recorder } from '../runtime/trace/recorder.ts';
 
 export interface ConformanceOptions {
   /**
-   * The positions in the diagrams are part of a state's identity, so every run is checked. Otherwise each state is
-   * left by every choice once, from the run that reached it first.
+   * The positions in the diagrams are part of a state's key, so every run is checked. Otherwise each state is left by every choice once,
+   * from the run that reached it first.
    */
   readonly everyRun?: boolean;
 }
@@ -23,7 +23,7 @@ export class ConformingWorld implements World {
   #departures: readonly Departure[] = [];
   #unexpected: readonly string[] = [];
 
-  /** @param begin creates the world, with a recorder of all that happens */
+  /** @param begin creates the simulation, with a recorder of its records */
   constructor(begin: (recorder: Recorder) => World, diagrams: readonly Diagram[], options: ConformanceOptions = {}) {
     this.#diagrams = diagrams;
     this.#everyRun = options.everyRun ?? false;
@@ -34,7 +34,7 @@ export class ConformingWorld implements World {
     recorder.observe((record) => {
       if (record.kind === 'spawn' && record.parent === undefined) {
         program ??= record.actor;
-        // The program starts again with a new trace. A world may have other root actors.
+        // The program restarts with a new trace. A simulation may have other root actors.
         if (record.actor === program) {
           afresh();
           this.#seq = 0;

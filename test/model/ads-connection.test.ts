@@ -50,8 +50,8 @@ function meshWorld(options: AdsWorldOptions = {}): AdsWorld {
   return world;
 }
 
-describe('the identity of the client', () => {
-  test('is taken from its first message', () => {
+describe('the node of the client', () => {
+  test('is that of its first request', () => {
     const world = meshWorld();
     expect(world.state()).toBe('awaiting node');
     world.sotw({ typeUrl: clusterType });
@@ -69,7 +69,7 @@ describe('the identity of the client', () => {
     expect(world.state()).toMatch(/^clos/);
   });
 
-  test('is required: a request without a node ends the stream with INVALID_ARGUMENT', () => {
+  test('is required, so a request without one ends the stream with INVALID_ARGUMENT', () => {
     const world = meshWorld({ node: '' });
     world.sotw({ typeUrl: clusterType });
     expect(world.call.status).toMatchObject({
@@ -79,14 +79,14 @@ describe('the identity of the client', () => {
     expect(world.state()).toBe('closed');
   });
 
-  test('can be rejected by the source: INVALID_ARGUMENT with its reason', () => {
+  test('can be rejected, which ends the stream with INVALID_ARGUMENT and the reason', () => {
     const world = meshWorld();
     world.source.refuses = 'node id has 2 parts, not 4';
     world.sotw({ typeUrl: clusterType });
     expect(world.call.status).toEqual({ code: 3, details: 'node id has 2 parts, not 4 [NODE_INVALID]' });
   });
 
-  test('may follow a health report, which gets no response', () => {
+  test('may arrive after a health report, which gets no response', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: healthType, node: { id: '' } });
     expect(world.state()).toBe('awaiting node');
@@ -97,20 +97,20 @@ describe('the identity of the client', () => {
   });
 });
 
-describe('requests that cannot be served', () => {
-  test('bytes that are not a request end the stream with a reason', () => {
+describe('an invalid or unknown request', () => {
+  test('ends the stream with a reason if it cannot be decoded', () => {
     const world = meshWorld();
     world.raw(Buffer.from([0xff, 0xff, 0xff]));
     expect(world.call.status).toMatchObject({ code: 3, details: expect.stringContaining('[XDS_REQUEST_INVALID]') });
   });
 
-  test('an aggregated stream requires a type', () => {
+  test('ends an aggregated stream if it has no type', () => {
     const world = meshWorld();
     world.sotw({});
     expect(world.call.status).toMatchObject({ code: 3, details: expect.stringContaining('missing type_url') });
   });
 
-  test('a separate service takes its type from the method and serves no other', () => {
+  test('ends the stream of a separate service if it has another type than the method', () => {
     const world = meshWorld({ onlyType: clusterType });
     world.sotw({});
     expect(brief(world.read()!)).toBe('Cluster a b');
@@ -118,14 +118,14 @@ describe('requests that cannot be served', () => {
     expect(world.call.status).toMatchObject({ code: 3, details: expect.stringContaining(endpointType) });
   });
 
-  test('row 12: an unknown type gets no response, and the stream stays open', () => {
+  test('row 12: gets no response if its type is unknown, and the stream stays open', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: 'nobody.makes/This' });
     expect(world.waiting).toBe(0);
     expect(world.state()).toBe('streaming.delivery.up to date');
   });
 
-  test('a client keeps its resources while new ones cannot be generated', () => {
+  test('gets no response while its resources cannot be generated, and the client keeps its resources', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     ackSotw(world, world.read()!, []);
@@ -140,7 +140,7 @@ describe('requests that cannot be served', () => {
 });
 
 describe('a state-of-the-world stream', () => {
-  test('row 3: a rejection is counted and kept', () => {
+  test('row 3: counts a rejection and records its reason', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     const { nonce } = world.read()!;
@@ -154,7 +154,7 @@ describe('a state-of-the-world stream', () => {
     expect(world.waiting).toBe(0);
   });
 
-  test('row 5: a late acknowledgement is counted and ignored', () => {
+  test('row 5: counts and ignores a late acknowledgement', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: endpointType, resourceNames: ['a'] });
     const first = world.read()!;
@@ -165,7 +165,7 @@ describe('a state-of-the-world stream', () => {
     expect(world.judged).toEqual([`stale ${endpointType}`]);
   });
 
-  test('row 15: of endpoints only what changed is sent, and nothing of other types', () => {
+  test('row 15: sends only changed endpoints, and nothing of other types', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     ackSotw(world, world.read()!, []);
@@ -176,7 +176,7 @@ describe('a state-of-the-world stream', () => {
     expect(world.readAll().map(brief)).toEqual(['ClusterLoadAssignment b']);
   });
 
-  test('row 18: what is the same is not pushed', () => {
+  test('row 18: does not push unchanged resources', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     ackSotw(world, world.read()!, []);
@@ -184,7 +184,7 @@ describe('a state-of-the-world stream', () => {
     expect(world.waiting).toBe(0);
   });
 
-  test('clusters are sent as a whole, without removed ones', () => {
+  test('sends all clusters when one changes, without removed ones', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     ackSotw(world, world.read()!, []);
@@ -193,7 +193,7 @@ describe('a state-of-the-world stream', () => {
     expect(namesOf(world.read())).toEqual(['b']);
   });
 
-  test('a changed cluster is followed by its endpoints, though they did not change', () => {
+  test('sends the unchanged endpoints of a changed cluster after it', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     ackSotw(world, world.read()!, []);
@@ -204,7 +204,7 @@ describe('a state-of-the-world stream', () => {
     expect(world.readAll().map(brief)).toEqual(['Cluster a b', 'ClusterLoadAssignment b']);
   });
 
-  test('endpoints that changed with their cluster are sent once', () => {
+  test('sends endpoints that changed with their cluster once', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     ackSotw(world, world.read()!, []);
@@ -222,7 +222,7 @@ describe('a state-of-the-world stream', () => {
 });
 
 describe('a delta stream', () => {
-  test('row 10: endpoints before clusters are sent again after them', () => {
+  test('row 10: sends endpoints again after clusters if they were requested before', () => {
     const world = meshWorld({ delta: true });
     world.delta({ typeUrl: endpointType, resourceNamesSubscribe: ['a', 'b'] });
     ackDelta(world, world.read()!);
@@ -230,7 +230,7 @@ describe('a delta stream', () => {
     expect(world.readAll().map(brief)).toEqual(['Cluster a b', 'ClusterLoadAssignment a b']);
   });
 
-  test('row 20: removed resources are listed by name', () => {
+  test('row 20: lists removed resources by name', () => {
     const world = meshWorld({ delta: true });
     world.delta({ typeUrl: clusterType });
     ackDelta(world, world.read()!);
@@ -241,7 +241,7 @@ describe('a delta stream', () => {
     expect([namesOf(seen), seen.removed]).toEqual([['c'], ['a']]);
   });
 
-  test('a name that does not exist is reported as removed at once, and sent when it exists', () => {
+  test('reports a missing resource as removed at once, and sends it when it exists', () => {
     const world = meshWorld({ delta: true });
     world.delta({ typeUrl: endpointType, resourceNamesSubscribe: ['a', 'x'] });
     const seen = world.read()!;
@@ -252,7 +252,7 @@ describe('a delta stream', () => {
     expect(namesOf(world.read())).toEqual(['x']);
   });
 
-  test('a resource received from another server that does not exist is reported as removed', () => {
+  test('reports a missing resource of another server as removed', () => {
     const world = meshWorld({ delta: true });
     world.delta({ typeUrl: clusterType, initialResourceVersions: { a: 'another', old: '1' } });
     const seen = world.read()!;
@@ -264,7 +264,7 @@ describe('a delta stream', () => {
     Object.fromEntries([...world.source.types.get(typeUrl)!.values()].map(({ name, version }) => [name, version]));
 
   test.each([clusterType, endpointType, listenerType, routeType])(
-    'a client that reconnects receives changed and removed resources only: %s',
+    'sends only changed and removed resources to a client that reconnects: %s',
     (typeUrl) => {
       const world = meshWorld({ delta: true });
       for (const name of ['a', 'b', 'c']) world.source.set(typeUrl, name);
@@ -291,7 +291,7 @@ describe('a delta stream', () => {
     },
   );
 
-  test('a client that reconnects with current resources receives an empty response', () => {
+  test('sends an empty response to a client that reconnects with current resources', () => {
     const world = meshWorld({ delta: true });
     for (const typeUrl of [clusterType, endpointType]) {
       const has = versionsOf(world, typeUrl);
@@ -306,7 +306,7 @@ describe('a delta stream', () => {
     expect(world.watch(endpointType)).toMatchObject({ nonceAcked: seen[1]!.nonce, versionAcked: seen[1]!.version });
   });
 
-  test('a cluster that changed while its client was disconnected is followed by its unchanged endpoints', () => {
+  test('sends the unchanged endpoints of a cluster that changed while the client was disconnected', () => {
     const world = meshWorld({ delta: true });
     const [clusters, endpoints] = [versionsOf(world, clusterType), versionsOf(world, endpointType)];
     world.source.set(clusterType, 'b');
@@ -319,7 +319,7 @@ describe('a delta stream', () => {
     expect(world.readAll().map(brief)).toEqual(['Cluster b', 'ClusterLoadAssignment b']);
   });
 
-  test('a client without a cluster subscription whose cluster waits for endpoints is sent the endpoints that it has', () => {
+  test('sends endpoints again to a client that waits for them and does not subscribe to clusters', () => {
     const world = meshWorld({ delta: true });
     const has = versionsOf(world, endpointType);
     world.delta({ typeUrl: endpointType, initialResourceVersions: has, resourceNamesSubscribe: Object.keys(has) });
@@ -330,7 +330,7 @@ describe('a delta stream', () => {
     expect(namesOf(bare.read())).toEqual([]);
   });
 
-  test('versions are of the first request of a type on a stream', () => {
+  test('uses the versions of the first request of a type on a stream', () => {
     const world = meshWorld({ delta: true });
     world.delta({ typeUrl: clusterType });
     ackDelta(world, world.read()!);
@@ -340,7 +340,7 @@ describe('a delta stream', () => {
     expect(namesOf(world.read())).toEqual(['a']);
   });
 
-  test('an unsubscribed name is not sent again, not even when it is removed', () => {
+  test('does not send an unsubscribed resource again, nor its removal', () => {
     const world = meshWorld({ delta: true });
     world.delta({ typeUrl: endpointType, resourceNamesSubscribe: ['a', 'b'] });
     ackDelta(world, world.read()!);
@@ -352,7 +352,7 @@ describe('a delta stream', () => {
     expect(world.waiting).toBe(0);
   });
 
-  test('a change during a subscription request is not treated as sent', () => {
+  test('sends a change that happens during a subscription request', () => {
     const world = meshWorld({ delta: true });
     world.delta({ typeUrl: endpointType, resourceNamesSubscribe: ['a'] });
     ackDelta(world, world.read()!);
@@ -367,7 +367,7 @@ describe('a delta stream', () => {
 });
 
 describe('a client that sends no acknowledgement', () => {
-  test('receives changes after the acknowledgement timeout, and then is waited for again', () => {
+  test('receives changes after the acknowledgement timeout, which applies again to the next response', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     world.read();
@@ -425,7 +425,7 @@ describe('a client that does not read', () => {
     expect(world.call.unread).toBe(0);
   });
 
-  test('is sent the state at the time of the order', () => {
+  test('receives the state of the time when its response was ordered', () => {
     const world = meshWorld();
     world.source.set(clusterType, 'big', 100_000);
     world.sotw({ typeUrl: clusterType });
@@ -449,7 +449,7 @@ describe('a client that does not read', () => {
 });
 
 describe('the end of a stream', () => {
-  test('half-close by the client ends the stream with OK', () => {
+  test('has status OK after a half-close by the client', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     world.call.emit('end');
@@ -458,13 +458,13 @@ describe('the end of a stream', () => {
     expect(world.source.nodes).toEqual([]);
   });
 
-  test('half-close before any message ends the stream with OK', () => {
+  test('has status OK after a half-close before any message', () => {
     const world = new AdsWorld();
     world.call.emit('end');
     expect(world.call.status).toEqual({ code: 0, details: '' });
   });
 
-  test('a stream that breaks releases its node', () => {
+  test('releases its node when the connection breaks', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     world.call.emit('cancelled');
@@ -472,7 +472,7 @@ describe('the end of a stream', () => {
     expect(world.source.nodes).toEqual([]);
   });
 
-  test('a drain ends an idle stream at once', () => {
+  test('is immediate in a drain if the stream is idle', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     ackSotw(world, world.read()!, []);
@@ -481,7 +481,7 @@ describe('the end of a stream', () => {
     expect(world.state()).toBe('closed');
   });
 
-  test('a drain waits for the acknowledgement of the last response and pushes nothing more', () => {
+  test('waits in a drain for the acknowledgement of the last response, without further pushes', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     world.drain(10_000);
@@ -493,7 +493,7 @@ describe('the end of a stream', () => {
     expect(world.waiting).toBe(0);
   });
 
-  test('a drain ends at its deadline', () => {
+  test('happens at the deadline of a drain', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     world.drain(10_000);
@@ -503,13 +503,13 @@ describe('the end of a stream', () => {
     expect(world.state()).toBe('closed');
   });
 
-  test('a drain closes a stream whose client has not identified itself', () => {
+  test('is immediate in a drain if the client has not identified itself', () => {
     const world = new AdsWorld();
     world.drain(10_000);
     expect(world.call.status).toMatchObject({ code: 14 });
   });
 
-  test('the end of a stream does not wait for a client that does not read its status', () => {
+  test('does not wait for a client that does not read its status', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     world.call.end = () => {};

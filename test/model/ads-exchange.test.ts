@@ -55,7 +55,7 @@ describe('the chart receives', () => {
     expect(toldOf(...held, request(clusterType, '1'))).toEqual([[], [], ['changes.held'], [], ['changes.released']]);
   });
 
-  test('another event for held-back changes after an event that the client reads again', () => {
+  test('another event for held-back changes after the client reads again', () => {
     const held = [request(clusterType), sent(clusterType, '1'), push(clusterType)];
     const told = toldOf(...held, { type: 'stream.congested' }, { type: 'stream.resumed' });
     expect(told.slice(2)).toEqual([['changes.held'], ['stream.congested'], ['stream.resumed', 'changes.held']]);
@@ -131,7 +131,7 @@ function believed(before: string, { type }: ExchangeReport | { type: 'timer' }):
   return type === 'changes.released' || type === 'stream.resumed' || type === 'timer' ? 'caught up' : before;
 }
 
-test('in any run the chart knows whether changes are held back, and a drained stream settles after the last acknowledgement', () => {
+test('the chart knows in any run whether changes are held back, and a drained stream settles after the last acknowledgement', () => {
   fc.assert(
     fc.property(fc.array(happening, { minLength: 5, maxLength: 60 }), (steps) => {
       let exchange: Exchange = newExchange;

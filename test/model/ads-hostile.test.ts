@@ -35,24 +35,27 @@ function givenWorld(options: ConstructorParameters<typeof AdsWorld>[0] = {}): Ad
 
 const inherited = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'valueOf'];
 
-describe('a type that is named as a property of all objects', () => {
+describe('a type with the name of an Object.prototype property', () => {
   const nonces = ['', 'stale'];
   const cases = inherited.flatMap((typeUrl) => nonces.map((responseNonce) => ({ typeUrl, responseNonce })));
 
-  test.each(cases)('is no watch and ends nothing: $typeUrl, nonce "$responseNonce"', ({ typeUrl, responseNonce }) => {
-    for (const delta of [false, true]) {
-      const world = givenWorld({ delta });
-      const say = delta ? world.delta.bind(world) : world.sotw.bind(world);
-      say({ typeUrl, responseNonce });
-      say({ typeUrl, responseNonce, errorDetail: { code: 3, message: 'no' } });
-      world.push();
-      expect(Object.keys(world.watches)).toEqual([]);
-      say({ typeUrl: clusterType });
-      expect(world.readAll().map((seen) => seen.typeUrl)).toEqual([clusterType]);
-    }
-  });
+  test.each(cases)(
+    'creates no watch and does not end the stream: $typeUrl, nonce "$responseNonce"',
+    ({ typeUrl, responseNonce }) => {
+      for (const delta of [false, true]) {
+        const world = givenWorld({ delta });
+        const say = delta ? world.delta.bind(world) : world.sotw.bind(world);
+        say({ typeUrl, responseNonce });
+        say({ typeUrl, responseNonce, errorDetail: { code: 3, message: 'no' } });
+        world.push();
+        expect(Object.keys(world.watches)).toEqual([]);
+        say({ typeUrl: clusterType });
+        expect(world.readAll().map((seen) => seen.typeUrl)).toEqual([clusterType]);
+      }
+    },
+  );
 
-  test.each(inherited)('matches nothing else: %s in the names and in the metadata', (name) => {
+  test.each(inherited)('matches no resource: %s in the names and in the metadata', (name) => {
     const world = givenWorld();
     const metadata = JSON.parse(`{"${name}": {"${name}": "x"}, "LABELS": {"${name}": "y"}}`);
     world.sotw({ typeUrl: endpointType, resourceNames: [name, 'a'], node: { id: 'n', metadata } });
@@ -62,10 +65,10 @@ describe('a type that is named as a property of all objects', () => {
   });
 });
 
-describe('versions that a client brings', () => {
+describe('resource versions in a first delta request', () => {
   const versionOf = (world: AdsWorld, name: string): string => world.source.types.get(clusterType)!.get(name)!.version;
 
-  test('match nothing if they are of another resource, empty, in another case, or too long', () => {
+  test('match no resource if they are of another resource, empty, in another case, or too long', () => {
     const world = givenWorld({ delta: true });
     const versions = ['', ' ', versionOf(world, 'b'), `${versionOf(world, 'a')} `, 'x'.repeat(1_000_000), '\uFFFF'];
     for (const version of versions) {
@@ -75,7 +78,7 @@ describe('versions that a client brings', () => {
     }
   });
 
-  test.each(inherited)('of %s are of a resource that is not there', (name) => {
+  test.each(inherited)('of %s are treated as those of a missing resource', (name) => {
     const world = givenWorld({ delta: true });
     const initialResourceVersions = JSON.parse(`{"${name}": "1", "a": "${versionOf(world, 'a')}"}`);
     world.delta({ typeUrl: clusterType, initialResourceVersions });
@@ -83,7 +86,7 @@ describe('versions that a client brings', () => {
     expect([[...seen.resources.keys()], seen.removed]).toEqual([['b'], [name]]);
   });
 
-  test('of more names than a stream may have end it', () => {
+  test('of too many names end the stream', () => {
     const world = givenWorld({ delta: true });
     const versions = Object.fromEntries(Array.from({ length: 200_001 }, (_, i) => [`n${i}`, '1']));
     world.delta({ typeUrl: clusterType, initialResourceVersions: versions });
@@ -102,7 +105,7 @@ describe('versions that a client brings', () => {
 });
 
 describe('types without a generator', () => {
-  test('are not kept, however many there are, and are logged once', () => {
+  test('are not stored, however many there are, and are logged once', () => {
     const { logger, lines } = givenLog();
     const world = givenWorld({ logger });
     for (let i = 0; i < 5_000; i++) world.sotw({ typeUrl: `unknown.Type${i}`, resourceNames: [`${i}`] });
@@ -113,7 +116,7 @@ describe('types without a generator', () => {
   });
 });
 
-describe('names', () => {
+describe('resource names', () => {
   const name = (i: number): string => `outbound|80||s${i}.shop.svc.cluster.local`;
   const names = (count: number, from = 0): string[] => Array.from({ length: count }, (_, i) => name(from + i));
 
@@ -201,7 +204,7 @@ describe('texts of a client', () => {
     ['id', { id: megabyte }],
     ['cluster', { id: 'n', cluster: megabyte }],
     ['metadata', { id: 'n', metadata: { text: megabyte } }],
-  ])('a node of megabytes is refused: %s', (_, node) => {
+  ])('with megabytes in the node are rejected: %s', (_, node) => {
     const { logger, lines } = givenLog();
     const world = givenWorld({ logger });
     world.sotw({ typeUrl: clusterType, node });
@@ -214,7 +217,7 @@ describe('texts of a client', () => {
     expect(JSON.stringify(lines).length).toBeLessThan(500);
   });
 
-  test('the reason of a rejection is kept and logged up to a readable length', () => {
+  test('in a rejection are stored and logged up to a readable length', () => {
     const { logger, lines } = givenLog();
     const world = givenWorld({ logger });
     world.sotw({ typeUrl: clusterType });
@@ -224,7 +227,7 @@ describe('texts of a client', () => {
     expect(JSON.stringify(lines).length).toBeLessThan(1_000);
   });
 
-  test('many rejections are logged as one line a minute with their number', () => {
+  test('in many rejections are logged in one line per minute with their number', () => {
     const { logger, lines } = givenLog();
     const world = givenWorld({ logger });
     world.sotw({ typeUrl: clusterType });
@@ -241,7 +244,7 @@ describe('texts of a client', () => {
     expect(lines).toHaveLength(3);
   });
 
-  test('a type, a nonce and a name of megabytes are truncated before they are used', () => {
+  test('with megabytes in type, nonce or name are truncated before they are used', () => {
     const world = givenWorld();
     world.sotw({ typeUrl: megabyte, responseNonce: megabyte });
     const events = world.records.filter((record) => record.kind === 'event');
@@ -249,8 +252,8 @@ describe('texts of a client', () => {
   });
 });
 
-describe('a node that watches nothing when something changes', () => {
-  test('records the change, for its next subscription', () => {
+describe('a node without subscriptions', () => {
+  test('records a change for its next subscription', () => {
     const world = givenWorld();
     world.sotw({ typeUrl: endpointType, resourceNames: [''] });
     world.push(clusterType);

@@ -222,7 +222,7 @@ describe('a state-of-the-world request', () => {
     expect(stream.watches).toEqual({});
   });
 
-  test("row 9: another server's nonce in a first request does not matter (S3)", () => {
+  test("row 9: a first request with another server's nonce is served like any first request (S3)", () => {
     expect(new Stream().request(sotw(endpointType, ['a', 'b'], 'elsewhere')).orders).toEqual([
       all(endpointType, ['a', 'b']),
     ]);
@@ -245,7 +245,7 @@ describe('a state-of-the-world request', () => {
     ]);
   });
 
-  test('the order of names and repeated names do not matter', () => {
+  test('equal sets of names in another order or with duplicates are no change', () => {
     const stream = settled(endpointType, ['a', 'b', 'c']);
     expect(stream.request(sotw(endpointType, ['c', 'b', 'b', 'a'], 'n1'))).toEqual({
       requestClass: 'acknowledgement',
@@ -302,7 +302,7 @@ describe('a state-of-the-world request', () => {
     expect(stream.request(sotw(endpointType, ['a'], 'n1')).orders).toEqual([asked(endpointType, ['a'], ['a'])]);
   });
 
-  test('a rejection of what was never sent leaves no watch', () => {
+  test('a rejection without a previous response leaves no watch', () => {
     const stream = new Stream();
     expect(stream.request(sotw(clusterType, [], 'n1', 'no'))).toEqual({ requestClass: 'rejection', orders: [] });
     expect(stream.watches).toEqual({});
@@ -345,7 +345,7 @@ describe('a delta request', () => {
     expect(stream.push(clusterType)).toEqual([changed(clusterType, '*')]);
   });
 
-  test('row 21: the star subscribed to and unsubscribed from is nothing', () => {
+  test('row 21: a star that is subscribed to and unsubscribed from in one request has no effect', () => {
     const stream = new Stream();
     const request = delta(clusterType, { subscribe: ['*'], unsubscribe: ['*'] });
     expect(stream.request(request)).toEqual({ requestClass: 'unsubscription', orders: [] });
@@ -462,7 +462,7 @@ describe('a delta request', () => {
     expect(stream.request(delta(endpointType))).toEqual({ requestClass: 'misuse', orders: [] });
   });
 
-  test('the star means nothing where names must be given', () => {
+  test('a star has no effect for types that require names', () => {
     const stream = new Stream();
     expect(stream.request(delta(endpointType, { subscribe: ['*'] })).orders).toEqual([]);
     expect(isSubscribed(stream.watch(endpointType))).toBe(false);
@@ -548,7 +548,7 @@ describe('a push', () => {
   });
 });
 
-describe('an order that stands', () => {
+describe('a pending order', () => {
   const rules: Rules = { acceptsLateNames: true };
   const ordered = (watch: Partial<Watch> = {}): Watches => {
     const { watches } = nextOrders({
@@ -557,20 +557,20 @@ describe('an order that stands', () => {
     return watches;
   };
 
-  test('keeps another one of its type back until its outcome is known', () => {
+  test('delays another one of its type until its outcome is known', () => {
     const waiting = { [endpointType]: withChange(ordered()[endpointType]!) };
     expect(nextOrders(waiting).orders).toEqual([]);
     const skipped = { [endpointType]: withoutResponse(waiting[endpointType]!) };
     expect(nextOrders(skipped).orders).toEqual([changed(endpointType, ['a'])]);
   });
 
-  test('for changes shows new clusters their endpoints; one for names does not', () => {
+  test('for changes includes the endpoints of new clusters, unlike one for names', () => {
     expect(withNewClusters(ordered()[endpointType]!).due.warming).toBeUndefined();
     const byName = ordered({ due: { all: false, asked: ['a'], changed: false } });
     expect(withNewClusters(byName[endpointType]!).due.warming).toBe(true);
   });
 
-  test('of a client that restarts its subscription repeatedly is kept once', () => {
+  test('of a client that restarts its subscription repeatedly is stored once', () => {
     const again = classify(ordered()[endpointType], sotw(endpointType, ['a']), rules).watch!;
     expect(nextOrders({ [endpointType]: again }).orders).toEqual([]);
   });

@@ -61,7 +61,7 @@ describe.each([
     expect(client.take()).toEqual([delta ? 'Cluster -b -c' : 'Cluster a']);
   });
 
-  test('what a replaced listener named stays for the drain time of the node', () => {
+  test('clusters of a replaced listener stay for the drain time of the node', () => {
     const client = settled(delta, { metadata: { PROXY_CONFIG: { drainDuration: '100s' } } });
     client.source.usability.set('b', { after: 'at once', assignment: 'b', secrets: new Set() });
     client.source.set(clusterType, 'b');
@@ -81,7 +81,7 @@ describe.each([
     expect(client.take()).toEqual([delta ? 'Cluster -b' : 'Cluster a']);
   });
 
-  test('the drain time begins when the client has acknowledged what replaces the listener', () => {
+  test('the drain time begins when the client has acknowledged the new listener', () => {
     const client = settled(delta);
     client.source.usability.set('b', { after: 'at once', assignment: 'b', secrets: new Set() });
     client.source.set(clusterType, 'b');
@@ -100,7 +100,7 @@ describe.each([
     expect(client.world.rollout.retained).toMatchObject([{ name: 'b', state: 'lingering', drains: true }]);
   });
 
-  test('more than 1,000 clusters are not kept: the oldest are removed at once, which is reported', () => {
+  test('at most 1,000 clusters are kept: the oldest are removed early, which is reported', () => {
     const names = Array.from({ length: 1_002 }, (_unused, index) => `b${index}`);
     const client = withClusters(delta, names);
     remove(client, names.slice(0, 1));

@@ -78,7 +78,7 @@ describe.each([
     expect(clusters?.resources.get('b')).toBe(source.contentsOf(clusterType).get('b'));
   });
 
-  test('a cluster that fetches endpoints is sent that it has none any more', () => {
+  test('a cluster that fetches endpoints receives an empty assignment when it has none any more', () => {
     const client = settled(delta);
     emptyEndpoints(client, 'a');
     client.world.push(endpointType);

@@ -103,7 +103,7 @@ describe('config-controller', () => {
     expect(world.events('push.request')).toMatchObject([{ configs: [change.key] }]);
   });
 
-  it('ends the start when a source is not there, and only the start', async () => {
+  it('fails the start when a source is missing, and keeps running when it is removed later', async () => {
     const gone = { outcome: 'missing', problems: [] } as const;
     const world = new DiscoveryWorld({}, { directory: { ...gone, problems: [] } });
     await world.settle();
@@ -120,7 +120,7 @@ describe('sources that the mesh configuration adds and removes', () => {
   const moved = (world: DiscoveryWorld, source: number): void =>
     world.from(`config-source-${source}/watch`, { type: 'source.changed', place: 'x' });
 
-  it('apply once they were read, and removed ones apply until then', async () => {
+  it('apply after they were read, and removed ones apply until then', async () => {
     const world = await DiscoveryWorld.serving();
     world.unread = [cluster];
     await world.changeSources([cluster]);
@@ -134,7 +134,7 @@ describe('sources that the mesh configuration adds and removes', () => {
     expect(world.state()).toBe(serving);
   });
 
-  it('do not delay the others while they are unreadable, be it a new one or one to be removed', async () => {
+  it('do not delay other sources while a new or removed one is unreadable', async () => {
     const world = await DiscoveryWorld.serving();
     world.unread = [cluster];
     await world.changeSources([cluster, other]);

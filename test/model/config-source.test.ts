@@ -153,7 +153,7 @@ it('sends no event for a read without changes', async () => {
   expect(world.told).toHaveLength(1);
 });
 
-it('reports that its place is missing, and reads again when something appears there', async () => {
+it('reports that its directory is missing, and reads again when it appears', async () => {
   const world = new World();
   await world.end({ outcome: 'missing', reason: 'there is no directory' });
   expect(world.told).toEqual([{ type: 'source.missing', source: 'fs:///mesh', reason: 'there is no directory' }]);
@@ -180,7 +180,7 @@ it('is read once, 200 ms after the last event of a burst', async () => {
   expect(world.reports).toEqual(['source.read', 'source.read']);
 });
 
-it('is held from the event on that makes a batch a burst', async () => {
+it('waits for the end of a burst from the event that makes a batch a burst', async () => {
   const world = new World();
   await world.end(news);
   world.move('a.yaml');
@@ -206,7 +206,7 @@ it('is read 10 s after the start of a burst that does not end, and what was read
   expect(world.reports).toEqual(['source.read', 'source.read']);
 });
 
-it('does not report a reading in which a burst began, and reports the next one even if it brings nothing more', async () => {
+it('does not report a read in which a burst began, and reports the next one even without further changes', async () => {
   const world = new World();
   await world.end(nothingNew);
   world.move('a.yaml');
@@ -224,7 +224,7 @@ it('does not report a reading in which a burst began, and reports the next one e
   expect(world.reports).toEqual(['source.read']);
 });
 
-it('withholds one reading at most, however many bursts follow each other', async () => {
+it('defers at most one result, however many bursts follow each other', async () => {
   const world = new World();
   await world.end(nothingNew);
   world.move('a.yaml');

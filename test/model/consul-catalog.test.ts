@@ -142,7 +142,7 @@ eachWorldFollowsTheDiagrams(['consul', 'consul-catalog'], [], { made: CatalogWor
 let world: CatalogWorld;
 afterEach(() => void world?.actor.stop());
 
-describe('the chart', () => {
+describe('the chart of a datacenter', () => {
   it('counts, reads, serves and watches, and reports the choice once', async () => {
     world = new CatalogWorld();
     await world.pass();
@@ -157,7 +157,7 @@ describe('the chart', () => {
     expect(world.reports).toHaveLength(2);
   });
 
-  it('retries after half a second, later each time, and keeps what was served', async () => {
+  it('retries after half a second with growing delays, and keeps serving the last catalog', async () => {
     world = new CatalogWorld();
     await world.pass();
     world.response = 500;
@@ -188,7 +188,7 @@ describe('the chart', () => {
     expect(world.reports).toEqual(['strategy.chosen', 'catalog.synced', 'catalog.held', 'catalog.released']);
   });
 
-  it('begins the five minutes again after a failed read, and never counts what a token may not see', async () => {
+  it('restarts the five minutes after a failed read, and never counts restricted reads', async () => {
     world = new CatalogWorld([''], false);
     await world.pass();
     world.response = reading(0);
@@ -243,7 +243,7 @@ describe('the chart', () => {
     expect(world.watches.at(-1)).toMatchObject({ strategy: 'coarse', maxConnections: 51 });
   });
 
-  it('follows each datacenter by itself, and stops one that is no longer listed', async () => {
+  it('watches each datacenter separately, and stops one that is no longer listed', async () => {
     world = new CatalogWorld(['a', 'b']);
     await world.pass();
     expect(world.applied).toBe(2);
@@ -257,7 +257,7 @@ describe('the chart', () => {
   });
 });
 
-describe('within a minute, whatever a query is waiting for', () => {
+describe('within a minute, whatever query is pending,', () => {
   /** A query waits up to a sixteenth longer than requested. */
   const longestQueryMs = maxWaitMs + maxWaitMs / 16;
 

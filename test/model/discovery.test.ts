@@ -91,7 +91,7 @@ describe('the start', () => {
     expect(world.records.some((r) => r.kind === 'stop' && r.actor === 'api-server-0')).toBe(true);
   });
 
-  it('stands for what one replica of many writes once it serves, and not before', async () => {
+  it('becomes a candidate for writes of one elected replica once it serves, not before', async () => {
     const world = new DiscoveryWorld(electing, { buildsAtOnce: false });
     await world.pass(60_000);
     expect(world.leases.filter((one) => one.includes('duty'))).toEqual([]);
@@ -132,7 +132,7 @@ describe('the start', () => {
     expect(world.state()).toBe(serving);
   });
 
-  it('ends in good order while it waits for the Lease of its presence', async () => {
+  it('stops in order while it waits for the Lease of its presence', async () => {
     const world = new DiscoveryWorld(electing);
     world.leaseAnswer = new Promise<never>(() => {});
     await world.settle();
@@ -142,7 +142,7 @@ describe('the start', () => {
     expect(world.discovery.getSnapshot().status).toBe('done');
   });
 
-  it('opens the port with TLS before the one without, and prepares what that needs', async () => {
+  it('prepares certificate and authentication, and opens the TLS port before the plaintext port', async () => {
     const world = await DiscoveryWorld.serving({ secure: true });
     expect(world.prepared).toEqual([
       'environment',
@@ -157,7 +157,7 @@ describe('the start', () => {
     ]);
   });
 
-  it('serves no clients, and reports that, until the first context is built', async () => {
+  it('reports that it serves no clients until the first context is built', async () => {
     const world = new DiscoveryWorld({ secure: true }, { buildsAtOnce: false });
     await world.pass(60_000);
     expect(world.state()).toBe('active.operating.building first push context');
@@ -167,7 +167,7 @@ describe('the start', () => {
     expect(world.orders.map(({ type }) => type)).toEqual(['http.open', 'ads.listen', 'ads.listen', 'readiness.began']);
   });
 
-  it('includes changes from before the first context in that context', async () => {
+  it('includes earlier changes in the first context', async () => {
     const world = new DiscoveryWorld({}, { buildsAtOnce: false });
     while (world.state() !== 'active.operating.syncing configuration') await Promise.resolve();
     world.settings.mesh = { outcome: 'valid', version: 'm2' };
@@ -210,7 +210,7 @@ describe('the start', () => {
     expect(world.events('settings.loaded')[0]).toMatchObject({ origin: 'defaults', version: 'built-in' });
   });
 
-  it('ends with a reason when the configuration directory is missing, because there is nothing to serve', async () => {
+  it('exits with a reason when the configuration directory is missing', async () => {
     const world = new DiscoveryWorld(
       {},
       { directory: { outcome: 'missing', problems: [problem('no such directory')] } },
@@ -243,7 +243,7 @@ describe('the start', () => {
     ['registries', 'service registries'],
     ['server-certificates', 'server certificates'],
     ['authenticators', 'authenticators'],
-  ] as const)('ends with a reason when the stage %s fails, and takes down what there is', async (stage, told) => {
+  ] as const)('exits with a reason when the stage %s fails, and closes open ports', async (stage, told) => {
     const world = new DiscoveryWorld({ secure: true }, { unprepared: { [stage]: 'not to be had' } });
     await world.settle();
     expect(world.output()).toEqual({ exitCode: 1, trouble: [`${told}: not to be had`] });
@@ -256,7 +256,7 @@ describe('the start', () => {
     ['the xDS port', { ads: { type: 'ads.failed', reason: '127.0.0.1:15010 is in use' } }, /xDS server: .* in use/],
     ['the services', { services: new Error('a bug') }, /services: a bug/],
     ['the configuration', { joined: new Error('a bug') }, /configuration: a bug/],
-  ] as const)('ends with a reason when %s is unavailable', async (_, script, reason) => {
+  ] as const)('exits with a reason when %s is unavailable', async (_, script, reason) => {
     const world = new DiscoveryWorld({}, script as Partial<DiscoveryWorld>);
     await world.settle();
     expect(world.state()).toBe('stopped');
@@ -264,13 +264,13 @@ describe('the start', () => {
     expect(world.running()).toEqual([]);
   });
 
-  it('ends with a reason when an internal error prevents a read of the mesh configuration', async () => {
+  it('exits with a reason when an internal error prevents a read of the mesh configuration', async () => {
     const world = new DiscoveryWorld({}, { settings: { mesh: new Error('a bug'), networks: new Error('a bug') } });
     await world.settle();
     expect(world.output()).toMatchObject({ exitCode: 1, trouble: ['mesh configuration: a bug'] });
   });
 
-  it('ends with a reason when the first context cannot be built', async () => {
+  it('exits with a reason when the first context cannot be built', async () => {
     const world = new DiscoveryWorld({}, { buildsAtOnce: false });
     await world.settle();
     world.builds[0]!.fail('a bug');
@@ -278,7 +278,7 @@ describe('the start', () => {
     expect(world.output()).toMatchObject({ exitCode: 1, trouble: ['first push context: a bug'] });
   });
 
-  it('ends with a reason when preparing a stage has a bug', async () => {
+  it('exits with a reason when a preparing stage has an internal error', async () => {
     const world = new DiscoveryWorld({}, { unprepared: { registries: new Error('a bug') } });
     await world.settle();
     expect(world.output()).toEqual({ exitCode: 1, trouble: ['service registries: a bug'] });
@@ -321,8 +321,8 @@ describe('the start', () => {
   });
 });
 
-describe('what one replica of many writes', () => {
-  it('is released at the end, while streams end', async () => {
+describe('the leadership of this replica', () => {
+  it('is released during a stop, while streams end', async () => {
     const world = await DiscoveryWorld.serving(electing);
     world.drains = false;
     world.signal();
@@ -331,7 +331,7 @@ describe('what one replica of many writes', () => {
     expect(world.state()).toBe('active.draining.closing streams');
   });
 
-  it('is released before the program ends when nothing else takes time', async () => {
+  it('is released before the program exits when nothing else takes time', async () => {
     const world = await DiscoveryWorld.serving(electing);
     world.signal();
     await world.settle();
@@ -339,7 +339,7 @@ describe('what one replica of many writes', () => {
     expect(world.output()).toEqual({ exitCode: 0, trouble: [] });
   });
 
-  it('delays the end by at most 3 s when a pending request gets no response', async () => {
+  it('delays a stop by at most 3 s when a pending request gets no response', async () => {
     const world = await DiscoveryWorld.serving(electing);
     world.hangs = true;
     world.signal();
@@ -350,7 +350,7 @@ describe('what one replica of many writes', () => {
     expect(world.leases).toEqual(['claim presence', 'claim duty']);
   });
 
-  it('is not released by a process that ends before it serves', async () => {
+  it('is not released by a process that exits before it serves', async () => {
     const world = new DiscoveryWorld(electing, { buildsAtOnce: false });
     await world.settle();
     world.signal();
@@ -379,7 +379,7 @@ describe('mesh-wide settings', () => {
     expect(world.events('clients.push')).toMatchObject([{ forced: true }]);
   });
 
-  it('do nothing when the file has the same content', async () => {
+  it('cause no push when the content of the file is unchanged', async () => {
     const world = await DiscoveryWorld.serving();
     world.settings.mesh = { outcome: 'valid', version: 'built-in' };
     rewrite(world);
@@ -388,7 +388,7 @@ describe('mesh-wide settings', () => {
     expect(world.events('push.request')).toEqual([]);
   });
 
-  it('stay as they are when the file is broken or removed, and change when it is repaired', async () => {
+  it('are kept when the file is broken or removed, and change when it is repaired', async () => {
     const world = await DiscoveryWorld.serving();
     world.settings.mesh = { outcome: 'invalid', defaults: 'built-in', problems: [problem('broken')] };
     rewrite(world);
@@ -430,7 +430,7 @@ describe('mesh-wide settings', () => {
 });
 
 describe('the configuration', () => {
-  it('reads a batch of file events once, 20 ms after the first where there is no quiet', async () => {
+  it('is read 20 ms after the first event of a batch if events continue', async () => {
     const world = await DiscoveryWorld.serving();
     world.directory = readingOf([change]);
     for (let ms = 0; ms < 20; ms += 4) {
@@ -441,7 +441,7 @@ describe('the configuration', () => {
     expect(world.events('push.request')).toMatchObject([{ configs: [change.key], reasons: { config: 1 } }]);
   });
 
-  it('reads again what changed while it was read', async () => {
+  it('is read again after changes during a read', async () => {
     const world = new DiscoveryWorld();
     // The first read is in progress: its promise is still pending.
     while (world.state() !== 'active.operating.syncing configuration') await Promise.resolve();
@@ -453,7 +453,7 @@ describe('the configuration', () => {
     expect(world.events('push.request')).toHaveLength(1);
   });
 
-  it('pushes objects that changed together with services when the services are computed', async () => {
+  it('is pushed after the services that changed with it are computed', async () => {
     const world = await DiscoveryWorld.serving();
     await world.changeDirectory(readingOf([change, serviceChange]));
     expect(world.events('configs.changed')).toMatchObject([{ changes: [serviceChange], alongside: [change.key] }]);
@@ -463,7 +463,7 @@ describe('the configuration', () => {
     });
   });
 
-  it('reports errors and requests no push when nothing changed', async () => {
+  it('is reported as invalid without a push when no object changed', async () => {
     const world = await DiscoveryWorld.serving();
     await world.changeDirectory(readingOf([], [problem('unknown field')]));
     expect(world.events('configs.rejected')).toMatchObject([{ problems: [{ message: 'unknown field' }] }]);
@@ -508,7 +508,7 @@ describe('the service registry', () => {
       { changedServices: [service], changedEndpoints: [endpoints] },
       { configs: [service, endpoints], reasons: { service: 1, endpoint: 1 } },
     ],
-  ] as const)('reports that %s changed', async (_, result, expected) => {
+  ] as const)('requests a push when %s changed', async (_, result, expected) => {
     const world = await DiscoveryWorld.serving();
     world.services = {
       ...counts,
@@ -519,7 +519,7 @@ describe('the service registry', () => {
     expect(world.events('push.request')).toEqual([{ type: 'push.request', forced: false, ...expected }]);
   });
 
-  it('reports the reasons as the registries count them', async () => {
+  it('reports the reasons of a push as the registries count them', async () => {
     const world = await DiscoveryWorld.serving();
     const reasons = { headlessendpoint: 2, proxy: 1 };
     world.services = { ...counts, changedServices: [service], changedEndpoints: [], reasons };
@@ -535,7 +535,7 @@ describe('the service registry', () => {
     expect(world.events('push.request')).toEqual([]);
   });
 
-  it('pushes what changed together with services even if these cannot be computed', async () => {
+  it('pushes objects that changed together with services even if the services cannot be computed', async () => {
     const world = await DiscoveryWorld.serving();
     world.services = new Error('a bug');
     await world.changeDirectory(readingOf([change, serviceChange]));
@@ -543,7 +543,7 @@ describe('the service registry', () => {
     expect(world.events('push.request')).toMatchObject([{ configs: [change.key] }]);
   });
 
-  it('keeps the last services when it fails, and makes up for it with the next change', async () => {
+  it('keeps the last services when a computation fails, and computes the missed changes with the next one', async () => {
     const world = await DiscoveryWorld.serving();
     world.services = new Error('a bug');
     await world.changeDirectory(readingOf([serviceChange]));
@@ -555,8 +555,8 @@ describe('the service registry', () => {
   });
 });
 
-describe('the stop', () => {
-  it('drains streams, then HTTP, and ends with 0', async () => {
+describe('a stop', () => {
+  it('drains streams, then HTTP, and exits with 0', async () => {
     const world = await DiscoveryWorld.serving();
     world.signal('SIGINT');
     await world.settle();
@@ -574,7 +574,7 @@ describe('the stop', () => {
     expect(world.output()).toEqual({ exitCode: 0, trouble: [] });
   });
 
-  it('is at once at the second signal', async () => {
+  it('is immediate at the second signal', async () => {
     const world = await DiscoveryWorld.serving();
     world.drains = false;
     world.signal();
@@ -584,14 +584,14 @@ describe('the stop', () => {
     expect(world.output()).toEqual({ exitCode: 0, trouble: [] });
   });
 
-  it('ends with 1 when a server breaks while serving', async () => {
+  it('exits with 1 when a server fails while it serves', async () => {
     const world = await DiscoveryWorld.serving();
     world.from('discovery/ads-server', { type: 'ads.failed', reason: 'the listener broke' });
     await world.settle();
     expect(world.output()).toEqual({ exitCode: 1, trouble: ['xDS server: the listener broke'] });
   });
 
-  it('closes the sources first: a file that changes then changes nothing', async () => {
+  it('closes the sources first, so later file changes have no effect', async () => {
     const world = await DiscoveryWorld.serving();
     world.drains = false;
     world.signal();
@@ -609,7 +609,7 @@ it('pushes everything to every client on a forced push request', async () => {
 });
 
 /** design.md, rule 7: every state handles, or explicitly ignores, every event that its peers may send it. */
-describe('every event', () => {
+describe('every state of a chart', () => {
   const machines: [string, AnyStateMachine][] = [
     ['discovery', discoveryMachine],
     ['mesh-config', meshConfigMachine],
@@ -627,7 +627,7 @@ describe('every event', () => {
     leaves(machine.root).map((node) => [`${actor}: ${node.path.join('.')}`, actor, node] as const),
   );
 
-  test.each(cases)('is spoken of in %s', (_, actor, node) => {
+  test.each(cases)('handles or ignores each event that it may receive: %s', (_, actor, node) => {
     const spoken = spokenOf(node);
     const sent = eventCatalogue
       .filter(({ to, from }) => to === actor && livesIn(from, actor, node))

@@ -79,7 +79,7 @@ it('a check with a bug is retried', async () => {
   expect(world.looks).toHaveLength(2);
 });
 
-it('checks use a twentieth of the time', async () => {
+it('checks use 5 % of the time', async () => {
   const world = await given({ unfinished: 1, tookMs: 100 });
   const from = world.clock.now();
   await stirred(world);

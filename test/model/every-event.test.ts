@@ -41,13 +41,13 @@ const isTransient = (node: AnyStateNode): boolean => (node.always ?? []).some((t
 describe.each(machines.map((machine) => [machine.id, machine, sentAnytimeTo(machine.id)] as const))(
   '%s',
   (_, machine, events) => {
-    test('is sent something at any time', () => expect(events).not.toEqual([]));
+    test('receives events at any time', () => expect(events).not.toEqual([]));
 
     test.each(
       leaves(machine.root)
         .filter((node) => !isTransient(node))
         .map((node) => [node.path.join('.'), node] as const),
-    )('in "%s"', (_path, node) => {
+    )('handles or ignores each of them in state "%s"', (_path, node) => {
       const spoken = spokenOf(node);
       expect(events.filter((type) => !spoken.has(type))).toEqual([]);
     });

@@ -36,26 +36,26 @@ test.each(
   3_600_000,
 );
 
-test('states that count as equal offer the same choices', () => {
+test('states with equal keys offer the same choices', () => {
   expectSameChoices(beginning({ clients: 17, faults: 1 }));
 });
 
-describe.skipIf(isQuick)('it is found if', () => {
+describe.skipIf(isQuick)('the exploration finds that', () => {
   test.each<[string, Parameters<typeof streamAdmissionMachine.provide>[0], string]>([
     [
       'an overloaded server may have no slot at all',
       { actions: { removeSlots: assign({ slots: 0 }) } },
-      'slots are within their bounds',
+      'the number of slots is within its bounds',
     ],
     [
-      'the slots of a burst stay for the next one',
+      'the slots of a burst stay for the next burst',
       { actions: { resetSlots: () => {} } },
-      'there are the initial slots while no client waits',
+      'the number of slots is the initial one while no client waits',
     ],
     [
       'slots are removed while there is slack',
       { guards: { isOverloaded: () => true }, actions: { removeSlots: assign({ slots: 3 }) } },
-      'slots are within their bounds',
+      'the number of slots is within its bounds',
     ],
   ])(
     '%s',
@@ -65,7 +65,7 @@ describe.skipIf(isQuick)('it is found if', () => {
     3_600_000,
   );
 
-  test('stalled clients keep their slots, and none is added', () => {
+  test('stalled clients keep their slots, and no slot is added', () => {
     class Endless extends AdmissionExploration {
       override choices() {
         return super.choices().filter(({ name }) => name !== 'expire');

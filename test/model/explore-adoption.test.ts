@@ -11,7 +11,7 @@ import { expectSameChoices } from './given-worlds.ts';
 /** The full run takes minutes of a shared CPU. */
 vi.setConfig({ testTimeout: 1_200_000 });
 
-/** XState's development build warns of every event that arrives after its actor stopped: here, of thousands. */
+/** XState's development build warns about every event that arrives after its actor stopped, here thousands. */
 beforeAll(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});
 });
@@ -39,9 +39,12 @@ test.each([
       { within: bounds(1, 2, 0), faults: ['kill', 'crash'] },
     ],
   }),
-])('one that takes over breaks no invariant and conforms to the diagrams: $within, $faults', ({ within, faults }) => {
-  expectComplete(explore(() => exploreAgent(within, { ...killed, faults }).beginChecked()));
-});
+])(
+  'an agent that takes over breaks no invariant and conforms to the diagrams: $within, $faults',
+  ({ within, faults }) => {
+    expectComplete(explore(() => exploreAgent(within, { ...killed, faults }).beginChecked()));
+  },
+);
 
 test.each([
   { within: bounds(1, 0, 0), orders: ['successor'] },
@@ -55,7 +58,7 @@ test.each([
       { within: bounds(2, 1, 0), orders: ['successor', 'hup'], faults: ['crash', 'kill'] },
     ],
   }),
-])('one that gives way, and takes back, breaks no invariant and conforms to the diagrams: $within', (run) => {
+])('an agent that is replaced or resumes control breaks no invariant and conforms to the diagrams: $within', (run) => {
   const { within, ...which } = run;
   expectComplete(explore(() => exploreAgent(within, { ...killed, agentSucceeded: true, ...which }).beginChecked()));
 });
@@ -63,7 +66,7 @@ test.each([
 test.each([
   { within: bounds(1, 0, 1), orders: ['successor', 'hup'] },
   { within: bounds(1, 1, 1), orders: ['successor'], faults: ['crash', 'kill'] },
-])('states that are taken for one offer the same: $within, $orders', ({ within, ...which }) => {
+])('states with equal keys offer the same choices: $within, $orders', ({ within, ...which }) => {
   expectSameChoices(() => exploreAgent(within, { ...killed, agentSucceeded: true, ...which }).begin());
 });
 
@@ -125,7 +128,7 @@ function restartWithout({ from, to, end = 'exit:0' }: Absence, options: Paramete
 }
 
 test.each([...absences, ...absences.map((absence): Absence => ({ ...absence, end: 'usr1:0' }))])(
-  'a hot restart without an agent from step $from to $to comes to its end, and to no other ($end)',
+  'a hot restart without an agent from step $from to $to ends with $end',
   (absence) => {
     const { path, world, next } = restartWithout(absence);
     expect(world.violations, path.join(' ')).toEqual([]);
@@ -148,7 +151,7 @@ test('a parent whose child exited has its whole shutdown time again with the nex
   expect(world.violations).toEqual([]);
 });
 
-test('the exploration finds an agent that treats each parent that left as crashed', () => {
+test('the exploration finds an agent that treats each parent that exited as crashed', () => {
   const distrustful = supervisorMachine.provide({
     guards: {
       isOrphanedCandidate: ({ context, event }) =>

@@ -9,7 +9,7 @@ import type { Invariant } from '../../src/simulation/agent/invariants/invariant.
 import { checkedAlone, failedIsNotRepeated, servedIsWanted } from '../../src/simulation/agent/invariants/replacing.ts';
 import { isQuick, sized } from '../harness/size-of-run.ts';
 
-/** XState's development build warns of every event that arrives after its actor stopped: here, of thousands. */
+/** XState's development build warns about every event that arrives after its actor stopped, here thousands. */
 beforeAll(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});
 });
@@ -18,8 +18,8 @@ const bounds = (triggers: number, faults: number, stops: Bounds['stops']): Bound
 const binaryReplaced = { binaryReplaced: true } as const;
 const binaryAlone = { ...binaryReplaced, orders: ['binary'] } as const;
 
-describe('another Envoy at the path', () => {
-  test('is served, or taken back, whatever else goes wrong', () => {
+describe('another Envoy binary at the path', () => {
+  test('is started or withdrawn, whatever other faults occur', () => {
     const some = { ...binaryReplaced, faults: ['crash', 'misfit', 'refuse'] };
     const runs = sized<(readonly [Bounds, object])[]>({
       quick: [[bounds(1, 0, 0), binaryAlone]],
@@ -42,14 +42,14 @@ describe('another Envoy at the path', () => {
 
   test.skipIf(isQuick).each<[string, Invariant, object, Bounds, string[]]>([
     [
-      'a supervisor that tries again what has failed',
+      'a supervisor that starts a failed binary again',
       failedIsNotRepeated,
       { supervisor: supervisorMachine.provide({ actions: { withdrawBinary: () => {} } }) },
       bounds(1, 1, 0),
       ['binary', 'crash'],
     ],
     [
-      'a supervisor to whom nothing is news',
+      'a supervisor that ignores changes of the desired state',
       servedIsWanted,
       {
         supervisor: supervisorMachine.provide({
@@ -60,13 +60,13 @@ describe('another Envoy at the path', () => {
       ['binary'],
     ],
     [
-      'a watcher that takes up what does not fit',
+      'a watcher that offers an incompatible binary',
       checkedAlone,
       { binaryWatcher: binaryWatcherMachine.provide({ guards: { isRejected: () => false } }) },
       bounds(0, 1, 0),
       ['misfit'],
     ],
-  ])('%s is noticed', (_, invariant, machines, within, path) => {
+  ])('the exploration finds %s', (_, invariant, machines, within, path) => {
     const faults = ['crash', 'misfit'];
     const agent = exploreAgent(within, { ...binaryAlone, machines, faults, invariants: [invariant] });
     const { found } = findShortest(() => agent.begin());

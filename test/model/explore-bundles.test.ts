@@ -29,7 +29,7 @@ describe('the roots of bundle endpoints', () => {
       full: [bounds(2, 2, 2), bounds(1, 4, 3), bounds(1, 3, 3, 1_000), bounds(1, 3, 3, 86_400_000)],
     }),
   )(
-    'break no invariant and come to be those that publishers have within %o',
+    'break no invariant and equal those of the publishers in the end, within %o',
     (within) => {
       const result = explore(beginning(within));
       console.info(`${JSON.stringify(within)}: ${result.states} states, ${result.edges} edges, ${result.ms} ms`);
@@ -41,62 +41,62 @@ describe('the roots of bundle endpoints', () => {
   );
 });
 
-describe.skipIf(isQuick)('it is caught that', () => {
+describe.skipIf(isQuick)('the exploration finds that', () => {
   test.each<[string, Partial<BundlesParts>, BundlesBounds, string]>([
     [
-      'a bundle that cannot be fetched drops the roots that there were',
+      'a failed fetch drops the current roots',
       { failed: (held, endpoint) => held.following([]).following([endpoint]) },
       bounds(1, 0, 1),
-      'roots in force stay until there are others',
+      'the active roots stay until other roots are fetched',
     ],
     [
-      'the endpoint is asked again without a pause',
+      'the endpoint is requested again without a delay',
       { bundle: trustBundleMachine.provide({ delays: { retryDelay: 0 } }) },
       bounds(1, 0, 1),
-      'nobody is asked before it is time',
+      'no endpoint is requested before its time',
     ],
     [
-      'pauses do not grow',
+      'delays do not grow',
       { bundle: trustBundleMachine.provide({ actions: { countFailure: assign({ failures: 1 }) } }) },
       bounds(1, 0, 2),
-      'nobody is asked before it is time',
+      'no endpoint is requested before its time',
     ],
     [
-      'an endpoint with a bundle is asked as often as one without',
+      'an endpoint with a bundle is requested as often as one without',
       { bundle: trustBundleMachine.provide({ delays: { retryDelay: 5_000 } }) },
       bounds(1, 0, 1),
-      'nobody is asked before it is time',
+      'no endpoint is requested before its time',
     ],
     [
-      'the publisher may have itself asked all the time',
+      'the refresh interval of a publisher has no minimum',
       { bundle: trustBundleMachine.provide({ delays: { refreshInterval: 1_000 } }) },
       bounds(1, 0, 0, 1_000),
-      'nobody is asked before it is time',
+      'no endpoint is requested before its time',
     ],
     [
-      'an older bundle is taken',
+      'an older bundle is accepted',
       { bundle: trustBundleMachine.provide({ guards: { isOlder: () => false } }) },
       bounds(1, 1, 1),
-      'nothing goes back',
+      'no older version replaces a newer one',
     ],
     [
-      'what was kept does not count after a restart',
+      'the stored bundle is not read after a restart',
       {
         bundle: trustBundleMachine.provide({
           guards: { isFetched: ({ event }) => !event.type.endsWith('.recalling') },
         }),
       },
       bounds(1, 0, 1),
-      'a restart costs nobody the roots that were kept',
+      'a restart keeps stored roots',
     ],
     [
-      'agents are not told',
+      'agents are not notified',
       { bundle: trustBundleMachine.provide({ actions: { reportFetched: () => {} } }) },
       bounds(1, 0, 0),
       whatIsWantedIsReached,
     ],
     [
-      'other roots are taken for the same ones',
+      'changed roots are treated as unchanged',
       { bundle: trustBundleMachine.provide({ guards: { isChanged: ({ context }) => context.version === '' } }) },
       bounds(1, 1, 0),
       whatIsWantedIsReached,
@@ -105,7 +105,7 @@ describe.skipIf(isQuick)('it is caught that', () => {
     expectCaught(beginning(within, parts), invariant);
   });
 
-  test('a world that is brought back in place is as one that is replayed', () => {
+  test('a simulation restored in place has the same states as a replayed one', () => {
     const begin = beginning(bounds(1, 1, 1));
     const [there, replayed] = [explore(begin), explore(() => new ReplayedWorld(begin))];
     expect([replayed.states, replayed.edges]).toEqual([there.states, there.edges]);

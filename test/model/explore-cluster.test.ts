@@ -31,7 +31,7 @@ describe('a kind on an API server', () => {
       ],
     }),
   )(
-    'is followed without an internal error within %o',
+    'is watched without an internal error within %o',
     (within) => {
       const result = explore(beginning(within));
       console.info(`${JSON.stringify(within)}: ${result.states} states, ${result.edges} edges, ${result.ms} ms`);
@@ -48,38 +48,38 @@ describe('a kind on an API server', () => {
 type Broken = readonly [string, Partial<ClusterCharts>, ClusterBounds, string];
 
 const fromTheFuture: Broken = [
-  'a watch goes on from the future of a server that was restored',
+  'a watch continues from a version that a restored server has not reached',
   { informer: informerMachine.provide({ guards: { isEarlier: () => false } }) },
   bounds(1, 2),
   whatIsWantedIsReached,
 ];
 
-describe.skipIf(isQuick)('it is caught that', () => {
+describe.skipIf(isQuick)('the exploration finds that', () => {
   test.each<Broken>([
     [
-      'the end of a streamed list is waited for without a limit',
+      'the wait for the end of a streaming list has no limit',
       { informer: informerMachine.provide({ delays: { initialListLimit: 1e12 } }) },
       bounds(0, 0, { streams: 'endless' }),
       whatIsWantedIsReached,
     ],
     [
-      'forgotten history is taken for a kind that is gone',
+      'an expired version is treated as a removed kind',
       {
         informer: informerMachine.provide({
           guards: { isVersionExpired: () => false, isKindAbsent: (_, { failure }) => failure.code === 410 },
         }),
       },
       bounds(0, 1),
-      'what was handed over is not emptied',
+      'the published list is not emptied',
     ],
     [
-      'one answer that there is no such kind is believed',
+      'one response that the kind does not exist removes its objects',
       { informer: informerMachine.provide({ guards: { isKindAbsent: (_, { failure }) => failure.code === 404 } }) },
       bounds(0, 1),
-      'what was handed over is not emptied',
+      'the published list is not emptied',
     ],
     [
-      'a kind that missed the server is forgotten',
+      'a kind whose request got no response is never resumed',
       { server: apiServerMachine.provide({ guards: { hasWaiting: () => false } }) },
       bounds(0, 1),
       whatIsWantedIsReached,
@@ -93,7 +93,7 @@ describe.skipIf(isQuick)('it is caught that', () => {
     300_000,
   );
 
-  test('a world that is brought back in place is as one that is replayed', () => {
+  test('a simulation restored in place has the same states as a replayed one', () => {
     const begin = beginning(bounds(0, 0));
     const [there, replayed] = [explore(begin), explore(() => new ReplayedWorld(begin))];
     expect([replayed.states, replayed.edges]).toEqual([there.states, there.edges]);

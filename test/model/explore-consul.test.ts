@@ -38,31 +38,31 @@ describe('a datacenter of Consul', () => {
   );
 });
 
-describe.skipIf(isQuick)('it is found if', () => {
+describe.skipIf(isQuick)('the exploration finds that', () => {
   test.each<[string, typeof consulCatalogMachine, ConsulBounds, string]>([
     [
       'an empty response is applied',
       consulCatalogMachine.provide({ guards: { removesTooMuch: () => false, isUnconfirmed: () => false } }),
       bounds(1, 0, 1),
-      'nothing is removed without a confirmation',
+      'no service is removed without a confirmation',
     ],
     [
       'a change of the watch is applied whatever it removes',
       consulCatalogMachine.provide({ guards: { needsFullRead: () => false } }),
       bounds(1, 1, 0),
-      'nothing is removed without a confirmation',
+      'no service is removed without a confirmation',
     ],
     [
-      'one repetition is enough',
+      'one repetition of a held response is enough',
       consulCatalogMachine.provide({ guards: { isUnconfirmed: () => false } }),
       bounds(1, 1, 0),
-      'nothing is removed without a confirmation',
+      'no service is removed without a confirmation',
     ],
     [
       'a failed read counts as a repetition',
       consulCatalogMachine.provide({ actions: { resetRepetitions: () => {} } }),
       bounds(1, 1, 0),
-      'nothing is removed without a confirmation',
+      'no service is removed without a confirmation',
     ],
     [
       'a lower index is ignored',
@@ -92,10 +92,10 @@ describe.skipIf(isQuick)('it is found if', () => {
         actions: { countRepetition: assign({ repetitions: ({ context }) => context.repetitions + 1 }) },
       }),
       bounds(1, 0, 1),
-      'nothing is removed without a confirmation',
+      'no service is removed without a confirmation',
     ],
     [
-      'nothing is read after a failure',
+      'the catalog is not read after a failure',
       chartWithout(consulCatalogMachine, 'backing off', 'after', 'retryDelay'),
       bounds(1, 0, 1),
       whatIsWantedIsReached,

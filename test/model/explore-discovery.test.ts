@@ -40,7 +40,7 @@ import { searchPushes } from '../simulation/discovery-random.ts';
 import { chartWithout, type Without } from './chart.ts';
 import { lastsUntilTheEnd, ReplayedWorld } from './given-worlds.ts';
 
-/** XState's development build warns of every event that arrives after its actor stopped: here, of thousands. */
+/** XState's development build warns about every event that arrives after its actor stopped, here thousands. */
 beforeAll(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});
 });
@@ -74,51 +74,51 @@ describe('the push path', () => {
   });
 
   test.each(['sotw', 'delta'] as const)(
-    'nor when services come and go and a client (%s) reads slowly, so that responses wait for each other',
+    'breaks no invariant when services are added and removed and a client (%s) reads slowly, so that responses wait for each other',
     (protocol) => {
       const events = ['service', 'cluster'] as const;
       expectComplete(exploreAll(bounds(2, 0), { ...wide, events, clients: [protocol], window: 1 }), 400);
     },
   );
 
-  test('nor when a client that reads slowly stops reading, or one does while clients connect', () => {
+  test('breaks no invariant when a client that reads slowly stops reading, also while other clients connect', () => {
     expectComplete(exploreAll(bounds(2, 1), { clients: ['sotw'], window: 1 }), 1_000);
     expectComplete(exploreAll(bounds(1, 1), { clients: ['delta'], window: 2, types: meshTypes }), 200);
     expectComplete(exploreAll(bounds(0, 1), { settled: false, window: 1 }), 300);
   });
 
-  test('nor when three proxies wait for their turns, or two are served at a time', () => {
+  test('breaks no invariant when three proxies wait in the queue, or two are served at a time', () => {
     const three = { clients: ['sotw', 'delta', 'sotw'], events: ['cluster'] } as const;
     expectComplete(exploreAll(bounds(1, 0), { ...three, throttle: 1 }), 40);
     expectComplete(exploreAll(bounds(1, 0), { ...three, throttle: 2 }), 40);
     expectComplete(exploreAll(bounds(1, 1), { throttle: 2 }), 400);
   });
 
-  test('nor while clients connect, and everything may be forced', () => {
+  test('breaks no invariant while clients connect and full pushes are forced', () => {
     const beginning = { settled: false, clients: ['delta', 'sotw'], events: ['forced', 'service'] } as const;
     expectComplete(exploreAll(bounds(1, 0), beginning), 500);
   });
 
-  test('nor when a registry changes by itself, and its services cannot be computed at once', () => {
+  test('breaks no invariant when a registry changes by itself and its services cannot be computed at once', () => {
     const moving = { events: ['endpoint'], moves: ['cluster'], clients: ['sotw'] } as const;
     expectComplete(exploreAll(bounds(2, 0), moving), 200);
     for (const within of sized({ short: [], full: [bounds(2, 1)] })) expectComplete(exploreAll(within, moving), 1_000);
   });
 
-  test('nor when a registry is lost, changes while it is lost, and comes back', () => {
+  test('breaks no invariant when a registry is lost, changes while it is lost, and returns', () => {
     const lost = { registryFails: true, moves: ['cluster'], clients: ['sotw'] } as const;
     expectComplete(exploreAll(bounds(1, 1), { ...lost, events: [] }), 100);
     if (isQuick) return;
     expectComplete(exploreAll(bounds(1, 1), { ...lost, events: ['endpoint'], listsLate: true, settled: false }), 200);
   });
 
-  test('nor when the first list of a registry arrives late or never', () => {
+  test('breaks no invariant when the first list of a registry arrives late or never', () => {
     const late = { listsLate: true, settled: false, clients: ['sotw'], moves: ['cluster'] } as const;
     expectComplete(exploreAll(bounds(0, 0), late), 20);
     expectComplete(exploreAll(bounds(1, 1), late), 100);
   });
 
-  test('nor when a client connects and subscribes later', () => {
+  test('breaks no invariant when a client connects and subscribes later', () => {
     expectComplete(exploreAll(bounds(2, 1), { asksLate: true, clients: ['delta'], events: ['cluster'] }), 300);
   });
 
@@ -131,13 +131,13 @@ describe('the push path', () => {
   });
 });
 
-describe.skipIf(isQuick)('the world', () => {
-  test('that is brought back to a state is the one that is replayed to it', () => {
+describe.skipIf(isQuick)('the simulation of the push path', () => {
+  test('has the same states when it is restored as when it is replayed', () => {
     const { begin } = explorePush(bounds(1, 1), { clients: ['sotw'] });
     expect(figures(explore(() => new ReplayedWorld(() => begin())))).toEqual(figures(explore(() => begin())));
   });
 
-  test('has the same states for two threads as for one', () => {
+  test('has the same states with two threads as with one', () => {
     const { begin, helper } = explorePush(bounds(1, 1));
     const inTwo = exploreInTwo(begin, helper);
     const alone = explore(() => begin());
@@ -207,48 +207,48 @@ const connectionWithout = (...what: Without): Partial<PushMachines> => ({
 const unread = { faults: ['stall'], clients: ['sotw'] } as const;
 
 const broken: Record<string, Broken> = {
-  'a connection that does not hear that its client does not read': {
+  'a connection that is not notified that its client stopped reading': {
     finds: wanted,
     within: bounds(1, 1),
     machines: connectionWithout('streaming.delivery', 'on', 'stream.congested'),
     options: unread,
   },
-  'a connection that waits for a client that does not read without a limit': {
+  'a connection that waits without a limit for a client that does not read': {
     finds: wanted,
     within: bounds(1, 1),
     machines: connectionWithout('streaming.delivery.congested', 'after', 'congestionLimit'),
     options: unread,
   },
-  'a connection that waits for ever until its client reads the status with which it ends': {
+  'a connection that waits without a limit until its client reads the final status': {
     finds: wanted,
     within: bounds(1, 1),
     machines: connectionWithout('closing', 'after', 'closeLimit'),
     options: unread,
   },
-  'a connection that does not hear that its client reads again': {
+  'a connection that is not notified that its client reads again': {
     finds: readersStay,
     within: bounds(1, 1),
     machines: connectionWithout('streaming.delivery.congested', 'on', 'stream.resumed'),
     options: unread,
   },
-  'a connection that has no time for a slow reader': {
+  'a connection that closes at once when its client reads slowly': {
     finds: readersStay,
     within: bounds(1, 0),
     machines: connection({ delays: { congestionLimit: 20_000 } }),
     options: { window: 1, clients: ['sotw'], events: ['cluster'] },
   },
-  'a connection that lets a client go and does not say why': {
+  'a connection that closes a stream without a reason': {
     finds: readersStay,
     within: bounds(1, 1),
     machines: connection({ actions: { recordEnd: () => {} } }),
     options: unread,
   },
-  'a server that gives nobody a turn until one client has read all': {
+  'a server that serves no proxy until a slow client has read all its responses': {
     finds: stalledDelaysNobody,
     within: bounds(1, 1),
     options: { faults: ['stall'], waitsForReaders: true },
   },
-  'a push that loses the change of a context that could not be built': {
+  'a push that loses the changes of a context that could not be built': {
     finds: wanted,
     within: bounds(1, 1),
     machines: {
@@ -260,25 +260,25 @@ const broken: Record<string, Broken> = {
     },
     options: { clients: ['sotw'] },
   },
-  'a registry whose changes go with services that could not be made': {
+  'a registry whose changes are lost when services cannot be computed': {
     finds: wanted,
     within: bounds(1, 1),
     machines: registry({ delays: { retryDelay: 1e12 }, guards: { affectsServices: () => false } }),
     options: { clients: ['sotw'], moves: ['cluster'], events: [] },
   },
-  'a registry that wakes nobody when it changes by itself': {
+  'a registry that does not request a computation when it changes by itself': {
     finds: wanted,
     within: bounds(1, 0),
     machines: registry({ guards: { hasPendingChanges: () => false } }),
     options: { clients: ['sotw'], moves: ['cluster'], events: [] },
   },
-  'a registry that does not pass on that it changed': {
+  'a registry that does not report its changes': {
     finds: wanted,
     within: bounds(1, 0),
     machines: { member: registryMachine.provide({ actions: { reportChanged: () => {} } }) },
     options: { clients: ['sotw'], moves: ['cluster'], events: [] },
   },
-  'a registry that says nothing of itself once it was lost': {
+  'a registry that reports nothing after it was lost': {
     finds: wanted,
     within: bounds(1, 1),
     machines: {
@@ -293,7 +293,7 @@ const broken: Record<string, Broken> = {
     },
     options: { registryFails: true, clients: ['sotw'], moves: ['cluster'], events: [] },
   },
-  'a registry that takes a list that has not come for an empty one': {
+  'a registry that treats a missing first list as empty': {
     finds: listsFirst,
     within: bounds(0, 0),
     machines: registry({ guards: { areAllSynced: () => true } }),
@@ -313,17 +313,17 @@ const broken: Record<string, Broken> = {
     }),
     options: { listsLate: true, settled: false, clients: ['sotw'] },
   },
-  'a stream that watches nothing at the moment of a push, and stays with its context': {
+  'a stream without subscriptions that keeps its context after a push': {
     finds: wanted,
     within: bounds(1, 0),
     options: { asksLate: true, settled: false, passesOverIdle: true, clients: ['sotw'], events: ['cluster'] },
   },
-  'a connection that does not wait for the word of its client': {
+  'a connection that does not wait for an acknowledgement': {
     finds: oneOutstanding,
     within: bounds(2, 0),
     machines: sendsAtOnce,
   },
-  'a connection that takes any answer for an acknowledgement': {
+  'a connection that treats any request as an acknowledgement': {
     finds: acknowledgedWasSent,
     within: bounds(0, 1),
     machines: {
@@ -340,12 +340,12 @@ const broken: Record<string, Broken> = {
     within: bounds(1, 0),
     machines: pushing((watches, types) => ordersAtOnce(watches, types.toReversed())),
   },
-  'a stream that makes a response of what the source has when its turn comes, not when it was ordered': {
+  'a stream that builds a response from the state when it is sent, not when it was ordered': {
     finds: clustersFirst,
     within: bounds(2, 0),
     options: { ...wide, clients: ['sotw'], window: 1, makesLate: true },
   },
-  'a connection that forgets a change that comes while it waits for the word of its client': {
+  'a connection that forgets a change while it waits for an acknowledgement': {
     finds: everyoneConverges,
     within: bounds(2, 0),
     machines: {
@@ -358,12 +358,12 @@ const broken: Record<string, Broken> = {
     },
     options: { clients: ['sotw'] },
   },
-  'a source that takes the word of an order for what has changed since a node was served': {
+  'a source that knows only the changes of the last order': {
     finds: everyoneConverges,
     within: bounds(2, 0),
     options: { trustsOrders: true, clients: ['sotw', 'sotw'] },
   },
-  'a queue that lets one too many have its turn': {
+  'a queue that serves one proxy too many': {
     finds: throttleHolds,
     within: bounds(1, 0),
     machines: queue({
@@ -376,23 +376,23 @@ const broken: Record<string, Broken> = {
       },
     }),
   },
-  'a queue that forgets what changed while a proxy was served': {
+  'a queue that forgets changes while a proxy is served': {
     finds: nobodyOverlooked,
     within: bounds(2, 0),
     machines: forgetful,
   },
-  'a queue that loses the line when a proxy leaves': {
+  'a queue that drops all waiting proxies when a proxy disconnects': {
     finds: nobodyOverlooked,
     within: bounds(1, 1),
     machines: careless,
   },
-  'a connection that gives an order for every push to a client that does not read': {
+  'a connection that orders a response per push to a client that does not read': {
     finds: slowCostsLittle,
     within: bounds(3, 0),
     machines: sendsAtOnce,
     options: { window: 1, clients: ['sotw'], events: ['endpoint'] },
   },
-  'an action that throws': {
+  'an action that throws an error': {
     finds: noPushChartFails,
     within: bounds(1, 0),
     machines: {
@@ -414,7 +414,7 @@ function endOf(begin: () => World, path: readonly string[]): World {
   return world;
 }
 
-describe.skipIf(isQuick)('caught by a shortest run:', () => {
+describe.skipIf(isQuick)('the exploration finds, by a shortest run,', () => {
   test.each(Object.entries(broken))('%s', (_, { finds, within, machines = {}, options }) => {
     const invariants = finds === wanted ? [] : [finds];
     const world = explorePush(within, { invariants, machines, ...options });
@@ -451,7 +451,7 @@ describe('random schedules', () => {
     expect(seen.choices).toBeGreaterThan(1_500);
   });
 
-  test('that do harm are shrunk to a few choices, and found again by their seed', () => {
+  test('that violate an invariant are shrunk to a few choices, and found again by their seed', () => {
     const machines = careless;
     const { finding } = searchPushes({ seed: 1, runs: 100, longest: 15, machines });
     expect(finding?.violations[0]?.invariant).toMatch(/forgotten|converges/);

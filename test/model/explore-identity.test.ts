@@ -45,7 +45,7 @@ describe('a rotation of the root', () => {
       full: [bounds(1, 1), bounds(2, 0), bounds(1, 2), bounds(1, 0, 3)],
     }),
   )(
-    'breaks no invariant and comes to its end within %o',
+    'breaks no invariant and completes, within %o',
     (within) => {
       const result = explore(beginning(within));
       console.info(
@@ -56,7 +56,7 @@ describe('a rotation of the root', () => {
     3_600_000,
   );
 
-  test('brought back in place is as one that is replayed', () => {
+  test('has the same states when it is restored in place as when it is replayed', () => {
     const within = bounds(1, 0, 1);
     const [there, replayed] = [explore(beginning(within)), explore(() => new ReplayedWorld(beginning(within)))];
     expect([replayed.states, replayed.edges]).toEqual([there.states, there.edges]);
@@ -64,7 +64,7 @@ describe('a rotation of the root', () => {
 
   test.each<[string, Partial<IdentityMachines>, IdentityBounds, string]>([
     [
-      'drops the root before everybody has renewed',
+      'drops the root before all workloads have renewed',
       {
         authority: authorityMachine.provide({
           actions: { awaitLeafCertificates: sendTo('ledger', { type: 'leaf-certificates.await', authority: '' }) },
@@ -72,11 +72,16 @@ describe('a rotation of the root', () => {
         }),
       },
       bounds(1, 0),
-      'nobody is cut off',
+      'no workload is disconnected',
     ],
-    ['counts a certificate as renewed when it is signed', { ledger: CountsSigned }, bounds(1, 0), 'nobody is cut off'],
     [
-      'says that a certificate has arrived before Envoy does',
+      'counts a certificate as renewed when it is signed',
+      { ledger: CountsSigned },
+      bounds(1, 0),
+      'no workload is disconnected',
+    ],
+    [
+      'reports a certificate as served before Envoy acknowledges it',
       {
         secrets: secretsMachine.provide({
           actions: {
@@ -88,22 +93,22 @@ describe('a rotation of the root', () => {
         }),
       },
       bounds(1, 0),
-      'nobody is cut off',
+      'no workload is disconnected',
     ],
     [
-      'hands a certificate out before its root is trusted',
+      'issues a certificate before its root is trusted',
       { secrets: secretsMachine.provide({ guards: { awaitsRoots: () => false, canDistribute: () => true } }) },
       bounds(1, 0),
-      'nobody has a certificate before its root is trusted',
+      'no workload has a certificate before its root is trusted',
     ],
     [
-      'tries again without a pause',
+      'repeats a request without a delay',
       { secret: secretMachine.provide({ delays: { pause: 0 } }) },
       bounds(0, 1, 1),
-      'a try that failed is made again after a pause',
+      'a failed request is repeated after a delay',
     ],
     [
-      'signs before everybody trusts the next root',
+      'signs before all workloads trust the next root',
       {
         authority: authorityMachine.provide({
           actions: { awaitBundle: raise({ type: 'bundle.trusted', roots: [] }) },
@@ -111,10 +116,10 @@ describe('a rotation of the root', () => {
         }),
       },
       bounds(1, 0),
-      'nobody is cut off',
+      'no workload is disconnected',
     ],
     [
-      'never renews what is tainted, nor anything else',
+      'never renews a certificate',
       {
         secret: secretMachine.provide({
           guards: { isRenewalDue: () => false, isTainted: () => false, isTaintedBy: () => false },
@@ -124,7 +129,7 @@ describe('a rotation of the root', () => {
       whatIsWantedIsReached,
     ],
   ])(
-    'that %s is caught',
+    'is found to be wrong if the authority %s',
     (_, machines, within, invariant) => {
       expectCaught(beginning(within, machines), invariant);
     },

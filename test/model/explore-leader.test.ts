@@ -25,8 +25,8 @@ test.skipIf(sized({ short: true, full: false }))(
   3_600_000,
 );
 
-describe.skipIf(isQuick)('it is caught that', () => {
-  test('a claim is taken over any version', () => {
-    expectCaught(beginning({ takesAll: true }), 'never two lead');
+describe.skipIf(isQuick)('the exploration finds that', () => {
+  test('the API server accepts a claim for an outdated version', () => {
+    expectCaught(beginning({ takesAll: true }), 'never two leaders');
   });
 });

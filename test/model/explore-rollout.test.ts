@@ -91,7 +91,7 @@ const { withClustersSent, withClustersAcknowledged, withRetained, withHeld, afte
   rolloutRules;
 
 const broken: Record<string, Broken> = {
-  'routes that wait for nothing': {
+  'routes that wait for no cluster': {
     rules: { withHeld: (rollout, looked) => withHeld(rollout, looked, [], []), withClustersSent: (rollout) => rollout },
     finds: 'no active route leads to an unusable cluster',
     within: replace,
@@ -106,7 +106,7 @@ const broken: Record<string, Broken> = {
   },
   'an acknowledgement that ends no wait': {
     rules: { withClustersAcknowledged: (rollout) => rollout },
-    finds: 'nothing waits for a usable cluster',
+    finds: 'no resource waits for a usable cluster',
     within: dns,
   },
   'a rejection that counts as an acknowledgement': {
@@ -149,7 +149,7 @@ const broken: Record<string, Broken> = {
     finds: 'nothing in use is removed',
     within: replace,
   },
-  'a cluster that is removed as soon as nothing names it': {
+  'a cluster that is removed as soon as no route names it': {
     rules: {
       withRetained: (rollout, removed, isConfigured, use) =>
         withRetained(rollout, removed, isConfigured, () => ({ ...use(), isNamed: () => false, unacknowledged: [] })),
@@ -168,7 +168,7 @@ const broken: Record<string, Broken> = {
   },
 };
 
-describe('caught by a shortest run:', () => {
+describe('the exploration finds, by a shortest run,', () => {
   test.each(Object.entries(broken))('%s', (_, { rules, finds, within }) => {
     for (const delta of [false, true]) {
       const { found } = findShortest(begin({ delta, ...within, rules }), { ms: 60_000 });

@@ -19,7 +19,7 @@ const beginning =
   () =>
     new SuccessionWorld(within, machines);
 
-describe('an agent that is replaced', () => {
+describe('an agent that is replaced by a newer one', () => {
   test.each(
     sized<readonly SuccessionBounds[]>({
       quick: [bounds(1, 1, 0, 0)],
@@ -40,7 +40,7 @@ describe('an agent that is replaced', () => {
       ],
     }),
   )(
-    'is followed by one that decides, and by one only, within %o',
+    'is followed by exactly one agent with control, within %o',
     (within) => {
       const result = explore(beginning(within));
       console.info(`${JSON.stringify(within)}: ${result.states} states, ${(result.ms / 1_000).toFixed(1)} s`);
@@ -53,58 +53,58 @@ describe('an agent that is replaced', () => {
 
   test.each<[string, Partial<SuccessionMachines>, SuccessionBounds, string]>([
     [
-      'takes over before the older one has given up',
+      'takes over before the older agent has released control',
       {
         successor: successorMachine.provide({ delays: { grantLimit: 10_000 } }),
         takesAtOnce: true,
         locksNothing: true,
       },
       bounds(1, 0, 0, 0),
-      'never two that decide',
+      'never two agents with control',
     ],
     [
-      'gives up before the record is written',
+      'releases control before the record is written',
       { looksAtNothing: true, writesNothing: true },
       bounds(1, 0, 0, 1),
-      'nothing is lost that was known',
+      'no recorded state is lost',
     ],
     [
-      'waits for ever for one that has said that it is ready',
+      'waits without a limit for a newer agent that is ready',
       { predecessor: predecessorMachine.provide({ delays: { takeoverLimit: 3_600_000 } }) },
       bounds(1, 1, 0, 0),
-      'never 2 s without one that decides',
+      'never 2 s without an agent with control',
     ],
     [
-      'does not end the one that it takes back from',
+      'resumes control without terminating the newer agent',
       { sparesTheNewer: true, locksNothing: true },
       bounds(1, 1, 0, 0),
-      'never two that decide',
+      'never two agents with control',
     ],
     [
-      'comes after one that was killed, and begins anew beside a newer one that was quicker',
+      'follows a killed agent, and starts a new Envoy beside a newer agent that was faster',
       { beginsAnew: true },
       bounds(1, 1, 0, 0),
-      'who decides has the base ids',
+      'the agent with control has the base IDs',
     ],
     [
-      'gives way, and is not asked for what it has left to do',
+      'is replaced, and its due orders are not read',
       { forgetsWhatIsLeft: true },
       bounds(1, 0, 0, 0, 1),
       whatIsWantedIsReached,
     ],
     [
-      'has ended, or does not hear yet, while an order comes that is dropped',
+      'has exited or handles no signals yet, so an order is dropped',
       { dropsWhatNobodyHears: true },
       bounds(1, 0, 0, 0, 1),
       whatIsWantedIsReached,
     ],
     [
-      'gives way or is killed, and whose ports close with the questions in them',
+      'is replaced or killed, and closes its ports with pending requests',
       { keepsNoPorts: true },
       bounds(1, 0, 0, 0, 0, 1),
       whatIsWantedIsReached,
     ],
-  ])('that %s is caught', (_, machines, within, invariant) => {
+  ])('is found to violate an invariant if it %s', (_, machines, within, invariant) => {
     expectCaught(beginning(within, machines), invariant);
   });
 });

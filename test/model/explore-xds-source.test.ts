@@ -38,10 +38,10 @@ test.each(
   3_600_000,
 );
 
-describe.skipIf(isQuick)('it is found if', () => {
+describe.skipIf(isQuick)('the exploration finds that', () => {
   test.each<[string, Partial<SourceParts>, SourceBounds, string]>([
     [
-      'an empty state of a server that has just started is believed',
+      'an empty state of a server that has just started applies',
       {
         chart: xdsSourceMachine.provide({
           actions: { startYoung: assign({ isYoung: false, receivedOnStream: ['ServiceEntry'] }) },
@@ -78,7 +78,7 @@ describe.skipIf(isQuick)('it is found if', () => {
     expectCaught(beginning(bounds, parts), invariant);
   });
 
-  test('a world that is restored in place differs from one that is replayed (it has the same states)', () => {
+  test('a simulation restored in place has the same states as a replayed one', () => {
     const begin = beginning({ changes: 0, faults: 1 });
     const [there, replayed] = [explore(begin), explore(() => new ReplayedWorld(begin))];
     expect([replayed.states, replayed.edges]).toEqual([there.states, there.edges]);

@@ -56,7 +56,7 @@ import { chartWith, chartWithout } from './chart.ts';
 import { lastsUntilTheEnd, ReplayedWorld } from './given-worlds.ts';
 
 // Seconds of a CPU that is shared for most of a minute: no check here depends on real time.
-/** XState's development build warns of every event that arrives after its actor stopped: here, of thousands. */
+/** XState's development build warns about every event that arrives after its actor stopped, here thousands. */
 beforeAll(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});
 });
@@ -76,7 +76,7 @@ describe('the agent', () => {
       short: [],
       full: [{ within: bounds(1, 1, 0) }, { within: bounds(1, 1, 1) }],
     }),
-  )('and so in every run within $within.triggers triggers, $within.faults faults, $within.stops stops', (options) =>
+  )('does so in every run within $within.triggers triggers, $within.faults faults, $within.stops stops', (options) =>
     expectComplete(explore(() => exploreAgent(options.within).beginChecked())),
   );
 
@@ -84,16 +84,16 @@ describe('the agent', () => {
     ['with one base id', sized({ short: bounds(1, 0, 0), full: bounds(1, 1, 0) }), { baseIds: [7] }],
     ['with hot restart off', bounds(1, 1, 0), { settings: { ...explorationSettings, hotRestart: false } }],
     [
-      'that ends with its Envoy',
+      'if it exits with its Envoy',
       bounds(0, 2, 1),
       { settings: { ...explorationSettings, restartPolicy: 'exit' as const } },
     ],
-  ])('%s it breaks none either', (_, within, options) => {
+  ])('breaks no invariant %s', (_, within, options) => {
     const result = explore(() => exploreAgent(within, options).begin());
     expect(figures(result)).toMatchObject({ outcome: 'complete', found: undefined });
   });
 
-  test('breaks none either where SIGUSR1 comes at any moment of a hot restart', () => {
+  test('breaks no invariant when SIGUSR1 arrives at any moment of a hot restart', () => {
     const runs = sized<[Bounds, Partial<ExplorationOptions>][]>({
       quick: [[bounds(2, 0, 0), { baseIds: [7] }]],
       short: [
@@ -112,22 +112,22 @@ describe('the agent', () => {
       expectComplete(explore(() => exploreAgent(within, { orders: ['hup', 'reopen'], ...options }).begin()));
   });
 
-  test('breaks none either where notices report what an Envoy waits for', () => {
+  test('breaks no invariant when notices report what an Envoy waits for', () => {
     expectComplete(explore(() => exploreAgent(bounds(1, 0, 0), { notices: true }).beginChecked()));
   });
 
-  test('does so also when states are distinguished by the times between deadlines', () => {
+  test('breaks no invariant when states are distinguished by the times between deadlines', () => {
     expectComplete(explore(() => exploreAgent(bounds(1, 0, 0), { exactTimes: true }).begin()));
   });
 
-  test('conforms in every run also where runs that lead to the same state are distinguished', () => {
+  test('conforms to the diagrams when runs that lead to the same state are distinguished', () => {
     const within = sized({ short: bounds(1, 0, 0), full: bounds(1, 0, 1) });
     expectComplete(explore(() => exploreAgent(within).beginChecked({ everyRun: true })));
   });
 });
 
 test.skipIf(isQuick)(
-  'the exploration finds a preparation without a limit that gets no response: the desired state is unreachable',
+  'the exploration finds a preparation without a limit and without a response: the desired state is unreachable',
   () => {
     const machines = { epoch: chartWithout(epochMachine, 'preparing', 'after', 'prepareLimit') };
     const agent = exploreAgent(bounds(0, 1, 0), { faults: ['unprepared'], machines, invariants: [] });
@@ -148,7 +148,7 @@ describe('files that the first start needs', () => {
   });
 
   test.skipIf(isQuick)(
-    'and would be awaited forever by a watcher without a limit: the desired state is unreachable',
+    'are awaited forever by a watcher without a limit, which the exploration finds: the desired state is unreachable',
     () => {
       const unlimited = chartWithout(certWatcherMachine, 'waiting for files', 'after', 'requiredFilesLimit');
       // The pauses of the notices double without a limit, too: ten thousand states that differ in nothing else.
@@ -160,7 +160,7 @@ describe('files that the first start needs', () => {
   );
 });
 
-test('every run with a late process report and a stop before it ends in order', () => {
+test('a stop before the report of a new process ends in order', () => {
   const runs = {
     quick: [bounds(0, 1, 1)],
     short: [bounds(0, 1, 1), bounds(1, 0, 0)],
@@ -196,9 +196,9 @@ describe('a read of the certificate files', () => {
   });
 
   test.skipIf(isQuick).each([
-    ['that is waited for without a limit', 'watching.reading', 'readingLimit', bounds(0, 1, 0), ['unread']],
-    ['that is not asked for again', 'watching.read backoff', 'readRetry', bounds(1, 1, 0), ['cert', 'unread']],
-  ])('the exploration finds one %s: the desired state is unreachable', (_, state, delay, within, path) => {
+    ['the wait for it has no limit', 'watching.reading', 'readingLimit', bounds(0, 1, 0), ['unread']],
+    ['it is not repeated', 'watching.read backoff', 'readRetry', bounds(1, 1, 0), ['cert', 'unread']],
+  ])('without a limit or retry is found: %s, the desired state is unreachable', (_, state, delay, within, path) => {
     const machines = { certWatcher: chartWithout(certWatcherMachine, state, 'after', delay) };
     const agent = exploreAgent(within, { ...readingHangs, faults: ['unread'], machines, invariants: [] });
     const { found } = findShortest(() => agent.begin());
@@ -210,7 +210,7 @@ describe('a read of the certificate files', () => {
 describe('a watched directory', () => {
   const watchFails = { watchFails: true } as const;
 
-  test('may fail to be watched, be replaced, removed and created: every change is applied at last, and nothing else fails', () => {
+  test('may be unwatchable, replaced, removed and created: every change is applied in the end, and nothing else fails', () => {
     const within = sized({ short: bounds(0, 1, 0), full: bounds(0, 1, 1) });
     expectComplete(explore(() => exploreAgent(within, watchFails).beginChecked()));
   });
@@ -220,34 +220,31 @@ describe('a watched directory', () => {
     guards: { hasNoSnapshot: () => false },
   });
   test.skipIf(isQuick).each([
-    ['a pause that does not remember what was there before it', 'unseen', forgetful],
+    ['the content before a pause is not recorded', 'unseen', forgetful],
     [
-      'a failed watch that nobody sets up again',
+      'a failed watch is not set up again',
       'unseen',
       chartWithout(directoryWatchMachine, 'backing off', 'after', 'pause'),
     ],
     [
-      'a kernel that is waited for without a limit',
+      'the wait for the kernel has no limit',
       'replace',
       chartWithout(directoryWatchMachine, 'watching.setting up', 'after', 'setUpLimit'),
     ],
-  ])('%s is noticed: a change is never applied', (_, fault, directoryWatch) => {
+  ])('with a fault is found, because a change is never applied: %s', (_, fault, directoryWatch) => {
     const machines = { directoryWatch };
     const agent = exploreAgent(bounds(0, 1, 0), { ...watchFails, faults: [fault], machines, invariants: [] });
     const { found } = findShortest(() => agent.begin());
     expect(found).toMatchObject({ path: ['prepared:0', fault], violations: [{ invariant: whatIsWantedIsReached }] });
   });
 
-  test.skipIf(isQuick)(
-    'that was missing and is not noted as found is noticed: it has no limit when it is not watched in time',
-    () => {
-      const machines = { directoryWatch: chartWithout(directoryWatchMachine, 'watching', 'on', 'directory.found') };
-      const agent = exploreAgent(bounds(0, 1, 0), { ...watchFails, faults: ['away'], machines, invariants: [] });
-      const { found } = findShortest(() => agent.begin());
-      expect(found).toMatchObject({ violations: [{ invariant: whatIsWantedIsReached }] });
-      expect(found?.path.at(-1)).toBe('back:hung');
-    },
-  );
+  test.skipIf(isQuick)('without a limit for its setup after it reappeared is found', () => {
+    const machines = { directoryWatch: chartWithout(directoryWatchMachine, 'watching', 'on', 'directory.found') };
+    const agent = exploreAgent(bounds(0, 1, 0), { ...watchFails, faults: ['away'], machines, invariants: [] });
+    const { found } = findShortest(() => agent.begin());
+    expect(found).toMatchObject({ violations: [{ invariant: whatIsWantedIsReached }] });
+    expect(found?.path.at(-1)).toBe('back:hung');
+  });
 });
 
 function expectComplete(result: Exploration): void {
@@ -262,20 +259,23 @@ const refills = 'tick:start-limiter.refill tick:start-limiter.refill';
 const twoTokens = { ...explorationSettings, starts: { ...explorationSettings.starts, burst: 2 } };
 
 test.each([
-  ['a HUP before the first configuration', 'hup'],
+  ['a SIGHUP before the first configuration', 'hup'],
   [
     'a certificate while the first epoch starts',
     'prepared:0 cert tick:start-limiter.refill tick:cert-watcher.watchDelay',
   ],
-  ['a HUP while the first epoch starts again', 'prepared:0 crash:0 tick:supervisor.backoff hup'],
-  ['a stop while a start is waited for', 'refuse:0 tick:supervisor.backoff prepared:0 hup admin:0 live:0 seen:0 term'],
+  ['a SIGHUP while the first epoch starts again', 'prepared:0 crash:0 tick:supervisor.backoff hup'],
   [
-    'a stop during a restart in full',
+    'a stop while a start waits for a token',
+    'refuse:0 tick:supervisor.backoff prepared:0 hup admin:0 live:0 seen:0 term',
+  ],
+  [
+    'a stop during a full restart',
     'prepared:0 hup admin:0 live:0 seen:0 prepared:1 crash:1 tick:start-limiter.refill tick:supervisor.backoff prepared:1 exit:1 term',
   ],
   ['a crash during the drain of a stop', `${handedOver} term crash:1 ${refills} tick:shutdown.terminationDrain`],
   [
-    'a parent that hangs when its child has ended',
+    'a parent that hangs after its child exited',
     `${handedOver} term ${refills} tick:shutdown.terminationDrain hang:0 exit:1 tick:epoch-0.parentOverdue`,
   ],
   [
@@ -288,7 +288,7 @@ test.each([
     'prepared:0 admin:0 live:0 seen:0 term tick:start-limiter.refill tick:shutdown.terminationDrain hang:0 ' +
       'tick:shutdown.stopLimit undying:0 tick:shutdown.reapLimit',
   ],
-])('%s has its place in the sequence diagrams', (_, run) => {
+])('%s conforms to the sequence diagrams', (_, run) => {
   expect(exploreAgent(bounds(3, 3, 2), { settings: twoTokens }).conformance(run.split(' ')).departures).toEqual([]);
 });
 
@@ -301,7 +301,7 @@ test('a child that took over and exited before a probe is one failure, and the l
   expect(world.violations).toEqual([]);
 });
 
-test('a replaced epoch that was killed in time, and that SIGKILL does not end, may be sent another', () => {
+test('a replaced epoch that survives a SIGKILL at its deadline may receive another one', () => {
   const run = [
     'hup prepared:0 admin:0 live:0 seen:0 tick:start-limiter.refill prepared:1 admin:1 live:1 seen:1',
     'tick:start-limiter.refill tick:epoch-0.parentDue tick:envoy-1.parentShutdown crash:1',
@@ -315,7 +315,7 @@ test('a replaced epoch that was killed in time, and that SIGKILL does not end, m
 });
 
 describe.skipIf(isQuick)('the explorer', () => {
-  test('a world brought back to a state is the world that is replayed to it', () => {
+  test('restores a simulation to the same state as a replay does', () => {
     const agent = exploreAgent(bounds(0, 1, 1));
     const replaying = explore(() => new ReplayedWorld(() => agent.begin()));
     expect(figures(replaying)).toEqual(figures(explore(() => agent.begin())));
@@ -354,7 +354,7 @@ const epoch = (broken: Parameters<typeof epochMachine.provide>[0]) => ({
 });
 
 const broken: Record<string, Broken> = {
-  'an epoch that calls itself live as soon as it has a process': {
+  'an epoch that reports itself as live as soon as it has a process': {
     finds: oneNotLive,
     within: bounds(1, 0, 0),
     machines: epoch({
@@ -368,29 +368,29 @@ const broken: Record<string, Broken> = {
       },
     }),
   },
-  'F1: a failed epoch counts': {
+  'F1: a supervisor that counts a failed epoch': {
     finds: noGap,
     within: bounds(1, 1, 0),
     machines: supervisor({
       actions: { removeEpoch: enqueueActions(({ enqueue }) => enqueue.stopChild('epoch-1')) },
     }),
   },
-  'F4: one failure, and the supervisor forgets all epochs': {
+  'F4: a supervisor that forgets all epochs after one failure': {
     finds: noSecondBeginning,
     within: bounds(1, 1, 0),
     machines: supervisor({ actions: { removeEpoch: assign({ epochs: [] }) } }),
   },
-  'a supervisor that does not wait for the parent to leave': {
+  'a supervisor that does not wait for the exit of the parent': {
     finds: noDrainCutByStart,
     within: bounds(2, 0, 0),
     machines: supervisor({ guards: { isParentDraining: () => false } }),
   },
-  'a supervisor that starts a third epoch while the first one leaves': {
+  'a supervisor that starts a third epoch while the first one is exiting': {
     finds: fewProcesses,
     within: bounds(2, 0, 0),
     machines: supervisor({ guards: { isParentDraining: () => false } }),
   },
-  'an epoch that ends as soon as it is replaced': {
+  'an epoch that is terminated as soon as it is replaced': {
     finds: replacedHasItsTime,
     within: bounds(1, 1, 0),
     // Only this one of all faults, and a quarter of the states.
@@ -401,12 +401,12 @@ const broken: Record<string, Broken> = {
     within: bounds(1, 1, 0),
     machines: supervisor({ guards: { requiresFullRestart: ({ context }) => context.epochs.some((e) => e.doomed) } }),
   },
-  'a supervisor that thinks nothing of the early death of a parent': {
+  'a supervisor that ignores the early exit of a parent': {
     finds: doomedIsReplaced,
     within: bounds(1, 1, 0),
     machines: { ...supervisor({ guards: { isParentOfServingEpoch: () => false } }), faults: ['crash'] },
   },
-  'an epoch that sends SIGUSR1 to a parent that shuts down, and takes its end for a crash': {
+  'an epoch that sends SIGUSR1 to a parent during its shutdown, and treats its exit as a crash': {
     finds: servingIsKept,
     within: bounds(2, 0, 0),
     machines: {
@@ -420,7 +420,7 @@ const broken: Record<string, Broken> = {
       },
     },
   },
-  'an epoch that takes a parent which SIGUSR1 ended while it shut down for one that crashed': {
+  'an epoch that treats a parent terminated by SIGUSR1 during its shutdown as crashed': {
     finds: servingIsKept,
     within: bounds(1, 1, 0),
     machines: {
@@ -428,7 +428,7 @@ const broken: Record<string, Broken> = {
       ...epoch({ guards: { exitedUnexpectedly: ({ event }) => event.type === 'process.exited' && event.code !== 0 } }),
     },
   },
-  'a supervisor that does not tell how a start ended': {
+  'a supervisor that does not report the outcome of a start': {
     finds: eachStartIsReportedOnce,
     within: bounds(0, 1, 0),
     machines: supervisor({ actions: { reportRestartEnded: () => {} } }),
@@ -438,19 +438,19 @@ const broken: Record<string, Broken> = {
     within: bounds(1, 0, 0),
     machines: epoch({ delays: { parentDue: 0, parentOverdue: 0 } }),
   },
-  'a supervisor that ends the parent a moment after its child has started': {
+  'a supervisor that terminates the parent right after its child has started': {
     finds: noSignalToNeededParent,
     within: bounds(1, 0, 0),
     machines: supervisor({
       actions: { reportHandoverBegan: sendTo('epoch-0', { type: 'epoch.abort' }, { delay: 500 }) },
     }),
   },
-  'an epoch that ends whatever it ends by SIGTERM': {
+  'an epoch that always uses SIGTERM instead of SIGKILL': {
     finds: onlyKillTheUnborn,
     within: bounds(1, 0, 0),
     machines: epoch({ actions: { signal: sendTo('process', { type: 'process.signal', signal: 'SIGTERM' }) } }),
   },
-  'a supervisor that ends the serving epoch to start the next one': {
+  'a supervisor that terminates the serving epoch to start the next one': {
     finds: servingIsKept,
     within: bounds(1, 0, 0),
     machines: supervisor({ actions: { reportHandoverBegan: sendTo('epoch-0', { type: 'epoch.abort' }) } }),
@@ -462,7 +462,7 @@ const broken: Record<string, Broken> = {
       actions: { supersedePrevious: enqueueActions(({ enqueue }) => enqueue.stopChild('epoch-0')) },
     }),
   },
-  'an agent that does not wait for the last exit': {
+  'an agent that exits before its last Envoy': {
     finds: nobodyLeftBehind,
     within: bounds(0, 0, 2),
     machines: {
@@ -478,17 +478,17 @@ const broken: Record<string, Broken> = {
     within: bounds(0, 1, 0),
     machines: supervisor({ guards: { isRetryBudgetExhausted: () => true } }),
   },
-  'a supervisor that takes no configuration for news': {
+  'a supervisor that ignores new configurations': {
     finds: triggersAreApplied,
     within: bounds(1, 0, 0),
     machines: supervisor({ guards: { changesDesired: () => false } }),
   },
-  'an agent that does not listen to SIGTERM': {
+  'an agent that ignores SIGTERM': {
     finds: stopEnds,
     within: bounds(0, 0, 1),
     machines: { change: (agent) => agent.provide({ guards: { isStopSignal: () => false } }) },
   },
-  'C15: readiness that is not asked for while an Envoy hands over': {
+  'C15: readiness that is not probed during a hand-over': {
     finds: readyIsTrue,
     within: bounds(1, 1, 0),
     machines: {
@@ -505,12 +505,12 @@ const broken: Record<string, Broken> = {
       },
     },
   },
-  'C18: readiness that does not look whether Envoy refused a listener': {
+  'C18: readiness that ignores rejected listeners': {
     finds: readyHasItsListeners,
     within: bounds(0, 1, 0),
     machines: { machines: { status: statusMachine.provide({ guards: { lacksListeners: () => false } }) } },
   },
-  'C18: readiness to which an Envoy lacks no listener from its start on': {
+  'C18: readiness that ignores listeners missing since the start': {
     finds: readyHasItsListeners,
     within: bounds(0, 1, 0),
     machines: {
@@ -522,7 +522,7 @@ const broken: Record<string, Broken> = {
       },
     },
   },
-  'C20: a supervisor that does not look once more before it kills': {
+  'C20: a supervisor that kills without a last probe': {
     finds: liveIsNotKilled,
     within: bounds(1, 0, 0),
     machines: supervisor({
@@ -533,7 +533,7 @@ const broken: Record<string, Broken> = {
       },
     }),
   },
-  'an action that throws': {
+  'an action that throws an error': {
     finds: noChartFails,
     within: bounds(0, 0, 0),
     machines: supervisor({
@@ -546,7 +546,7 @@ const broken: Record<string, Broken> = {
   },
 };
 
-describe.skipIf(isQuick)('caught by a shortest run:', () => {
+describe.skipIf(isQuick)('the exploration finds, by a shortest run,', () => {
   test.each(Object.entries(broken))('%s', (_, { finds, within, machines }) => {
     const agent = exploreAgent(within, { ...machines, invariants: [finds] });
     const { found } = findShortest(() => agent.begin());
@@ -556,7 +556,7 @@ describe.skipIf(isQuick)('caught by a shortest run:', () => {
 
   test.each<[string, Broken['machines'], Bounds, string]>([
     [
-      'C14: a supervisor to which news are no reason to replace an Envoy that nobody needs',
+      'C14: a supervisor that never replaces an unused Envoy after a change',
       {
         machines: {
           restart: restartMachine.provide({ guards: { isOutdated: () => false, becomesOutdated: () => false } }),
@@ -566,7 +566,7 @@ describe.skipIf(isQuick)('caught by a shortest run:', () => {
       'starve:0',
     ],
     [
-      'C19: an epoch that waits for ever for the end of a process that cannot be killed',
+      'C19: an epoch that waits forever for the exit of a process that cannot be killed',
       epoch({ actions: { reportUnkillable: () => {} } }),
       bounds(1, 1, 0),
       'undying:',
@@ -578,7 +578,7 @@ describe.skipIf(isQuick)('caught by a shortest run:', () => {
     expect(found?.path.some((choice) => choice.startsWith(fault))).toBe(true);
   });
 
-  describe('C18: an Envoy that lives without a listener that it refused', () => {
+  describe('C18: an Envoy that is live without a listener that it rejected', () => {
     const lives = 'lack:0 admin:0 live:0 seen:0 tick:start-limiter.refill tick:epoch-0.missingListenersLimit looked:0';
     const from = (run: string, triggers: number, machines: Broken['machines'] = {}) => {
       const agent = exploreAgent(bounds(triggers, 1, 0), machines);
@@ -589,7 +589,7 @@ describe.skipIf(isQuick)('caught by a shortest run:', () => {
       });
     };
 
-    test('and is held back is accepted at last, if its chart has a limit for that', () => {
+    test('is accepted at last if its chart has a limit for missing listeners', () => {
       const held = explore(() => exploreAgent(bounds(0, 1, 1), { faults: ['lack'] }).begin());
       expect(figures(held)).toMatchObject({ outcome: 'complete', found: undefined });
       const machines = {
@@ -622,7 +622,7 @@ describe.skipIf(isQuick)('caught by a shortest run:', () => {
     });
   });
 
-  test('a supervisor that never counts its attempts, which continues forever without input', () => {
+  test('finds a supervisor that never counts its attempts, which continues forever without input', () => {
     const never = supervisor({
       guards: { isRetryBudgetExhausted: () => false },
       actions: { countFailure: () => {}, countAbort: () => {} },

@@ -40,17 +40,17 @@ describe('slots for fetches of key sets', () => {
     expect(Math.abs(counts)).toBeLessThanOrEqual(2);
   });
 
-  it('of a key set that several namespaces name come with the first turn of any of them', () => {
+  it('of a key set of several namespaces are granted with the first turn of any of them', () => {
     const { queue } = grantFetches(queueOf(...many('mallory', 100)));
     expect(grantFetches(enqueueFetches(queue, [fetchOf('shared', 'mallory', 'bank')])).granted).toEqual(['shared']);
   });
 
-  it('are given once to a fetch that is requested twice', () => {
+  it('are granted once to a fetch that is requested twice', () => {
     const queue = enqueueFetches(grantFetches(queueOf(fetchOf('a', 'a'))).queue, [fetchOf('a', 'a')]);
     expect(grantFetches(queue).granted).toEqual([]);
   });
 
-  it('leave nothing behind when all fetches have ended', () => {
+  it('leave no state behind when all fetches have ended', () => {
     const { queue, granted } = grantFetches(queueOf(...many('a', 2), ...many('b', 2)));
     expect(grantFetches(removeFetches(queue, new Set(granted))).queue).toEqual(emptyQueue);
   });

@@ -16,30 +16,33 @@ describe.each([
     ['its endpoints', 'assignment', 'none'],
     ['its health check as well', 'warming', 'none'],
     ['a secret as well', 'assignment', 'late'],
-  ] as const)('of a cluster that waits for %s', (_name, after, secret) => {
-    const client = settled(delta);
-    const { source, world } = client;
-    for (const name of ['b', 'c']) {
-      source.usability.set(name, { after, assignment: name, secrets: new Set(secret === 'none' ? [] : [secret]) });
-    }
-    moveRoute(client);
-    const clusters = world.read()!;
-    source.set(clusterType, 'c');
-    source.set(endpointType, 'c');
-    source.setNaming(routeType, 'r', 'c');
-    source.remove(clusterType, 'b');
-    // As in the generators: an unknown name has no endpoints.
-    source.set(endpointType, 'b');
-    world.push(clusterType, endpointType, routeType);
-    const sent: string[] = [];
-    const take = (seen: Seen): void => {
-      if (seen.typeUrl === routeType) sent.push(...seen.resources.values());
-      client.ack(seen, { [routeType]: ['r'], [endpointType]: ['a', 'b', 'c'] }[seen.typeUrl]);
-      if (seen.typeUrl === clusterType && seen.resources.has('c')) take(client.askEndpoints('c'));
-    };
-    take(client.askEndpoints('b'));
-    client.ack(clusters);
-    for (let next = world.read(); next !== undefined; next = world.read()) take(next);
-    expect(sent).toEqual([source.contentsOf(routeType).get('r')]);
-  });
+  ] as const)(
+    'held routes are not sent, and later ones are: the removed cluster waits for %s',
+    (_name, after, secret) => {
+      const client = settled(delta);
+      const { source, world } = client;
+      for (const name of ['b', 'c']) {
+        source.usability.set(name, { after, assignment: name, secrets: new Set(secret === 'none' ? [] : [secret]) });
+      }
+      moveRoute(client);
+      const clusters = world.read()!;
+      source.set(clusterType, 'c');
+      source.set(endpointType, 'c');
+      source.setNaming(routeType, 'r', 'c');
+      source.remove(clusterType, 'b');
+      // As in the generators: an unknown name has no endpoints.
+      source.set(endpointType, 'b');
+      world.push(clusterType, endpointType, routeType);
+      const sent: string[] = [];
+      const take = (seen: Seen): void => {
+        if (seen.typeUrl === routeType) sent.push(...seen.resources.values());
+        client.ack(seen, { [routeType]: ['r'], [endpointType]: ['a', 'b', 'c'] }[seen.typeUrl]);
+        if (seen.typeUrl === clusterType && seen.resources.has('c')) take(client.askEndpoints('c'));
+      };
+      take(client.askEndpoints('b'));
+      client.ack(clusters);
+      for (let next = world.read(); next !== undefined; next = world.read()) take(next);
+      expect(sent).toEqual([source.contentsOf(routeType).get('r')]);
+    },
+  );
 });

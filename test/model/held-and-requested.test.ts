@@ -39,7 +39,7 @@ describe.each([
 
   const contentOf = ({ source }: Client, name: string): string => source.contentsOf(routeType).get(name)!;
 
-  test('the one that is held back is sent when its clusters are usable', () => {
+  test('a held-back route that is also requested is sent when its clusters are usable', () => {
     const client = withHeldRoute();
     const clusters = client.world.read()!;
     request(client);
@@ -48,7 +48,7 @@ describe.each([
     expect(readRoutes(client)).toEqual([contentOf(client, 'r')]);
   });
 
-  test('the one that is held back is sent as it is configured now, when all that it names is usable', () => {
+  test('a held-back route is sent in its current form if all its clusters are usable', () => {
     const client = withHeldRoute();
     const clusters = client.world.read()!;
     const { source, world } = client;
@@ -65,7 +65,7 @@ describe.each([
     expect(readRoutes(client)).toEqual([contentOf(client, 'r')]);
   });
 
-  test('a later form that waits for nothing is not followed by the one that was held back', () => {
+  test('a held-back route is dropped when a later form that waits for nothing is sent', () => {
     const client = withHeldRoute();
     const clusters = client.world.read()!;
     const { source } = client;

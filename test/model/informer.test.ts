@@ -41,7 +41,7 @@ const forget = (): void => void world.server.asked.splice(0);
 const watching = 'active.streaming.watching.established';
 
 describe('a kind', () => {
-  it('is received as a stream, handed over as a whole, and watched further over the same stream', async () => {
+  it('is listed over a stream, published when complete, and watched over the same stream', async () => {
     await given();
     world.server.put(services, 'c');
     world.server.delete(services, 'a');
@@ -53,13 +53,13 @@ describe('a kind', () => {
     expect(world.synced).toBe(1);
   });
 
-  it('without objects is handed over as well', async () => {
+  it('without objects is published as well', async () => {
     await given();
     expect(world.stateOf(routes)).toBe(watching);
     expect(world.recordOf(routes).handed).toBe('objects');
   });
 
-  it('counts as synced when it was handled, and not when it was received', async () => {
+  it('is synced when readers have processed it, not when it was received', async () => {
     let handled = (): void => {};
     await given({
       before: (made) => {
@@ -77,7 +77,7 @@ describe('a kind', () => {
     expect(world.names(services)).toEqual(['a', 'b', 'c']);
   });
 
-  it('is handed over although a handler throws, and the error is reported', async () => {
+  it('is published although a handler throws, and the error is reported', async () => {
     world = new KubernetesWorld();
     world.effects.addReader(services, () => {
       throw new Error('a bug');
@@ -103,7 +103,7 @@ describe('a kind', () => {
 });
 
 describe('a server', () => {
-  it('that never ends a streamed list gets requests for pages, for all kinds, until it was down', async () => {
+  it('that never ends a streaming list gets requests for pages, for all kinds, until its next outage', async () => {
     await given({ before: ({ server }) => (server.faults.endless = true) });
     await world.pass(1_000);
     expect(world.names(services)).toEqual(['a', 'b']);
@@ -121,7 +121,7 @@ describe('a server', () => {
     expect(asked('watch').some(({ initial }) => initial)).toBe(true);
   });
 
-  it('that does not support streamed lists is tried once, by one of the kinds, and not again', async () => {
+  it('that does not support streaming lists gets one request for one', async () => {
     await given({ before: ({ server }) => (server.faults.withoutStreams = true) });
     expect(world.names(services)).toEqual(['a', 'b']);
     const refused = world.server.asked.filter(({ what, initial }) => what === 'watch' && initial);
@@ -134,7 +134,7 @@ describe('a server', () => {
     expect(world.server.asked.filter(({ what, initial }) => what === 'watch' && initial)).toEqual([]);
   });
 
-  it('that does not know the resource version any more gets a request for a newer list, and the kind keeps its objects', async () => {
+  it('with an expired resource version gets a request for a newer list, and the kind keeps its objects', async () => {
     await given();
     world.server.put(services, 'c');
     await world.pass(10);
@@ -152,7 +152,7 @@ describe('a server', () => {
     expect(world.changesOf(services).slice(-1)).toEqual(['add d']);
   });
 
-  it('that was restored to an earlier version is trusted, and newer resource versions are dropped', async () => {
+  it('that was restored to an earlier version replaces newer objects', async () => {
     await given();
     world.server.backUp();
     for (const name of ['c', 'd', 'e']) world.server.put(services, name);
@@ -183,7 +183,7 @@ describe('a server', () => {
     expect(world.names(services)).toEqual(['a', 'b', 'c']);
   });
 
-  it('that was unreachable for long gets a request for everything, because a restored one may have reached the same version', async () => {
+  it('that was unreachable for long gets requests for full lists, because a restored one may have reached the same version', async () => {
     await given();
     world.server.backUp();
     world.server.put(services, 'c');
@@ -198,7 +198,7 @@ describe('a server', () => {
     expect(world.names(services)).toEqual(['a', 'b', 'd', 'e']);
   });
 
-  it('that ends each watch at once gets no requests in a tight loop', async () => {
+  it('that ends each watch at once gets requests with delays', async () => {
     await given({ before: ({ server }) => (server.faults.hasty = true) });
     forget();
     await world.pass(60_000);
@@ -208,7 +208,7 @@ describe('a server', () => {
     expect(world.differences()).toEqual([]);
   });
 
-  it('that ends a watch after some minutes, as it should, is watched on without a list', async () => {
+  it('that ends a watch after some minutes gets another watch without a list', async () => {
     await given();
     forget();
     await world.pass(3_600_000);
@@ -235,7 +235,7 @@ describe('a server', () => {
     expect(world.names(services)).toEqual(['a', 'b']);
   });
 
-  it('that rejects the credentials keeps all known objects, and is watched further from the last version', async () => {
+  it('that rejects the credentials causes no removals, and is watched from the last version later', async () => {
     await given();
     world.server.faults.expiredToken = true;
     world.server.cut(0, 'ended');
@@ -251,7 +251,7 @@ describe('a server', () => {
 });
 
 describe('a server that does not respond', () => {
-  it('delays every kind at the start, and nothing empty is handed over', async () => {
+  it('delays every kind at the start, and no empty list is published', async () => {
     world = new KubernetesWorld();
     world.server.kill();
     await world.pass(60_000);
@@ -266,7 +266,7 @@ describe('a server that does not respond', () => {
     expect(world.lost).toEqual(['reset [API_CONNECTION_CLOSED]', undefined]);
   });
 
-  it('because bytes are dropped is noticed by a ping within four seconds, and left for another connection', async () => {
+  it('because bytes are dropped is detected by a ping within 4 s, and another connection is opened', async () => {
     await given();
     const { connections } = world.server;
     world.server.dropBytes();
@@ -278,7 +278,7 @@ describe('a server that does not respond', () => {
     expect(world.lost).toEqual([]);
   });
 
-  it('gets requests all the time, and not in step', async () => {
+  it('gets requests continuously, at different times for each replica', async () => {
     await given();
     world.server.kill();
     await world.pass(10_000);
@@ -290,7 +290,7 @@ describe('a server that does not respond', () => {
     expect(new Set(pauses.map(Math.round)).size).toBeGreaterThan(5);
   });
 
-  it('has all kinds come back when it is back, and no two of them at once', async () => {
+  it('has all kinds resumed when it responds again, one after the other', async () => {
     const many = Array.from({ length: 20 }, (_, index) => ({ ...pods, plural: `kind${index}` }));
     await given({ resources: [services, ...many] });
     world.server.kill();
@@ -305,7 +305,7 @@ describe('a server that does not respond', () => {
     expect(world.differences()).toEqual([]);
   });
 
-  it('only over one stream has but that kind wait', async () => {
+  it('over one stream only delays only that kind', async () => {
     await given();
     forget();
     world.server.cut(0, 'closed');
@@ -318,7 +318,7 @@ describe('a server that does not respond', () => {
 });
 
 describe('a kind that the server does not know', () => {
-  it('counts as synced and empty, is looked for less and less, and is there as soon as it is defined', async () => {
+  it('is synced and empty, is requested at growing intervals, and is listed as soon as it is defined', async () => {
     world = new KubernetesWorld();
     world.server.undefine(routes, definitions);
     await world.pass(3_000);
@@ -333,7 +333,7 @@ describe('a kind that the server does not know', () => {
     expect(world.names(routes)).toEqual(['r']);
   });
 
-  it('is found at last without an event about its definition', async () => {
+  it('is found in the end without an event about its definition', async () => {
     world = new KubernetesWorld({ resources: [services, routes] });
     world.server.undefine(routes, definitions);
     await world.pass(100_000);
@@ -343,7 +343,7 @@ describe('a kind that the server does not know', () => {
     expect(world.names(routes)).toEqual(['r']);
   });
 
-  it('any more is removed with its definition, and not after one response that does not know it', async () => {
+  it('any more is removed with its definition, and not after one response', async () => {
     await given({ before: ({ server }) => server.put(routes, 'r') });
     world.server.forgetsKinds = true;
     world.server.cut(1, 'ended');
@@ -357,7 +357,7 @@ describe('a kind that the server does not know', () => {
     expect(world.recordOf(routes).handed).toBe('absence');
   });
 
-  it('for a moment, after a set that was not handled to its end, is not emptied either', async () => {
+  it('for a moment, after an incompletely processed list, is not emptied', async () => {
     await given({
       before: (made) => {
         made.handling = new Promise(() => {});

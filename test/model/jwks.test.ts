@@ -24,7 +24,7 @@ function askedAt(world: DiscoveryWorld, source: string): number[] {
 
 const pushed = (world: DiscoveryWorld): unknown[] => world.events('push.request').map(({ configs }) => configs);
 
-describe('at the start', () => {
+describe('at the start of the program', () => {
   it('keys are fetched before any client is served', async () => {
     const world = new DiscoveryWorld({}, { keySources: [google, azure], buildsAtOnce: true });
     world.issuers = { [google.source]: 'g1', [azure.source]: 'a1' };
@@ -36,7 +36,7 @@ describe('at the start', () => {
     expect(pushed(world)).toEqual([]);
   });
 
-  it('an issuer that does not respond is waited for, up to a limit', async () => {
+  it('the start waits for an issuer that does not respond up to a limit', async () => {
     const world = new DiscoveryWorld({}, { keySources: [google, azure], issuers: { [azure.source]: 'a1' } });
     await world.pass(4_999);
     expect(world.state()).toBe('active.operating.fetching issuer keys');
@@ -56,7 +56,7 @@ describe('at the start', () => {
     expect(askedAt(world, google.source)).toEqual([0, 1_000, 2_000, 62_000]);
   });
 
-  it('the wait is over at once if no object needs keys', async () => {
+  it('the start does not wait if no object needs keys', async () => {
     const world = await DiscoveryWorld.serving();
     expect(world.events('jwks.synced')).toMatchObject([{ sources: 0 }]);
   });
@@ -225,7 +225,7 @@ describe('while serving', () => {
     expect(pushed(world)).toEqual([[shop], [third], [other]]);
   });
 
-  it('what changes all the time does not make others wait longer', async () => {
+  it('an object that changes constantly does not delay others', async () => {
     const world = await withGoogle();
     world.keySources = [google, { ...azure, users: [other] }];
     await world.changeDirectory(changed(other));
@@ -238,7 +238,7 @@ describe('while serving', () => {
     expect(pushed(world).at(-1)).toEqual([other]);
   });
 
-  it('what changes while an issuer is waited for waits no longer than what changed first', async () => {
+  it('an object that changes during a wait waits no longer than the first one', async () => {
     const world = await withGoogle();
     world.keySources = [google, azure];
     await world.changeDirectory(changed(other));
@@ -250,7 +250,7 @@ describe('while serving', () => {
     expect(pushed(world)).toEqual([[other, shop]]);
   });
 
-  it('a look that fails costs nothing: the objects go to the proxies', async () => {
+  it('objects are sent to the proxies although the list of key sets failed', async () => {
     const world = await withGoogle();
     world.keySources = new Error('a bug');
     await world.changeDirectory(changed(shop));
@@ -258,7 +258,7 @@ describe('while serving', () => {
     expect(world.state()).toBe(serving);
   });
 
-  it('what is no RequestAuthentication does not wait for issuers', async () => {
+  it('objects of other kinds do not wait for issuers', async () => {
     const world = await withGoogle();
     world.keySources = [google, azure];
     const policy = 'AuthorizationPolicy/shop/deny';
@@ -271,7 +271,7 @@ describe('while serving', () => {
     expect(pushed(world)).toEqual([[policy]]);
   });
 
-  it('the stop ends all fetches', async () => {
+  it('a stop ends all fetches', async () => {
     const world = await withGoogle();
     world.signal();
     await world.settle();

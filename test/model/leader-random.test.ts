@@ -8,7 +8,7 @@ import type { ReplicaOptions } from '../simulation/leader-world.ts';
 const schedules = sized({ quick: 20, short: 40, full: 20_000 });
 const firstSeed = Number(process.env.LEADER_SEED ?? 1);
 
-it(`never two lead, and in the end one does, whatever happens in ${schedules} schedules`, async () => {
+it(`never has two leaders, and has one in the end, in ${schedules} random schedules`, async () => {
   let terms = 0;
   for (let seed = firstSeed; seed < firstSeed + schedules; seed++) {
     const election = await randomElection(seed);
@@ -44,11 +44,11 @@ const unversioned = (): Port => {
   };
 };
 
-describe.skipIf(isQuick)('it is caught that', () => {
+describe.skipIf(isQuick)('random schedules find that', () => {
   it.each<readonly [string, () => Partial<ReplicaOptions>]>([
-    ['others wait for less long than a term', () => ({ port: shorter })],
-    ['a claim names a version that was seen by anybody', () => ({ port: shared })],
-    ['the wall clock is not asked, and a machine is suspended', () => ({ clocks: onlyMonotonic })],
+    ['candidates wait for less than a term', () => ({ port: shorter })],
+    ['a claim names a version that another replica has read', () => ({ port: shared })],
+    ['the wall clock is not read, and a machine is suspended', () => ({ clocks: onlyMonotonic })],
   ])(
     '%s',
     async (_, broken) => {

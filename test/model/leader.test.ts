@@ -53,7 +53,7 @@ describe('a single leader', () => {
     expect(specs().at(-1)!.leaseTransitions).toBe(0);
   });
 
-  it('that is killed is replaced when its Lease expires after its last seen renewal, and by one check at once', async () => {
+  it('that is killed is replaced by one candidate when its Lease expires after its last renewal', async () => {
     const [first, second] = await given();
     const lastWord = world.server.taken.at(-1)!.at;
     world.kill(first);
@@ -89,7 +89,7 @@ describe('a single leader', () => {
     expect([first.state, world.server.holder]).toEqual(['resigned', '']);
   });
 
-  it('whose Lease another candidate has taken ends at once', async () => {
+  it('whose Lease another candidate has claimed stops at once', async () => {
     const [first] = await given();
     const { spec } = world.server.lease!;
     world.server.put(lease, { spec: { ...(spec as object), holderIdentity: 'stranger', renewTime: 'now' } });
@@ -112,7 +112,7 @@ describe('a single leader', () => {
 });
 
 describe('a renewal', () => {
-  it('that is accepted without a response is harmless: the Lease is read and renewed', async () => {
+  it('that is accepted without a response is followed by a read and another renewal', async () => {
     const [first] = await given();
     let lost = 0;
     world.server.fate = ({ method }) => (method === 'PUT' && lost++ === 0 ? { lost: 'answer' } : {});
@@ -121,7 +121,7 @@ describe('a renewal', () => {
     expect(first.records.some((record) => record.kind === 'event' && record.event.type === 'leader.lost')).toBe(false);
   });
 
-  it('that fails for 10 s since the last one was sent ends the term, and the loser becomes a candidate again', async () => {
+  it('that fails for 10 s ends the term, and the leader becomes a candidate again', async () => {
     const [first] = await given();
     const sent = world.server.taken.at(-1)!.at - 2;
     world.server.isUp = false;
@@ -136,7 +136,7 @@ describe('a renewal', () => {
     expect(world.leaders).toHaveLength(1);
   });
 
-  it('with a late response counts from when it was sent', async () => {
+  it('with a late response extends the term from the time when it was sent', async () => {
     const [first] = await given();
     await world.pass(1_000);
     world.server.fate = () => ({ toldAfterMs: 3_000 });
@@ -150,9 +150,9 @@ describe('a renewal', () => {
   });
 });
 
-describe('a process that is stopped', () => {
+describe('a suspended process', () => {
   it.each(['timer', 'answer'] as const)(
-    'for longer than a term begins nothing when it wakes, and comes to a %s first; it stands again',
+    'that resumes after its term writes nothing, handles a %s first, and becomes a candidate again',
     async (first) => {
       const [one, two] = await given();
       const renewing = (): boolean => one.state.endsWith('renewing');
@@ -168,7 +168,7 @@ describe('a process that is stopped', () => {
     },
   );
 
-  it('as a follower, just when the record comes, does not claim by a timer that began too early', async () => {
+  it('that is a candidate does not claim by a timer that began before its last read', async () => {
     const [one, two] = await given();
     while (!two.state.endsWith('reading')) await world.pass(1);
     two.process.stop();
@@ -198,7 +198,7 @@ describe('clocks', () => {
     expect(world.leaders).toEqual(['two']);
   });
 
-  it('that run further apart than a Lease is longer than a term do: that can be seen here', async () => {
+  it('with a larger difference than tolerated cause two leaders, which this simulation detects', async () => {
     world.start('one', { rate: 0.5 });
     await world.pass(100);
     world.start('two', { rate: 1.4 });
@@ -213,7 +213,7 @@ describe('clocks', () => {
 });
 
 describe('the writer of a term', () => {
-  it('goes through all that is known once, then through what is due', async () => {
+  it('writes all known objects once, then due ones', async () => {
     const one = world.start('one');
     await world.pass(100);
     expect(one.duty.runs).toMatchObject([{ anew: true }]);
@@ -225,7 +225,7 @@ describe('the writer of a term', () => {
     expect(one.duty.runs).toHaveLength(2);
   });
 
-  it('is another one in another term, and goes through all again', async () => {
+  it('writes all known objects again in the next term', async () => {
     const one = world.start('one');
     await world.pass(100);
     world.server.isUp = false;
@@ -238,7 +238,7 @@ describe('the writer of a term', () => {
     expect(one.duty.runs.map(({ anew }) => anew)).toEqual([true, true]);
   });
 
-  it('tries what failed again after longer and longer rests, and holds up nothing else for it', async () => {
+  it('retries failed writes with growing delays, without delaying others', async () => {
     const one = world.start('one');
     one.duty.failing = 2;
     await world.pass(8_000);
@@ -258,7 +258,7 @@ describe('the writer of a term', () => {
     expect(one.duty.runs).toHaveLength(6);
   });
 
-  it('retries everything after an internal error', async () => {
+  it('retries all due writes after an internal error', async () => {
     const one = world.start('one');
     one.duty.failing = new Error('bug');
     await world.pass(500);

@@ -96,7 +96,7 @@ describe.each([
     expect(client.read().sort()).toEqual(['Listener l', 'RouteConfiguration s']);
   });
 
-  test('what names no new cluster is sent at once', () => {
+  test('resources that name no new cluster are sent at once', () => {
     const client = settled(delta);
     client.source.setNaming(routeType, 's', 'a');
     client.ask(routeType, ['r', 's'], client.world.watch(routeType)!.nonceSent);
@@ -116,7 +116,7 @@ describe.each([
     expect(client.read()).toEqual(['RouteConfiguration r']);
   });
 
-  test('a client that does not use a cluster in time is sent the routes all the same, and that is reported', () => {
+  test('held routes are sent after the limit although the client cannot use their cluster, which is reported', () => {
     const client = settled(delta);
     moveRoute(client);
     client.read();
@@ -144,7 +144,7 @@ describe.each([
     expect(client.read()).toEqual(['RouteConfiguration s']);
   });
 
-  test('a newer change does not delay what waits, and follows it', () => {
+  test('a newer change does not delay a held resource, and is sent after it', () => {
     const client = settled(delta);
     moveRoute(client);
     const first = client.world.read()!;
@@ -199,7 +199,7 @@ describe.each([
     expect(client.take()).toEqual([]);
   });
 
-  test('what a replaced listener named is removed when its connections have drained', () => {
+  test('a cluster of a replaced listener is removed when its connections have drained', () => {
     const client = settled(delta);
     client.source.set(clusterType, 'b');
     client.source.usability.set('b', { after: 'at once', assignment: 'b', secrets: new Set() });
@@ -219,7 +219,7 @@ describe.each([
     expect(client.read()).toEqual([delta ? 'Cluster -b' : 'Cluster a']);
   });
 
-  test('a rejection of routes keeps the clusters that the routes of before name', () => {
+  test('a rejection of routes keeps the clusters of the previous routes', () => {
     const client = settled(delta);
     moveRoute(client);
     client.source.remove(clusterType, 'a');

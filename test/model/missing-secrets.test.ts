@@ -18,7 +18,7 @@ describe.each([
     return client;
   }
 
-  test('get no response before they exist, whatever other secrets there are', () => {
+  test('missing secrets get no response before they exist, whatever other secrets there are', () => {
     const client = given();
     client.ask(secretType, ['missing']);
     expect(client.read()).toEqual([]);
@@ -31,13 +31,13 @@ describe.each([
     expect(client.read()).toEqual(['Secret missing']);
   });
 
-  test('get no response beside one that exists', () => {
+  test('missing secrets get no response in a request with an existing one', () => {
     const client = given();
     client.ask(secretType, ['one', 'missing']);
     expect(client.read()).toEqual(['Secret one']);
   });
 
-  test('are removed if the client was sent them', () => {
+  test('secrets that were sent and are deleted are removed from the client', () => {
     const client = given();
     client.ask(secretType, ['one']);
     client.ack(client.world.read()!, ['one']);

@@ -19,7 +19,7 @@ describe('lists of names', () => {
     );
   });
 
-  test('are the very lists when nothing is different, and one list each time', () => {
+  test('are returned unchanged when nothing differs, and results are cached', () => {
     const [one, other] = [
       ['a', 'b'],
       ['b', 'c'],
@@ -33,7 +33,7 @@ describe('lists of names', () => {
     expect(without(one, other)).toBe(without(one, other));
   });
 
-  test('from a client hold each name once, and neither a star nor an empty name', () => {
+  test('from a client have no duplicates, star or empty name after parsing', () => {
     const plain = ['b', 'a'];
     expect(readNames(plain)).toEqual({ names: plain, hasStar: false });
     expect(readNames(plain).names).toBe(plain);

@@ -24,7 +24,7 @@ describe('the port of the DNS server', () => {
     expect(starts(world)).toBe(0);
   });
 
-  it('is opened again after pauses that double up to 30 s while it is in use, and the control plane serves', async () => {
+  it('is opened again after delays that double up to 30 s while it is in use, and the control plane serves', async () => {
     const world = await given();
     const pauses = [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000];
     for (const [index, pause] of pauses.entries()) {

@@ -91,7 +91,7 @@ describe('the push queue', () => {
     expect([world.state, world.allServed]).toEqual(['accepting pushes.idle', 1]);
   });
 
-  it('reports that at once when no proxy is connected, and when the last one disconnects', () => {
+  it('reports completion at once when no proxy is connected, and when the last one disconnects', () => {
     const world = new QueueWorld(1);
     world.push('v1');
     expect(world.allServed).toBe(1);
@@ -111,7 +111,7 @@ describe('the push queue', () => {
     expect(world.orders).toEqual([]);
   });
 
-  it('does nothing when no proxy is connected, and has nothing for a new proxy', () => {
+  it('serves nothing when no proxy is connected, and nothing to a new proxy', () => {
     const world = new QueueWorld(10);
     world.push('v1');
     world.joins(1);
@@ -186,7 +186,7 @@ describe('the push queue', () => {
     expect(world.turns.map(([connection]) => connection)).toEqual([1]);
   });
 
-  it('loses nothing when changes come faster than proxies can be served, and keeps no more of them apart than it should', () => {
+  it('loses no change when changes arrive faster than proxies are served, and keeps a bounded number of them', () => {
     const world = new QueueWorld(1, [1, 2]);
     for (let i = 0; i < 1_000; i++) {
       world.push(`v${i}`, [`c${i}`]);
@@ -224,7 +224,7 @@ describe('the push queue', () => {
     expect(JSON.parse(JSON.stringify(context))).toEqual(context);
   });
 
-  it('makes of a push to five hundred proxies as many orders as the throttle has room in them', () => {
+  it('orders a push to 500 proxies in as few orders as the throttle allows', () => {
     const world = new QueueWorld(25, upTo(500));
     world.push('v1');
     let orders = 0;
@@ -233,7 +233,7 @@ describe('the push queue', () => {
     expect(world.turns).toHaveLength(500);
   });
 
-  it('in any run serves each proxy with all changes during its connection, within the limit, and no proxy twice at once', () => {
+  it('serves each proxy with all changes during its connection, within the limit and not twice at the same time, in any run', () => {
     const event = fc.oneof(
       { weight: 3, arbitrary: fc.constant('push' as const) },
       { weight: 4, arbitrary: fc.constant('serve' as const) },

@@ -24,7 +24,7 @@ function buildTimes(world: DiscoveryWorld, origin: number): number[] {
 }
 
 describe('push', () => {
-  it('builds a context 100 ms after a lonely request', async () => {
+  it('builds a context 100 ms after a single request', async () => {
     const world = await servingWorld();
     const origin = world.clock.now();
     request(world);
@@ -43,7 +43,7 @@ describe('push', () => {
     expect(buildTimes(world, origin)).toEqual([290]);
   });
 
-  it('does not let requests every 50 ms put a context off for more than 10 s', async () => {
+  it('delays a context by at most 10 s while requests arrive every 50 ms', async () => {
     const world = await servingWorld();
     const origin = world.clock.now();
     for (let ms = 0; ms < 11_000; ms += 50) {
@@ -57,7 +57,7 @@ describe('push', () => {
     expect(more).toEqual([]);
   });
 
-  it('does not let requests of one namespace every 50 ms put off a push of another one for more than three quiet times', async () => {
+  it('delays a push by at most three quiet times while another namespace requests pushes every 50 ms', async () => {
     const world = await servingWorld();
     const tenant = (): void => request(world, { configs: ['ServiceEntry/mallory/flood'] });
     for (let ms = 0; ms < 2_000; ms += 50) {
@@ -93,7 +93,7 @@ describe('push', () => {
     expect(buildTimes(world, origin)).toEqual([100, 600]);
   });
 
-  it('waits for quiet, and no longer, after requests of several namespaces', async () => {
+  it('waits only for the quiet time after requests of several namespaces', async () => {
     const world = await servingWorld();
     const origin = world.clock.now();
     for (const namespace of ['a', 'b', 'c']) {
@@ -104,7 +104,7 @@ describe('push', () => {
     expect(buildTimes(world, origin)).toEqual([200]);
   });
 
-  it('responds to a request that came during a 500 ms build right after that build', async () => {
+  it('handles a request that arrived during a 500 ms build right after that build', async () => {
     const world = await servingWorld();
     world.buildsAtOnce = false;
     const origin = world.clock.now();
@@ -118,7 +118,7 @@ describe('push', () => {
     expect(buildTimes(world, origin)).toEqual([100, 600]);
   });
 
-  it('waits for quiet after a build when a request has just come', async () => {
+  it('waits for the quiet time after a build when a request has just arrived', async () => {
     const world = await servingWorld();
     world.buildsAtOnce = false;
     const origin = world.clock.now();
@@ -161,7 +161,7 @@ describe('push', () => {
     expect(world.builds).toHaveLength(2);
   });
 
-  it('does not let endpoint changes wait when their debounce is off, and a change of something else waits all the same', async () => {
+  it('delays no endpoint changes when their debounce is off, but other changes', async () => {
     const world = await servingWorld({ debounceEndpoints: false });
     const origin = world.clock.now();
     request(world, { configs: [endpoints], reasons: { endpoint: 1 } });
@@ -172,7 +172,7 @@ describe('push', () => {
     expect(world.events('clients.push').map((event) => event.configs)).toEqual([[endpoints], [config]]);
   });
 
-  it('takes up endpoint changes while another context is being built, when their debounce is off', async () => {
+  it('builds endpoint changes right after the current build when their debounce is off', async () => {
     const world = await servingWorld({ debounceEndpoints: false });
     world.buildsAtOnce = false;
     request(world);
@@ -185,7 +185,7 @@ describe('push', () => {
     expect(world.events('clients.push').map((event) => event.configs)).toEqual([[endpoints]]);
   });
 
-  it('lets endpoint changes wait like others by default', async () => {
+  it('delays endpoint changes like others by default', async () => {
     const world = await servingWorld();
     const origin = world.clock.now();
     request(world, { configs: [endpoints] });
@@ -193,7 +193,7 @@ describe('push', () => {
     expect(buildTimes(world, origin)).toEqual([100]);
   });
 
-  it('lets a request for everything wait although it names endpoints', async () => {
+  it('delays a full push although it names endpoints', async () => {
     const world = await servingWorld({ debounceEndpoints: false });
     const origin = world.clock.now();
     request(world, { configs: [endpoints], forced: true });
@@ -202,7 +202,7 @@ describe('push', () => {
     expect(world.builds[1]!.forced).toBe(true);
   });
 
-  it('merges requests: what any of them names is pushed once, and one that is forced forces all', async () => {
+  it('merges requests, pushes each object once, and forces all if one is forced', async () => {
     const world = await servingWorld();
     request(world, { configs: [config, 'Gateway/shop/front'] });
     request(world, { configs: [config] });
@@ -212,7 +212,7 @@ describe('push', () => {
     expect(world.events('context.built').at(-1)).toMatchObject({ updates: 3 });
   });
 
-  it('builds nothing for a request that names nothing and forces nothing, and such a one puts nothing off', async () => {
+  it('ignores a request that names and forces nothing, which delays no other', async () => {
     const world = await servingWorld();
     const origin = world.clock.now();
     request(world, { configs: [] });
@@ -238,7 +238,7 @@ describe('push', () => {
     expect(world.builds.map((build) => build.configs)).toEqual([[], [config]]);
   });
 
-  it('builds a context that failed again by itself, later each time, and leaves nothing out of it', async () => {
+  it('rebuilds a failed context with growing delays, with all its changes', async () => {
     const world = await servingWorld();
     const origin = world.clock.now();
     world.buildsAtOnce = false;
@@ -274,7 +274,7 @@ describe('push', () => {
     }
   });
 
-  it('takes a change for what may mend a context that failed: it waits for quiet alone', async () => {
+  it('rebuilds a failed context after the next change, which waits only for the quiet time', async () => {
     const world = await servingWorld();
     const origin = world.clock.now();
     world.buildsAtOnce = false;
@@ -292,7 +292,7 @@ describe('push', () => {
     expect(world.builds.at(-1)).toMatchObject({ forced: true, configs: [config, 'Gateway/shop/front'] });
   });
 
-  it('builds endpoints that did not wait again, too', async () => {
+  it('rebuilds failed contexts of urgent endpoints, too', async () => {
     const world = await servingWorld({ debounceEndpoints: false });
     world.buildsAtOnce = false;
     request(world, { configs: [endpoints] });

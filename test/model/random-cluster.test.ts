@@ -12,14 +12,14 @@ import { isQuick, sized } from '../harness/size-of-run.ts';
 import type { WorldOptions } from '../simulation/kubernetes-world.ts';
 import { play, schedules } from '../simulation/random-cluster.ts';
 
-/** XState's development build warns of every event that arrives after its actor stopped: here, of thousands. */
+/** XState's development build warns about every event that arrives after its actor stopped, here thousands. */
 beforeAll(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});
 });
 
 const numRuns = sized({ quick: 50, short: 150, full: 2_000 });
 
-test(`${numRuns} schedules of faults break nothing, and all is converged in time`, async () => {
+test(`stores converge with the server in time in ${numRuns} schedules of faults`, async () => {
   await fc.assert(
     fc.asyncProperty(schedules, async (steps) => {
       expect(await play(steps)).toEqual([]);
@@ -45,10 +45,10 @@ const withPort = (change: (server: ApiServer) => Partial<ApiServer>): WorldOptio
 /** Enough to find each of these. */
 const enough = 600;
 
-describe.skipIf(isQuick)('it is caught that an informer', () => {
+describe.skipIf(isQuick)('random schedules find an informer that', () => {
   test.each<[string, WorldOptions, RegExp]>([
     [
-      'empties the store when its history is gone',
+      'empties the store when its version has expired',
       withInformer(
         informerMachine.provide({
           guards: { isKindAbsent: (_, { failure }) => failure.code === 410, isVersionExpired: () => false },
@@ -57,7 +57,7 @@ describe.skipIf(isQuick)('it is caught that an informer', () => {
       /what never was|has/,
     ],
     [
-      'hands over before the set is whole',
+      'publishes a list before it is complete',
       withPort((server) => ({
         watch: (resource, options, onEvent, signal) =>
           server.watch(
@@ -76,7 +76,7 @@ describe.skipIf(isQuick)('it is caught that an informer', () => {
       /what never was/,
     ],
     [
-      'watches from the version of an object, not from that of the list',
+      'watches from the version of an object instead of the list',
       withPort((server) => ({
         list: async (resource, options, signal, onItem) => {
           const versions: number[] = [];
@@ -90,37 +90,33 @@ describe.skipIf(isQuick)('it is caught that an informer', () => {
       /what never was|has/,
     ],
     [
-      'waits without a limit for the end of a list that is streamed',
+      'waits without a limit for the end of a streaming list',
       withInformer(informerMachine.provide({ delays: { initialListLimit: never } })),
       /collecting/,
     ],
     [
-      'asks again at once, where a watch ends at once',
+      'repeats a watch without a delay if it ends at once',
       withInformer(informerMachine.provide({ delays: { retryDelay: 0 } })),
       /times a second/,
     ],
     [
-      'waits as long as client-go does',
+      'has the retry delays of client-go',
       withInformer(informerMachine.provide({ delays: { retryDelay: 20_000 } })),
       /backing off/,
     ],
     [
-      'is not told that a connection is dead',
+      'is not notified of a dead connection',
       withServer(apiServerMachine.provide({ delays: { pingInterval: never } })),
       /has/,
     ],
+    ['keeps a connection whose ping got no response', withPort(() => ({ reconnect: () => {} })), /waiting for server/],
     [
-      'goes on with a connection that has missed a ping',
-      withPort(() => ({ reconnect: () => {} })),
-      /waiting for server/,
-    ],
-    [
-      'does not believe that a kind is gone',
+      'never removes the objects of a removed kind',
       withInformer(informerMachine.provide({ guards: { isKindAbsent: () => false } })),
       /backing off|synced/,
     ],
     [
-      'does not take anew what a server has that was away for long, nor look at its history',
+      'neither lists again nor checks the history after a long outage',
       {
         charts: {
           informer: informerMachine.provide({ guards: { isEarlier: () => false } }),

@@ -34,7 +34,7 @@ import { watchIsSpared } from '../simulation/random-world.ts';
 import { SearchThread } from '../soak/search-thread.ts';
 import { chartWithout } from './chart.ts';
 
-/** XState's development build warns of every event that arrives after its actor stopped: here, of thousands. */
+/** XState's development build warns about every event that arrives after its actor stopped, here thousands. */
 beforeAll(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});
 });
@@ -135,12 +135,12 @@ const supervisor = (broken: Parameters<typeof supervisorMachine.provide>[0]) => 
 const epoch = (broken: Parameters<typeof epochMachine.provide>[0]) => ({ epoch: epochMachine.provide(broken) });
 
 const broken: Record<string, Broken> = {
-  'F1: a failed epoch counts': {
+  'F1: a supervisor that counts a failed epoch': {
     finds: noGap,
     steps: 2,
     machines: supervisor({ actions: { removeEpoch: enqueueActions(({ enqueue }) => enqueue.stopChild('epoch-1')) } }),
   },
-  'a supervisor that does not wait for the parent to leave': {
+  'a supervisor that does not wait for the exit of the parent': {
     finds: noDrainCutByStart,
     steps: 3,
     machines: supervisor({ guards: { isParentDraining: () => false } }),
@@ -150,12 +150,12 @@ const broken: Record<string, Broken> = {
     steps: 2,
     machines: epoch({ delays: { parentDue: 0, parentOverdue: 0 } }),
   },
-  'an epoch that ends whatever it ends by SIGTERM': {
+  'an epoch that always uses SIGTERM instead of SIGKILL': {
     finds: onlyKillTheUnborn,
     steps: 2,
     machines: epoch({ actions: { signal: sendTo('process', { type: 'process.signal', signal: 'SIGTERM' }) } }),
   },
-  'a supervisor that ends the serving epoch to start the next one': {
+  'a supervisor that terminates the serving epoch to start the next one': {
     finds: servingIsKept,
     steps: 2,
     machines: supervisor({ actions: { reportHandoverBegan: sendTo('epoch-0', { type: 'epoch.abort' }) } }),
@@ -165,7 +165,7 @@ const broken: Record<string, Broken> = {
     steps: 4,
     machines: supervisor({ guards: { isRetryBudgetExhausted: ({ context }) => context.failures > 2 } }),
   },
-  'a supervisor that takes no configuration for news': {
+  'a supervisor that ignores new configurations': {
     finds: triggersAreApplied,
     steps: 2,
     seed: 2,
@@ -183,7 +183,7 @@ const broken: Record<string, Broken> = {
       },
     }),
   },
-  'a supervisor that aborts the serving epoch when there is no room for the files of the next': {
+  'a supervisor that aborts the serving epoch when the disk is too full for the files of the next one': {
     finds: servingIsKept,
     steps: 3,
     machines: supervisor({
@@ -199,7 +199,7 @@ const broken: Record<string, Broken> = {
       },
     }),
   },
-  'a supervisor that gives up for ever when there is no room for files': {
+  'a supervisor that never retries after a full disk': {
     finds: givingUpPasses,
     steps: 4,
     machines: supervisor({
@@ -216,7 +216,7 @@ const broken: Record<string, Broken> = {
       },
     }),
   },
-  'an epoch that does not say why it has no bootstrap': {
+  'an epoch that does not report why it has no bootstrap': {
     finds: noRoomIsReported,
     steps: 2,
     machines: epoch({
@@ -231,34 +231,31 @@ const broken: Record<string, Broken> = {
       },
     }),
   },
-  'a supervisor that forgets all epochs when one has failed': {
+  'a supervisor that forgets all epochs after one failure': {
     finds: triggersAreApplied,
     steps: 3,
     machines: supervisor({ actions: { removeEpoch: assign({ epochs: [] }) } }),
   },
 };
 
-describe.skipIf(isQuick)(
-  'a watch of the certificate directory that is broken on purpose is caught by a short schedule:',
-  () => {
-    const { directoryWatch } = agentMachines;
-    test.each([
-      ['pauses that do not double', watchIsSpared, directoryWatch.provide({ delays: { pause: 500 } })],
-      [
-        'a kernel that is waited for without a limit',
-        triggersAreApplied.name,
-        chartWithout(directoryWatch, 'watching.setting up', 'after', 'setUpLimit'),
-      ],
-    ])('%s', (_, finds, broken) => {
-      const agent = randomAgent({ directoryWatch: broken });
-      const { figures, finding } = search({ seed: 1, runs: 3_000, agent, checkEvery: 0 });
-      expect(finding?.violations[0]?.invariant).toBe(finds);
-      expect(figures.schedules).toBeLessThan(enough);
-    });
-  },
-);
+describe.skipIf(isQuick)('random schedules find, with few steps, a certificate watch with', () => {
+  const { directoryWatch } = agentMachines;
+  test.each([
+    ['delays that do not double', watchIsSpared, directoryWatch.provide({ delays: { pause: 500 } })],
+    [
+      'a wait for the kernel without a limit',
+      triggersAreApplied.name,
+      chartWithout(directoryWatch, 'watching.setting up', 'after', 'setUpLimit'),
+    ],
+  ])('%s', (_, finds, broken) => {
+    const agent = randomAgent({ directoryWatch: broken });
+    const { figures, finding } = search({ seed: 1, runs: 3_000, agent, checkEvery: 0 });
+    expect(finding?.violations[0]?.invariant).toBe(finds);
+    expect(figures.schedules).toBeLessThan(enough);
+  });
+});
 
-describe.skipIf(isQuick)('caught by a short schedule:', () => {
+describe.skipIf(isQuick)('random schedules find, with few steps,', () => {
   test.each(Object.entries(broken))('%s', (_, { finds, steps, machines, seed = 1 }) => {
     const agent = randomAgent(machines);
     const { figures, finding } = search({ seed, runs: 3_000, agent, invariants: [finds], checkEvery: 0 });
@@ -268,7 +265,7 @@ describe.skipIf(isQuick)('caught by a short schedule:', () => {
   });
 });
 
-describe.skipIf(isQuick)('a finding', () => {
+describe.skipIf(isQuick)('a violation found by a random schedule', () => {
   const agent = randomAgent(supervisor({ guards: { isParentDraining: () => false } }));
   const options = { seed: 7, runs: 3_000, agent, invariants: [noDrainCutByStart], checkEvery: 0 };
   let finding: Finding;

@@ -13,7 +13,7 @@ import { type RandomRun, type RandomRunOptions, run } from '../simulation/random
 import { formatSchedule, type Schedule, schedules } from '../simulation/random-schedule.ts';
 import { type SinkParts, sinkRules } from '../simulation/random-sinks.ts';
 
-/** XState's development build warns of every event that arrives after its actor stopped. */
+/** XState's development build warns about every event that arrives after its actor stopped. */
 beforeAll(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});
 });
@@ -88,12 +88,12 @@ class ForgetfulSink extends LineSink {
 }
 
 const broken: Record<string, { finds: keyof typeof sinkRules; sinks: SinkParts }> = {
-  'a sink that throws while there is no room': {
+  'a sink that throws while the disk is full': {
     finds: 'throws',
     sinks: { logSink: (options) => new ThrowingSink(options) },
   },
   'a sink that waits for its reader': { finds: 'waits', sinks: { logSink: (options) => new WaitingSink(options) } },
-  'a sink that keeps all that there is no room for': {
+  'a sink that keeps all records while the disk is full': {
     finds: 'bounded',
     sinks: { logSink: (options) => new LineSink({ ...options, maxBytes: Number.POSITIVE_INFINITY }) },
   },
@@ -104,7 +104,7 @@ const broken: Record<string, { finds: keyof typeof sinkRules; sinks: SinkParts }
   'a log that does not say what was lost': { finds: 'told', sinks: { logLosses: () => {} } },
 };
 
-describe.skipIf(isQuick)('caught:', () => {
+describe.skipIf(isQuick)('random schedules find', () => {
   test.each(Object.entries(broken))('%s', (_, { finds, sinks }) => {
     vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
     const { failed } = fc.check(

@@ -73,7 +73,7 @@ describe.each([
     );
 
   test.each([['before', true], ['while']])(
-    'a cluster that a listener named which was replaced %s the client was away stays for the drain time',
+    'a cluster of a listener that was replaced %s the client was disconnected stays for the drain time',
     (_when, isBefore = false) => {
       const client = withListener();
       const had = hadOf(client);

@@ -57,7 +57,7 @@ describe.each([
     expect(endpointsOf(world)).toEqual(delta ? [] : [known]);
   });
 
-  test('endpoints that no stream of this replica has sent are not sent as none', () => {
+  test('endpoints that this replica has not sent are not replaced by an empty assignment', () => {
     const unknown = new DepartedClusters(0);
     const world = reconnected(unknown);
     requestEndpoints(world, '2');
@@ -66,7 +66,7 @@ describe.each([
     expect(sent.map(brief)).not.toContain('ClusterLoadAssignment a');
   });
 
-  test('a push after the reconnect does not send endpoints that no stream of this replica has sent as none', () => {
+  test('a push after the reconnect does not replace endpoints that this replica has not sent by an empty assignment', () => {
     const world = reconnected(new DepartedClusters(0));
     requestEndpoints(world, '2');
     const sent: string[] = [];

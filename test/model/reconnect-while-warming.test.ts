@@ -137,7 +137,7 @@ describe.each([
     expect(world.readAll().map(brief)).toEqual(['Cluster a', 'Listener l']);
   });
 
-  test('endpoints of a cluster that is no longer configured are not replaced by none: its routes may be in use', () => {
+  test('endpoints of a cluster that is no longer configured are not replaced by an empty assignment, because its routes may be in use', () => {
     const source = given();
     source.remove(clusterType, 'a');
     const world = reconnect(source);
@@ -148,7 +148,7 @@ describe.each([
     expect(world.rollout.retained.map(({ name }) => name)).toEqual(['a']);
   });
 
-  describe('of more clusters that may be the reason than are given up at once', () => {
+  describe('with more suspects than are abandoned at once,', () => {
     const many = 3 * firstSuspects;
     const names = Array.from({ length: many }, (_, index) => `c${String(index).padStart(3, '0')}`);
 
@@ -178,7 +178,7 @@ describe.each([
       expect(world.abandoned.size).toBe(many + 2);
     });
 
-    test('no more are given up when the client has acknowledged them, and it keeps what it was sent', () => {
+    test('no further clusters are given up when the client has acknowledged them', () => {
       const world = reconnect(givenMany(() => ['common']));
       world.readAll();
       world.clock.advance(limitMs);
@@ -187,7 +187,7 @@ describe.each([
       expect(steps(world, 3)).toEqual([firstSuspects, firstSuspects, firstSuspects]);
     });
 
-    test('all that fetch a secret which the client requests and which does not exist are given up first, and others after them', () => {
+    test('clusters that fetch a requested missing secret are given up first, and others after them', () => {
       const source = givenMany((name) => (name < 'c200' ? ['missing'] : ['common']));
       source.set(secretType, 'common');
       const world = reconnect(source, { servesSecrets: true });

@@ -148,7 +148,7 @@ async function connected(): Promise<RegistrationWorld> {
 }
 
 describe('a workload', () => {
-  it('is registered when it connects, and its entry is deleted the grace period after it has gone', async () => {
+  it('is registered when it connects, and its entry is deleted a grace period after it has disconnected', async () => {
     const world = await connected();
     await world.pass(60_000);
     expect(world.orders).toEqual(['0 register']);
@@ -160,7 +160,7 @@ describe('a workload', () => {
     expect([world.forgotten, world.workloads]).toEqual([[entry], 0]);
   });
 
-  it('that flaps a thousand times a second costs one write', async () => {
+  it('that reconnects a thousand times a second causes one write', async () => {
     const world = await connected();
     for (let i = 0; i < 300; i++) {
       await world.disconnect();
@@ -171,7 +171,7 @@ describe('a workload', () => {
     expect(world.orders).toEqual(['0 register']);
   });
 
-  it('that is away a while each time costs two writes each', async () => {
+  it('that is disconnected for a while each time causes two writes each', async () => {
     const world = await connected();
     for (let i = 0; i < 5; i++) {
       await world.disconnect();
@@ -182,7 +182,7 @@ describe('a workload', () => {
     expect(world.orders.length).toBe(1 + 2 * 5);
   });
 
-  it('that comes back within the grace period keeps its entry', async () => {
+  it('that reconnects within the grace period keeps its entry', async () => {
     const world = await connected();
     await world.disconnect();
     await world.pass(9_999);
@@ -192,7 +192,7 @@ describe('a workload', () => {
     expect(world.forgotten).toEqual([]);
   });
 
-  it('that comes back while its entry is being deleted gets another one, after that', async () => {
+  it('that reconnects while its entry is being deleted gets another one afterwards', async () => {
     const world = await connected();
     await world.disconnect();
     world.answers.push(written, 'held');
@@ -204,7 +204,7 @@ describe('a workload', () => {
     expect(world.forgotten).toEqual([]);
   });
 
-  it('that goes while it is being registered is cleared away after that', async () => {
+  it('that disconnects while it is being registered is removed afterwards', async () => {
     const world = new RegistrationWorld();
     world.answers.push('held');
     await world.connect();
@@ -217,7 +217,7 @@ describe('a workload', () => {
     expect(world.mostAtATime).toBe(1);
   });
 
-  it('whose entry may have been created without a response is looked up after the disconnect', async () => {
+  it('whose creation got no response is read after the disconnect', async () => {
     const world = new RegistrationWorld();
     world.answers.push({ outcome: 'failed', reason: 'no answer in 5 s' });
     await world.connect();
@@ -226,7 +226,7 @@ describe('a workload', () => {
     expect(world.orders.map((text) => text.replace(/^\d+ /, ''))).toEqual(['register', 'note disconnect', 'delete']);
   });
 
-  it('that another replica has taken over is left to it', async () => {
+  it('that is connected to another replica is left to that replica', async () => {
     const world = await connected();
     world.answers.push({ outcome: 'foreign' });
     await world.disconnect();
@@ -235,7 +235,7 @@ describe('a workload', () => {
     expect(world.forgotten).toEqual([entry]);
   });
 
-  it('that another replica took over in its grace period is left to that replica', async () => {
+  it('that connects to another replica in its grace period is left to that replica', async () => {
     const world = await connected();
     world.answers.push(written, { outcome: 'foreign' });
     await world.disconnect();
@@ -256,9 +256,9 @@ describe('a workload', () => {
 
 describe('a workload whose slot another namespace gets', () => {
   it.each<[string, (world: RegistrationWorld) => Promise<void>]>([
-    ['while it is registered', async () => {}],
-    ['after a write of its health', (world) => world.health('down')],
-    ['while its connection may be back', (world) => world.disconnect()],
+    ['while the workload is registered', async () => {}],
+    ['after a write of the health', (world) => world.health('down')],
+    ['while the workload may reconnect', (world) => world.disconnect()],
   ])('loses its entry without a grace period, %s', async (_, before) => {
     const world = await connected();
     await world.pass(5_000);
@@ -278,7 +278,7 @@ describe('a workload whose slot another namespace gets', () => {
     expect(world.forgotten).toEqual([entry]);
   });
 
-  it.each(['register', 'note disconnect'])('loses its entry after the write to %s that is under way', async (deed) => {
+  it.each(['register', 'note disconnect'])('loses its entry after the pending write to %s', async (deed) => {
     const world = new RegistrationWorld();
     world.answers.push(...(deed === 'register' ? ['held' as const] : [written, 'held' as const]));
     await world.connect();
@@ -330,7 +330,7 @@ describe('a write that is rejected', () => {
     expect(times).toEqual([0, 1_000, 3_000, 7_000, 15_000, 31_000, 61_000, 91_000]);
   });
 
-  it('of a workload that is back is not the one that was tried, but what is due', async () => {
+  it('is not repeated after the workload reconnected; the due write follows', async () => {
     const world = await connected();
     world.answers.push(conflict);
     await world.disconnect();
@@ -340,7 +340,7 @@ describe('a write that is rejected', () => {
     expect(world.orders).toEqual(['0 register', '1000 note disconnect', '2000 register']);
   });
 
-  it('of a disconnect is followed by the whole rest of the farewell, also after an earlier one', async () => {
+  it('of a disconnect is repeated, and the deletion follows', async () => {
     const world = await connected();
     await world.disconnect();
     await world.pass(2_000);
@@ -355,7 +355,7 @@ describe('a write that is rejected', () => {
 });
 
 describe('health', () => {
-  it('is written when it is known, and when it is another', async () => {
+  it('is written when it is reported, and when it changes', async () => {
     const world = await connected();
     await world.health('connection refused');
     await world.pass(5_000);
@@ -366,7 +366,7 @@ describe('health', () => {
     expect(world.orders.slice(1)).toEqual(['0 report health connection refused', '5000 report health healthy']);
   });
 
-  it('that changes all the time is written once a second, and in the end as it is', async () => {
+  it('that changes constantly is written once a second, with the final state at the end', async () => {
     const world = await connected();
     for (let i = 0; i < 300; i++) {
       await world.health(i % 2 === 0 ? 'down' : undefined);
@@ -386,7 +386,7 @@ describe('health', () => {
     expect(world.orders).toEqual(['0 register', '0 report health down']);
   });
 
-  it('that was not written is written later, and again into a recreated entry', async () => {
+  it('that could not be written is written later, and again into a recreated entry', async () => {
     const world = await connected();
     world.answers.push(conflict);
     await world.health('down');

@@ -105,7 +105,7 @@ it('each cluster of a Secret has its own API server actor, which ends with it', 
   expect([world.running, world.counts]).toEqual([[], []]);
 });
 
-it('another kubeconfig applies once everything was read with it, and the previous one is used until then', () => {
+it('another kubeconfig applies after all objects were read with it, and the previous one is used until then', () => {
   world = new RemoteWorld();
   world.list('a 1');
   world.synced('a 1');

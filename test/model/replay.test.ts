@@ -20,7 +20,7 @@ import { type Schedule, schedules } from '../simulation/random-schedule.ts';
 import { writeRandomTrace } from '../simulation/random-search.ts';
 import { writeSkippedEpochTrace } from '../simulation/skipping-supervisor.ts';
 
-/** XState's development build warns of every event that arrives after its actor stopped. */
+/** XState's development build warns about every event that arrives after its actor stopped. */
 beforeAll(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});
 });
@@ -50,7 +50,7 @@ test('60 random runs of the agent, with faults and without, are replayed without
   expect(total).toBeGreaterThan(5_000);
 });
 
-test('a trace that ends anywhere is replayed as far as it goes', () => {
+test('a truncated trace is replayed to its end', () => {
   const [schedule] = fc.sample(schedules, { seed: 5, numRuns: 1 });
   const { header, records } = recorded(schedule!);
   for (let length = 1; length <= Math.min(300, records.length); length++) {
@@ -59,7 +59,7 @@ test('a trace that ends anywhere is replayed as far as it goes', () => {
   }
 });
 
-test('a machine that takes the place of another is replayed: here it knows no news', () => {
+test('a trace can be replayed with a modified machine, here one that ignores changes', () => {
   const certificate = { gap: { ms: 5_000 }, happens: { what: 'certificate' } } as const;
   const { header, records } = recorded({
     ...{ settings: 'short times', beginning: 'in order', nature: 0, ending: 'in trouble' },
@@ -86,7 +86,7 @@ describe('a supervisor that skips an epoch number', () => {
     return { code, text };
   }
 
-  test('is named by check: the number that is missing, and where', async () => {
+  test('is found by check, with the missing number and the record', async () => {
     const { code, text } = await printed((output) => checkTraces([path], { format: 'text' }, output));
     expect(code).toBe(1);
     expect(text).toMatch(
@@ -98,7 +98,7 @@ describe('a supervisor that skips an epoch number', () => {
     expect(text).toMatch(/expected next:\n +► \d+: supervisor->>child: spawn {3}\(supervisor → epoch-2: spawn\)/);
   });
 
-  test('does the first thing that the correct one would not where it starts the wrong epoch', async () => {
+  test('deviates from the correct one first where it starts the wrong epoch', async () => {
     const { code, text } = await printed((output) => replayTraces([path], { format: 'text' }, output));
     expect(code).toBe(1);
     const records = readFileSync(path, 'utf8').trimEnd().split('\n').slice(1);
@@ -129,7 +129,7 @@ test('100,000 records take seconds to replay', () => {
   expect(secondsFor100000).toBeLessThan(15);
 });
 
-test('lines of a trace are replayed by the machines of the program that is named in them', async () => {
+test('a trace is replayed by the machines of its program', async () => {
   const path = join(folder, 'lines.trace');
   writeSkippedEpochTrace(path);
   const lines = readFileSync(path, 'utf8').split('\n');

@@ -45,7 +45,7 @@ describe('an acknowledgement of clusters', () => {
   });
 });
 
-test('an endpoint response makes those clusters usable whose assignment it contains and that need nothing else', () => {
+test('an endpoint response makes clusters usable that need only an assignment in it', () => {
   const newClusters = [sent('a', '1', 'assignment'), sent('b', '1', 'assignment'), sent('c', '1')];
   const next = withAssignmentsSent({ ...newRollout, newClusters }, (name) => name !== 'b');
   expect(namesOf(next)).toEqual(['b', 'c']);

@@ -33,7 +33,7 @@ describe.each([
   ['state of the world', false],
   ['delta', true],
 ])('%s', (_, delta) => {
-  test('a cluster that is removed shows why it is kept, from the last route that names it to its removal', () => {
+  test('debug pages show why a removed cluster is kept, from the last route that names it to its removal', () => {
     const client = settled(delta);
     replace(client);
     const seen = client.world.read()!;

@@ -34,7 +34,7 @@ type Mutant =
   | 'signs at once'
   | 'drops at once'
   | 'forgets the ledger'
-  | 'takes words for others'
+  | 'treats acknowledgements as those of other workloads'
   | 'counts what is signed'
   | undefined;
 
@@ -187,7 +187,7 @@ class World {
     const workload = this.workloads[i]!;
     if (this.inForce === undefined || workload.leaf === undefined) return;
     workload.trusts = this.inForce.roots;
-    const others = this.#mutant === 'takes words for others' ? this.workloads : [workload];
+    const others = this.#mutant === 'treats acknowledgements as those of other workloads' ? this.workloads : [workload];
     if (says) for (const one of others) this.#note({ trusted: { ...this.#nameOf(one), roots: workload.trusts } });
     await this.settle();
   }
@@ -266,7 +266,7 @@ async function run(steps: readonly Step[], mutant?: Mutant): Promise<World> {
 const steps = fc.array(step, { maxLength: 60 });
 
 describe('a rotation of the root', () => {
-  it('disconnects no workload, whatever happens when, and ends when every participant does its part', async () => {
+  it('disconnects no workload in any order of events, and completes when all participants respond', async () => {
     await fc.assert(
       fc.asyncProperty(steps, async (all) => {
         const world = await run(all);
@@ -293,7 +293,7 @@ describe('a rotation of the root', () => {
     'signs at once',
     'drops at once',
     'forgets the ledger',
-    'takes words for others',
+    'treats acknowledgements as those of other workloads',
   ])('disconnects a workload in an implementation that %s', async (mutant) => {
     const { failed } = await fc.check(
       fc.asyncProperty(steps, async (all) => void (await run(all, mutant))),
@@ -303,7 +303,7 @@ describe('a rotation of the root', () => {
   });
 
   it.each(['steady', 'trusting', 'signing', 'dropping'] as const)(
-    'keeps no control plane from its start that was killed in it: %s waits for workloads, which wait for the control plane',
+    'does not block the start of a killed control plane: stage %s waits for workloads, which wait for the control plane',
     async (stage) => {
       const world = new World();
       world.journal = { stage, signer: 'root-1', other: stage === 'steady' ? null : 'root-2', tainted: null };
@@ -340,7 +340,7 @@ describe('a rotation of the root', () => {
     expect(world.tainted).toBeNull();
   });
 
-  it.each(['trusting', 'signing'])('may be tainted while it is on its way: %s', async (stage) => {
+  it.each(['trusting', 'signing'])('accepts a taint in stage %s', async (stage) => {
     const world = await run([]);
     await world.order('rotation.start');
     if (stage === 'signing') for (let i = 0; i < workloadCount; i++) await world.trust(i);
@@ -350,7 +350,7 @@ describe('a rotation of the root', () => {
     expect(world.tainted).toBe('root-1');
   });
 
-  it('that is reverted before another root signs leaves no taint behind', async () => {
+  it('keeps no taint if it is reverted before another root signs', async () => {
     const world = await run([]);
     await world.order('rotation.taint');
     await world.order('rotation.revert');
@@ -374,10 +374,10 @@ describe('a rotation of the root', () => {
 
   it.each([
     {
-      what: 'waits for who was signed a certificate that never arrived, until the one before it ends',
+      what: 'waits for a workload that did not receive its new certificate, until the previous one expires',
       mutant: undefined,
     },
-    { what: 'is seen to cut off such a one by a ledger that counts what is signed', mutant: 'counts what is signed' },
+    { what: 'disconnects such a workload if the ledger counts signed certificates', mutant: 'counts what is signed' },
   ] as const)('$what', async ({ mutant }) => {
     const world = new World(mutant);
     await world.start();

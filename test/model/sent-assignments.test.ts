@@ -28,7 +28,7 @@ test('a route waits for endpoints that the client has from another cluster until
   expect(client.read()).toEqual(['ClusterLoadAssignment a', 'RouteConfiguration r']);
 });
 
-test('a route waits for endpoints that a client does not request with those that it had before it reconnected', () => {
+test('a route waits for endpoints that a reconnected client does not request', () => {
   const before = settled(true);
   const { source } = before;
   const version = source.types.get(clusterType)!.get('a')!.version;

@@ -139,7 +139,7 @@ describe('one replica', () => {
     expect(replica.adopted).toEqual([1]);
   });
 
-  it('creates none beside a broken one, and waits until it is repaired', async () => {
+  it('creates no Secret beside an invalid one, and waits until it is repaired', async () => {
     replica = new Replica();
     replica.refused();
     replica.clock.advance(hourMs);
@@ -167,23 +167,23 @@ describe('one replica', () => {
   it.each<[string, SharedStage, SharedStage, boolean, boolean]>([
     ['the next stage', steady('a'), steady('a', { stage: 'trusting', other: 'b' }), true, true],
     [
-      'a stage after one that it has not seen',
+      'a stage after one that this replica has not read',
       steady('a'),
       steady('b', { stage: 'signing', other: 'a', before: ['a'] }),
       false,
       true,
     ],
-    ['the end of a rotation that it has not seen', steady('a'), steady('b', { before: ['a'] }), false, true],
+    ['the end of a rotation that this replica has not read', steady('a'), steady('b', { before: ['a'] }), false, true],
     ['another root', steady('a'), steady('b'), false, false],
     [
-      'an older Secret, put back in the midst of a rotation',
+      'an older Secret that is restored during a rotation',
       steady('b', { stage: 'signing', other: 'a', before: ['a'] }),
       steady('a'),
       false,
       false,
     ],
-    ['another intermediate of a root that all trust', steady('a'), steady('c'), true, true],
-  ])('%s: followed or not', (_, known, read, fits, isFollowed) => {
+    ['another intermediate of a trusted root', steady('a'), steady('c'), true, true],
+  ])('accepts or rejects %s in the Secret', (_, known, read, fits, isFollowed) => {
     replica = new Replica();
     replica.read(known);
     replica.read(read, fits);
@@ -215,40 +215,90 @@ describe('the stages', () => {
   const dropping = { ...signing, stage: 'dropping' as const };
 
   it.each<[string, SharedJournal, RotationFacts, Partial<SharedJournal> | undefined]>([
-    ['a root with time is let be', journalOf(), factsAt(dayMs), undefined],
+    ['a root that is not due is kept', journalOf(), factsAt(dayMs), undefined],
+    ['a due root starts a rotation', journalOf(), factsAt(5, { isRootDue: true }), { stage: 'trusting', since: 5 }],
+    ['an order starts a rotation', journalOf(), factsAt(5, { order: 'rotate' }), { stage: 'trusting', tainted: null }],
     [
-      'a root that is due gets a next one',
+      'an order starts a rotation of a tainted root',
       journalOf(),
-      factsAt(5, { isRootDue: true }),
-      { stage: 'trusting', since: 5 },
+      factsAt(5, { order: 'taint' }),
+      { stage: 'trusting', tainted: 'a' },
     ],
-    ['an order begins it', journalOf(), factsAt(5, { order: 'rotate' }), { stage: 'trusting', tainted: null }],
-    ['a tainted one, too', journalOf(), factsAt(5, { order: 'taint' }), { stage: 'trusting', tainted: 'a' }],
-    ['nobody signs by the next one before all can have renewed', trusting, factsAt(2 * dayMs - 1), undefined],
-    ['then it signs', trusting, factsAt(2 * dayMs), { stage: 'signing', signer: 'b', other: 'a', before: ['a'] }],
-    ['an order goes on', trusting, factsAt(minStageMs, { order: 'proceed' }), { stage: 'signing' }],
-    ['but not before replicas have read it', trusting, factsAt(minStageMs - 1, { order: 'proceed' }), undefined],
-    ['it is given up', trusting, factsAt(5, { order: 'revert' }), { stage: 'steady', signer: 'a', other: null }],
+    ['the next root does not sign before all workloads can have renewed', trusting, factsAt(2 * dayMs - 1), undefined],
     [
-      'of a root that ends soon half of its time is for each',
+      'the next root signs after all workloads have renewed',
+      trusting,
+      factsAt(2 * dayMs),
+      { stage: 'signing', signer: 'b', other: 'a', before: ['a'] },
+    ],
+    [
+      'an order continues a rotation before its time',
+      trusting,
+      factsAt(minStageMs, { order: 'proceed' }),
+      { stage: 'signing' },
+    ],
+    [
+      'an order does not continue a rotation before replicas have read the stage',
+      trusting,
+      factsAt(minStageMs - 1, { order: 'proceed' }),
+      undefined,
+    ],
+    [
+      'an order reverts a rotation before the next root signs',
+      trusting,
+      factsAt(5, { order: 'revert' }),
+      { stage: 'steady', signer: 'a', other: null },
+    ],
+    [
+      'a root that expires soon has half of its time for each stage',
       trusting,
       factsAt(12 * hourMs, { endsAt: dayMs }),
       { stage: 'signing' },
     ],
-    ['the root before is dropped when all it signed has ended', signing, factsAt(2 * dayMs), { stage: 'dropping' }],
-    ['and not before', signing, factsAt(2 * dayMs - 1), undefined],
-    ['it signs again', signing, factsAt(5, { order: 'revert' }), { stage: 'signing', signer: 'a', other: 'b' }],
-    ['a tainted one does not', { ...signing, tainted: 'a' }, factsAt(5, { order: 'revert' }), undefined],
-    ['a taint is told, and the time goes on', signing, factsAt(5, { order: 'taint' }), { tainted: 'a', since: 0 }],
-    ['and forgotten in the end', dropping, factsAt(2 * dayMs), { stage: 'steady', signer: 'b', other: null }],
-    ['before that it can be trusted again', dropping, factsAt(5, { order: 'revert' }), { stage: 'trusting' }],
     [
-      'a replica that may sign for longer says so first',
+      'the previous root is dropped when all its certificates have expired',
+      signing,
+      factsAt(2 * dayMs),
+      { stage: 'dropping' },
+    ],
+    [
+      'the previous root is not dropped before its certificates have expired',
+      signing,
+      factsAt(2 * dayMs - 1),
+      undefined,
+    ],
+    [
+      'after a revert the previous root signs again',
+      signing,
+      factsAt(5, { order: 'revert' }),
+      { stage: 'signing', signer: 'a', other: 'b' },
+    ],
+    ['a tainted root does not sign again', { ...signing, tainted: 'a' }, factsAt(5, { order: 'revert' }), undefined],
+    [
+      'a taint is recorded, and the stage continues',
+      signing,
+      factsAt(5, { order: 'taint' }),
+      { tainted: 'a', since: 0 },
+    ],
+    ['a rotation ends in stage steady', dropping, factsAt(2 * dayMs), { stage: 'steady', signer: 'b', other: null }],
+    [
+      'a dropped root is trusted again after a revert',
+      dropping,
+      factsAt(5, { order: 'revert' }),
+      { stage: 'trusting' },
+    ],
+    [
+      'a replica with a longer certificate lifetime records it first',
       journalOf(),
       factsAt(5, { longestLeafMs: 9 * dayMs }),
       { longestLeafMs: 9 * dayMs, since: 0, stage: 'steady' },
     ],
-    ['a clock that was set back waits', { ...trusting, since: 9 * dayMs }, factsAt(5 * dayMs), undefined],
+    [
+      'a clock that was set back delays the next stage',
+      { ...trusting, since: 9 * dayMs },
+      factsAt(5 * dayMs),
+      undefined,
+    ],
   ])('%s', (_, journal, facts, expected) => {
     const step = nextStep(journal, facts);
     if (expected === undefined) expect(step).toBeUndefined();
@@ -321,11 +371,11 @@ function run(delaysInHours: readonly number[], ordersAt: readonly number[], muta
   return roots > 0 && written.stage === 'steady' ? undefined : `it did not end: ${written.stage}`;
 }
 
-describe('replicas that read late beside workloads that renew late', () => {
+describe('replicas that read late, with workloads that renew late,', () => {
   const delays = fc.array(fc.integer({ min: 0, max: 12 }), { minLength: 1, maxLength: 3 });
   const orders = fc.integer({ min: 1, max: 60 }).map((first) => [first]);
 
-  it('never have two workloads of which one does not trust what the other shows', () => {
+  it('never cause a workload to reject the certificate of another', () => {
     const numRuns = sized({ quick: 30, short: 100, full: 3_000 });
     fc.assert(
       fc.property(delays, orders, (late, ordered) => {
@@ -335,7 +385,7 @@ describe('replicas that read late beside workloads that renew late', () => {
     );
   });
 
-  it.each(['signs at once', 'drops at once'] as const)('do, where the authority %s', (mutant) => {
+  it.each(['signs at once', 'drops at once'] as const)('cause a rejected certificate if the authority %s', (mutant) => {
     expect(run([0, 12], [5], mutant)).toMatch(/does not trust/);
   });
 });

@@ -126,7 +126,7 @@ it.each([{ proxies: 1_000 }, {}])('has the initial slots again when no client wa
   expect([world.slots, world.applied.at(-1)]).toEqual([initialSlots, initialSlots]);
 });
 
-it('reaches the rate at which the server is neither idle nor overloaded, whatever a client costs', () => {
+it('reaches a number of slots with which the server is neither idle nor overloaded, whatever a client costs', () => {
   for (const costMs of [0.05, 0.2, 1, 3]) {
     const world = new World();
     world.queued();

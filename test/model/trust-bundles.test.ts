@@ -35,8 +35,8 @@ const given = async (script: Partial<DiscoveryWorld>): Promise<DiscoveryWorld> =
 
 const inForce = (world: DiscoveryWorld): string[] => world.adoptedBundles.map(({ version }) => version);
 
-describe('at the start', () => {
-  it('nothing waits for an endpoint, and an endpoint that does not respond is queried once', async () => {
+describe('at the start of the program', () => {
+  it('the start waits for no endpoint, and an endpoint that does not respond is queried once', async () => {
     const world = await given({});
     await world.pass(60 * minuteMs);
     // The limit is in the effect: it reports a missing response.

@@ -20,7 +20,7 @@ const at = (ms: number, what: Happening): Step => ({ gap: { ms }, happens: what 
 /** Long enough for all later events. */
 const later = at(500_000, { what: 'ready?' });
 
-describe('the sentences of', () => {
+describe('the findings of', () => {
   test.each<{ readonly of: string; readonly steps: Step[]; readonly says: string[] }>([
     {
       of: 'a certificate that changes',
@@ -151,7 +151,7 @@ test('a rule that throws is reported once, and does not affect the others', () =
   expect(verdicts.found).toEqual(judged({ header, records }).verdicts);
 });
 
-test('no trace, whatever is in its events, breaks a rule', () => {
+test('no rule throws, whatever events a trace has', () => {
   const types = [
     'serving.began',
     'serving.ended',

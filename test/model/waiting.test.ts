@@ -24,7 +24,7 @@ function waitingWithoutReason(root: AnyStateNode): string[] {
     .map(({ path }) => path.join('.'));
 }
 
-describe('a state without a deadline has a description of what it waits for:', () => {
+describe('every state without a deadline describes its wait:', () => {
   test.each(namedMachines.map((machine) => [machine.name, machine] as const))('%s', async (_, machine) => {
     const { root } = await machine.load();
     expect(waitingWithoutReason(root)).toEqual([]);

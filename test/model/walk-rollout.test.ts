@@ -121,7 +121,7 @@ test.each([false, true])(
 
 const freeChoice = (world: RolloutWorld): string | undefined => world.choices().find(({ free }) => free)?.name;
 
-test('a rule that is broken on purpose is found', () => {
+test('random runs find a rule with a deliberate fault', () => {
   const begin = (): RolloutWorld =>
     new RolloutWorld({
       ...{ delta: true, changes: 2, faults: 1, kinds, faultKinds },

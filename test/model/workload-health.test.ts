@@ -63,7 +63,7 @@ describe('the workload', () => {
     expect(world.probes).toEqual([]);
   });
 
-  it('that does not respond is not waited for', async () => {
+  it('that does not respond is reported as unhealthy after the timeout', async () => {
     const world = given({}, () => new Promise<string>(() => {}));
     await pass(world, 60);
     expect(told(world)).toEqual(['no response in time']);

@@ -59,7 +59,7 @@ describe('the socket', () => {
 });
 
 describe('a stream', () => {
-  test('is held while there is no control plane, dialed again after pauses that double to a second and a half', () => {
+  test('waits while the control plane is unreachable, and connects again after pauses that double up to 1.5 s', () => {
     const world = started();
     const stream = world.opens();
     for (let i = 0; i < 6; i++) {
@@ -74,7 +74,7 @@ describe('a stream', () => {
     expect(world.state(stream)).toMatchObject({ active: { relaying: { responses: 'verifying' } } });
   });
 
-  test('is ended when its control plane disconnects, and the next one is held and resets the failures when it serves', () => {
+  test('ends when the control plane disconnects, and the next one resets the failures when it is served', () => {
     const world = started();
     const one = world.opens();
     world.answers(one);
@@ -92,7 +92,7 @@ describe('a stream', () => {
     expect(world.state(three)).toEqual({ active: 'connecting' });
   });
 
-  test('of a control plane that rejects it is held for longer, and as long as the server requests', () => {
+  test('waits longer if the control plane rejects it, and as long as the control plane requests', () => {
     const world = started();
     const one = world.opens();
     world.upstream(one, { type: 'upstream.opened', shown: '' });
@@ -104,7 +104,7 @@ describe('a stream', () => {
     expect(world.state(two)).toEqual({ active: 'connecting' });
   });
 
-  test('gives way to a newer one of the same Envoy, and not to one of its child', () => {
+  test('is replaced by a newer one of the same Envoy, not by one of its child', () => {
     const world = started();
     const parent = world.opens('0@7');
     world.answers(parent);
@@ -116,7 +116,7 @@ describe('a stream', () => {
     expect(world.of(child).ends[0]?.code).toBe('CANCELLED');
   });
 
-  test('of gRPC without a proxy lives beside those of other targets, up to 64; then the oldest ends', () => {
+  test('of proxyless gRPC is kept beside up to 63 of other targets; then the oldest ends', () => {
     const world = new XdsWorld({ socket: '/run/XDS', hasSecrets: true, probe: null, proxyless: true });
     world.start();
     const streams = Array.from({ length: 64 }, () => world.opens(''));
@@ -126,7 +126,7 @@ describe('a stream', () => {
     expect(world.of(streams[0]!).ends).toEqual([{ code: 'CANCELLED', reason: 'limit of 64 streams reached' }]);
   });
 
-  test('whose Envoy does not take its end is over all the same', () => {
+  test('ends although its Envoy does not read the status', () => {
     const world = started();
     world.envoysClose = false;
     const stream = world.opens();
@@ -140,7 +140,7 @@ describe('a stream', () => {
   test.each([
     ['Envoy reads', 'downstream.congested', 'downstream.relieved', 'DEADLINE_EXCEEDED'],
     ['the control plane reads', 'upstream.congested', 'upstream.relieved', 'UNAVAILABLE'],
-  ] as const)('is ended a minute after %s nothing more', (_, congested, relieved, code) => {
+  ] as const)('ends 1 min after %s nothing more', (_, congested, relieved, code) => {
     const world = started();
     const stream = world.opens();
     world.answers(stream);
@@ -154,7 +154,7 @@ describe('a stream', () => {
     expect(world.of(stream).ends[0]?.code).toBe(code);
   });
 
-  test('of a control plane that accepts everything and never responds is ended after 1 min', () => {
+  test('ends after 1 min if the control plane accepts it and never responds', () => {
     const world = started();
     const stream = world.opens();
     world.upstream(stream, { type: 'upstream.opened', shown: '' });
@@ -177,7 +177,7 @@ describe('the certificate that Envoy has', () => {
     expect(world.of(second).certificates).toEqual(['4B']);
   });
 
-  test('that arrives while there is no connection is reported over the next one', () => {
+  test('that was acknowledged without a connection is reported over the next one', () => {
     const world = started();
     const stream = world.opens();
     world.upstream(stream, { type: 'upstream.unreachable', reason: 'nobody is there', chance: 0 });
@@ -222,7 +222,7 @@ describe('roots to trust', () => {
     expect(world.of(stream).bundleAnswers).toEqual([{ hash: 'a', refusal }]);
   });
 
-  test('that newer ones replace get no response any more', () => {
+  test('that are replaced by newer ones are not acknowledged', () => {
     const { world, stream } = joined();
     world.pass(20_000);
     world.upstream(stream, arrived('b'));
@@ -233,7 +233,7 @@ describe('roots to trust', () => {
     expect(world.of(stream).bundleAnswers).toEqual([{ hash: 'b', refusal: '' }]);
   });
 
-  test('are rejected at once where this agent serves no secrets', () => {
+  test('are rejected at once if this agent serves no secrets', () => {
     const world = new XdsWorld({ socket: '/run/XDS', hasSecrets: false, probe: null, proxyless: false });
     world.start();
     const stream = world.opens();
@@ -244,7 +244,7 @@ describe('roots to trust', () => {
   });
 });
 
-describe('what the control plane is shown', () => {
+describe('the credential for the control plane', () => {
   const dialing = (world: XdsWorld): number => {
     const stream = world.opens();
     while (!world.of(stream).upstream) world.pass(100);
@@ -256,7 +256,7 @@ describe('what the control plane is shown', () => {
     world.upstream(stream, lost('UNAUTHENTICATED'));
   };
 
-  test('is the token, and where that is refused the certificate, which stays as long as it is good', () => {
+  test('is the token, or the certificate after a rejected token, as long as it is accepted', () => {
     const world = started();
     refusedOnce(world);
     const second = world.opens();
@@ -272,14 +272,14 @@ describe('what the control plane is shown', () => {
     expect(world.shown).toEqual(['token', 'certificate', 'certificate', 'token']);
   });
 
-  test('is both by turns when neither is good, with pauses that grow', () => {
+  test('alternates with growing pauses when neither is accepted', () => {
     const world = started();
     for (let time = 0; time < 8; time++) refusedOnce(world);
     expect(world.shown).toEqual(['token', 'certificate', 'token', 'certificate', ...world.shown.slice(0, 4)]);
     expect(pauseAfter({ ...noFailures, count: 8, isRefusal: true }, 0)).toBe(7_500);
   });
 
-  test('stays the token while there is no control plane to refuse it', () => {
+  test('is the token while the control plane is unreachable', () => {
     const world = started();
     const stream = world.opens();
     for (let time = 0; time < 5; time++) {
@@ -290,7 +290,7 @@ describe('what the control plane is shown', () => {
   });
 });
 
-test('half of each pause is random, and none is longer than its bound or shorter than the server requested', () => {
+test('half of each pause is random, and each is at most its bound and at least the requested pause', () => {
   for (let count = 0; count <= maxFailures; count++) {
     for (const chance of [0, 0.5, 1]) {
       const plain = pauseAfter({ ...noFailures, count }, chance);
@@ -396,7 +396,7 @@ function wrongIn(world: XdsWorld, served: ReadonlySet<string>): string[] {
 
 const schedules = fc.array(fc.tuple(fc.constantFrom(...happenings), fc.nat(20)), { maxLength: 60 });
 
-test('whatever happens in whatever order: one stream an Envoy, bounded dials, no early acknowledgement, nothing left', () => {
+test('any order of events keeps one stream per Envoy, bounded connections, no early acknowledgement and no leftover state', () => {
   fc.assert(
     fc.property(schedules, (schedule) => {
       expect(play(schedule)).toEqual([]);
@@ -405,13 +405,13 @@ test('whatever happens in whatever order: one stream an Envoy, bounded dials, no
   );
 });
 
-describe('the same finds out', () => {
+describe('the same schedules find', () => {
   const afterwards = (found: unknown): unknown => {
     XdsWorld.made.splice(0);
     return found;
   };
 
-  test('a proxy that lets older streams live', () => {
+  test('a proxy that keeps older streams', () => {
     const proxy = xdsProxyMachine.provide({ actions: { supersedeStreams: () => {} } });
     const machines = { proxy, stream: xdsStreamMachine };
     const { failed } = fc.check(
@@ -421,7 +421,7 @@ describe('the same finds out', () => {
     expect(afterwards(failed)).toBe(true);
   });
 
-  test('a stream that acknowledges roots that others have trusted', () => {
+  test('a stream that acknowledges roots trusted on other streams', () => {
     const stream = xdsStreamMachine.provide({ guards: { isPendingBundle: () => true } });
     const schedule = [
       ...(['open 0', 'open 1'] as const).map((what) => [what, 0] as const),
@@ -432,7 +432,7 @@ describe('the same finds out', () => {
     expect(afterwards(play(schedule, { proxy: xdsProxyMachine, stream }))).toEqual(['acknowledged too early']);
   });
 
-  test('a stream that dials again without a pause', () => {
+  test('a stream that connects again without a pause', () => {
     const world = started({ proxy: xdsProxyMachine, stream: xdsStreamMachine.provide({ delays: { pause: 0 } }) });
     const stream = world.opens();
     for (let i = 0; i < 300; i++) {

@@ -166,7 +166,7 @@ it.each<[string, XdsProtocol]>([
   expect(source.streams).toEqual(['delta', protocol]);
 });
 
-it('retries later each time, and from the beginning only after a response', async () => {
+it('retries with growing delays, which a response resets', async () => {
   const source = new Source({ protocol: 'sotw' });
   await source.pass();
   for (const ms of [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]) {
@@ -229,7 +229,7 @@ it('applies any deletion at once on a stream of 60 s', async () => {
   expect(other.lastOrder).toMatchObject({ deletions: 'apply' });
 });
 
-it('does not believe the first response of a kind that deletes all of it, however late it comes', async () => {
+it('pauses the deletions of a first response that deletes all objects of a kind, however late it arrives', async () => {
   const source = await synced();
   source.end();
   await source.pass(1_000);
@@ -273,7 +273,7 @@ it('applies paused deletions at once on an order of an operator', async () => {
   expect(source.lastOrder).toEqual({ type: 'source-deletions.apply', kinds: ['ServiceEntry'] });
 });
 
-it('counts the five minutes again after each restart of the server, and not while it is away', async () => {
+it('restarts the five minutes after each restart of the server, and does not count outages', async () => {
   const source = await synced();
   source.respond('ServiceEntry', { known: 2, removed: 2 });
   await source.pass(200_000);

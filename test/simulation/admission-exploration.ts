@@ -155,9 +155,9 @@ export class AdmissionExploration implements World {
     const { context } = this.#root.getSnapshot() as { context: { slots: number } };
     if (waiting > 0 !== (load !== undefined))
       this.#violate('the load is measured while clients wait', `${waiting} wait`);
-    if (slots < minSlots || slots > maxSlots) this.#violate('slots are within their bounds', `${slots}`);
+    if (slots < minSlots || slots > maxSlots) this.#violate('the number of slots is within its bounds', `${slots}`);
     if (waiting === 0 && slots !== initialSlots)
-      this.#violate('there are the initial slots while no client waits', `${slots}`);
+      this.#violate('the number of slots is the initial one while no client waits', `${slots}`);
     if (slots !== context.slots) this.#violate('the queue has the slots of the chart', `${slots}, ${context.slots}`);
     for (const failure of this.#system.failures) this.#violate('no chart fails', failure);
   }

@@ -58,7 +58,7 @@ export interface Seen {
 class ScriptedCall extends EventEmitter {
   cancelled = false;
   writableFinished = false;
-  /** What was written, and the callback for when it was sent. */
+  /** Written bytes, and the callback of the write. */
   readonly written: { bytes: Buffer; flushed: () => void }[] = [];
   status: { code: number; details: string } | undefined;
 
@@ -69,7 +69,7 @@ class ScriptedCall extends EventEmitter {
     });
   }
 
-  /** What the client has sent and the server has not read. */
+  /** Requests that the client has sent and the server has not read. */
   readonly #unread: Buffer[] = [];
   #isAsked = true;
 
@@ -84,12 +84,12 @@ class ScriptedCall extends EventEmitter {
     this.#deliver();
   }
 
-  /** Messages on their way to the server. */
+  /** Requests on their way to the server. */
   get unread(): number {
     return this.#unread.length;
   }
 
-  /** As a flowing stream: it reports each message that it has read, and requests the next. */
+  /** Like a flowing stream: reports each message that was read, and requests the next. */
   #deliver(): void {
     while (this.#isAsked && this.#unread.length > 0) {
       this.#isAsked = false;
@@ -128,7 +128,7 @@ export interface AdsWorldOptions {
   /** Of the node. */
   metadata?: JsonObject;
   limits?: AdsLimits;
-  /** Rules that are broken on purpose. */
+  /** Rules with deliberate faults. */
   rolloutRules?: Partial<RolloutRules>;
   source?: ScriptedSource;
   departed?: DepartedClusters;
@@ -140,16 +140,15 @@ export interface AdsWorldOptions {
   /** As at the trace level full (default: true). */
   tellsRoutine?: boolean;
   logger?: Logger;
-  /** A trace is recorded (default: true). Explorations build thousands of worlds and read no trace. */
+  /** Records a trace (default: true). Explorations build thousands of worlds and read no trace. */
   isRecorded?: boolean;
 }
 
 export class AdsWorld {
-  /** Every world of this process, for checks after any test. */
+  /** All worlds of this process, for checks after tests. */
   static readonly made: AdsWorld[] = [];
   readonly source: ScriptedSource;
   readonly clock: VirtualClock;
-  /** Clusters that were given up. */
   readonly abandoned = new Set<string>();
   /** Counts of the metrics `pilot_xds_kept_clusters` and `pilot_xds_given_up_clusters`. */
   readonly retained = new Map<string, number>();
@@ -158,7 +157,7 @@ export class AdsWorld {
   readonly call = new ScriptedCall();
   readonly actor: Actor<typeof adsConnectionMachine>;
   readonly judged: string[] = [];
-  /** XState's inspection events of the chart: its events, its steps, its actions. */
+  /** Number of XState's inspection events of the chart: its events, steps and actions. */
   inspections = 0;
   failed: unknown;
   readonly #stream: AdsStream;
@@ -227,7 +226,7 @@ export class AdsWorld {
       ...(options.isRecorded !== false && {
         recorder: {
           ...recorder,
-          // As for the ADS server: its events come from no actor.
+          // As in the ADS server: its events have no sending actor.
           inspect: (event) => {
             this.inspections++;
             recorder.inspect(
@@ -267,22 +266,21 @@ export class AdsWorld {
     return this.#stream.responder.gate?.rollout ?? newRollout;
   }
 
-  /** Versions of the sets that resources are held back of. */
+  /** Versions of the resources that were held back, for the types that the client waits for. */
   get held(): (string | undefined)[] {
     return [listenerType, routeType].map((typeUrl) => this.#stream.responder.gate?.heldVersion(typeUrl));
   }
 
-  /** Types of which the stream has a record of what it was sent, in order. */
+  /** Types of which the stream has a record of sent resources, in order. */
   get typesSent(): string[] {
     return [...this.#stream.responder.typesSent].sort();
   }
 
-  /** What the stream was sent of a type. */
   resourcesOf(typeUrl: string): ReadonlyMap<string, unknown> {
     return this.#stream.responder.sentOf(typeUrl).resources;
   }
 
-  /** `name=version` of what the stream was sent of a type. */
+  /** Sent resources of a type as `name=version`. */
   sentOf(typeUrl: string): string[] {
     const sent = this.#stream.responder.sentOf(typeUrl);
     return [...[...sent.resources.values()].map(({ name, version }) => `${name}=${version}`), `${sent.hasForgotten}`];
@@ -324,7 +322,7 @@ export class AdsWorld {
     this.call.receive(Buffer.from(bytes));
   }
 
-  /** The reaction of the ADS server to a change. */
+  /** Pushes changes as the ADS server does. */
   push(...typeUrls: string[]): void {
     this.#stream.push(this.source.change(...typeUrls));
   }
@@ -338,7 +336,7 @@ export class AdsWorld {
     return this.call.written.length;
   }
 
-  /** The client reads the next response; undefined when there is no response. */
+  /** The client reads the next response; `undefined` without one. */
   read(): Seen | undefined {
     const next = this.call.written.shift();
     if (next === undefined) return undefined;
@@ -352,7 +350,7 @@ export class AdsWorld {
     return all;
   }
 
-  /** The node, in the first request that does not bring its own. */
+  /** The node, in the first request without one. */
   #introduction(): Node | undefined {
     if (this.#introduced) return undefined;
     this.#introduced = true;

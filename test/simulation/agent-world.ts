@@ -1,6 +1,6 @@
 /**
- * The agent's real statecharts with scripted effects, under a virtual clock. A test plays the operating system: it orders
- * when a file changes, when an Envoy is live, and how it exits.
+ * The agent's statecharts with scripted effects, under a virtual clock. The test acts as the operating system: it orders when a file
+ * changes, when an Envoy is live, and how it exits.
  */
 
 import { type Actor, type AnyEventObject, type AnyStateMachine, fromCallback, fromPromise } from 'xstate';
@@ -51,7 +51,7 @@ import { VirtualClock } from './virtual-clock.ts';
 
 /** One scripted Envoy process: alive from its start until `exit` is called. */
 export interface ScriptedProcess {
-  /** Sends to its epoch's actor. */
+  /** System ID of its epoch's actor. */
   name: string;
   epoch: number;
   baseId: number;
@@ -89,33 +89,33 @@ interface EpochRun {
 type Send = (event: AnyEventObject) => void;
 
 export class AgentWorld {
-  /** Every world of this process, for checks after any test. */
+  /** All worlds of this process, for checks after tests. */
   static readonly made: AgentWorld[] = [];
   readonly clock = new VirtualClock();
   readonly records: TraceRecord[] = [];
-  /** Every process ever started, in order. */
+  /** All started processes, in order. */
   readonly started: ScriptedProcess[] = [];
-  /** Running processes, whatever the supervisor believes. */
+  /** Running processes, whatever the supervisor assumes. */
   readonly alive = new Set<ScriptedProcess>();
   /** Calls of `prepare`, with the results of the next ones: undefined for success, a text for a rejected bootstrap. */
   readonly prepared: { epoch: number; baseId: number; validate: boolean }[] = [];
   /** The binary of each call. */
   readonly binaries: string[] = [];
-  /** The file at the path of the binary; `undefined`: a check of it never responds. */
+  /** The file at the path of the binary; `undefined`: a check of it never completes. */
   binary: BinaryCheckResult | undefined = { binary: 'first', description: '' };
   /** Paths that were checked. */
   readonly binaryChecks: string[] = [];
   /** Calls of `drainListeners`. */
   readonly drained: { epoch: number; baseId: number; replaced: boolean }[] = [];
-  /** Their admin ports. */
+  /** Admin ports of these calls. */
   readonly drainedAt: number[] = [];
-  /** For the admin interface of the next Envoy without a configured port. */
+  /** Port for the admin interface of the next Envoy without a configured port. */
   nextFreePort = 16_000;
-  /** The next process effect throws an unexpected error: a bug. */
+  /** The next process effect throws an unexpected error. */
   breakNextProcess = false;
   /** A child is started only with the files that it was ordered for. */
   looksAtCertificates = false;
-  /** How opening the DNS port ends; undefined: it does not. */
+  /** Outcome of opening the DNS port; undefined: none. */
   dnsAnswer: 'listening' | 'failed' | undefined = 'listening';
   /** Number of orders to open the DNS port. */
   dnsOpened = 0;
@@ -136,13 +136,13 @@ export class AgentWorld {
   preparationHangs = false;
   /** The control plane's result for the bootstrap; undefined: no response. */
   patchesAnswer: PatchesResult | undefined = { is: 'unpatched' };
-  /** Whether the control plane accepts the query. */
+  /** Whether the control plane accepts the request for patches. */
   takesQuestion = true;
-  /** The credential of each query. */
+  /** Credential of each request for patches. */
   readonly patchesAsked: UpstreamCredential[] = [];
-  /** Times without a response before a query was cancelled. */
+  /** Times without a response after which a request for patches was cancelled. */
   readonly questionsWithdrawn: number[] = [];
-  /** What an Envoy that is not live waits for. */
+  /** Why an Envoy is not live. */
   waitsFor = '503 INITIALIZING';
   /** Reads of the certificates never respond. */
   readingHangs = false;
@@ -165,15 +165,15 @@ export class AgentWorld {
   /** Why the bootstrap cannot be written. */
   unwritable: string | undefined;
   drainAnswer: string | undefined;
-  /** The result of a probe order. */
+  /** Result of an ordered probe. */
   onLook: 'live' | 'not live' | 'no answer' = 'not live';
-  /** For how long an epoch that was seen live was not probed. */
+  /** Time for which an epoch that was found live was not probed. */
   unseenMs = 0;
-  /** Epochs with a last probe: `0@7`. */
+  /** Epochs with an ordered probe: `0@7`. */
   readonly looks: string[] = [];
-  /** The repair never ends. */
+  /** The repair never completes. */
   repairHangs = false;
-  /** The release never ends. */
+  /** The release never completes. */
   releaseHangs = false;
   /** Why shared memory cannot be repaired; undefined when it can. */
   repairAnswer: string | undefined;
@@ -193,17 +193,17 @@ export class AgentWorld {
   onReading = (): void => {};
   digest = 'digest-0';
   files = ['tls.crt'];
-  /** Why Envoy could not use the files. */
+  /** Why Envoy cannot use the files. */
   fileProblems: string[] = [];
-  /** Why Envoy could not check them; undefined when it did. */
+  /** Why Envoy could not check them; undefined if it did. */
   notJudged: string | undefined;
-  /** For each read, whether Envoy had to check. */
+  /** For each read, whether Envoy had to check the files. */
   readonly judgements: boolean[] = [];
   readonly readiness: { ready: boolean; reason: string }[] = [];
   envoyLive = true;
   /** Listeners that the serving Envoy rejected at its start. */
   refused: readonly RefusedListener[] = [];
-  /** Why Envoy's admin interface reports that none of the application's ports is served. */
+  /** Why Envoy's admin interface reports that no application port is served. */
   unserved = '';
   /** The admin port belongs to no process. */
   adminGone = false;
@@ -250,12 +250,12 @@ export class AgentWorld {
     return world;
   }
 
-  /** Lets promises of effects resolve, without advancing time. */
+  /** Resolves promises of effects without advancing time. */
   async settle(): Promise<void> {
     for (let turn = 0; turn < 20; turn++) await Promise.resolve();
   }
 
-  /** Advances time in small steps, and effects respond in between. */
+  /** Advances time in small steps, between which effects respond. */
   async pass(ms: number): Promise<void> {
     const until = this.clock.now() + ms;
     await this.settle();
@@ -310,7 +310,7 @@ export class AgentWorld {
     this.#sendSignal({ type: 'signal.received', signal });
   }
 
-  /** A watched directory changed; from now on it hashes to `digest`. */
+  /** A watched directory changed; its hash is now `digest`. */
   changeFiles(digest: string): void {
     this.digest = digest;
     this.#sendFiles({ type: 'files.changed', path: 'tls.crt' });
@@ -322,7 +322,7 @@ export class AgentWorld {
     await this.pass(10_000);
   }
 
-  /** Another file is at the path of the binary, and has not changed for a while. */
+  /** Replaces the binary, and waits until it counts as unchanged. */
   async replaceBinary(found: AgentWorld['binary']): Promise<void> {
     this.binary = found;
     this.touchBinary();
@@ -362,7 +362,7 @@ export class AgentWorld {
     await this.settle();
   }
 
-  /** The supervisor's state, by the tags of its states; `gone` when it has ended. */
+  /** Tags of the supervisor's states; `gone` when it has ended. */
   supervisorIs(): string[] {
     const supervisor = this.#snapshot('supervisor');
     if (supervisor === undefined) return ['gone'];
@@ -412,7 +412,7 @@ export class AgentWorld {
   #machine() {
     const keyOf = ({ epoch, baseId }: EpochRun): string => `${epoch}@${baseId}`;
     const process = fromCallback<ProcessSignal, StartOrder>(({ input, sendBack, receive }) => {
-      if (this.breakNextProcess) throw new Error('a bug of ours');
+      if (this.breakNextProcess) throw new Error('an internal error');
       if (this.spawnAnswer !== undefined) {
         sendBack({ type: 'process.failed', reason: this.spawnAnswer });
         return;
@@ -444,7 +444,7 @@ export class AgentWorld {
       this.#probes.set(keyOf(input), sendBack);
       receive(async (order) => {
         if (order.type === 'probe.run') this.looks.push(`${keyOf(input)}${order.asItIs ? ' as it is' : ''}`);
-        // No probe responds in the turn of its request.
+        // Probes do not respond in the same turn of the event loop.
         await Promise.resolve();
         if (order.type === 'probe.explain') {
           sendBack({ type: 'probe.waiting', reason: this.waitsFor });
@@ -574,7 +574,7 @@ export class AgentWorld {
             }),
           },
         }),
-        // Certificates are never requested: a test reports the files by itself.
+        // Certificates are never requested: tests report the files themselves.
         secrets: secretsMachine.provide({
           actors: {
             lookForServer: fromPromise(async () => this.secretServer),
@@ -615,7 +615,7 @@ export class AgentWorld {
           },
         }),
         claimBaseIds: fromPromise(async () => {
-          // A test sets the result when its world is built.
+          // A test sets the result after it builds the world.
           await Promise.resolve();
           if (this.claimAnswer !== undefined) throw new Error(this.claimAnswer);
           return { baseIds: this.#baseIds, sweptFiles: [] as string[] };

@@ -24,7 +24,7 @@ export interface BundlesBounds {
   readonly endpoints: number;
   readonly changes: number;
   readonly faults: number;
-  /** The refresh hint of publishers (default: none). */
+  /** Refresh hint of publishers (default: none). */
   readonly hintMs?: number;
 }
 
@@ -35,7 +35,7 @@ interface Bundle {
 export interface BundlesParts {
   readonly bundles: typeof trustBundlesMachine;
   readonly bundle: typeof trustBundleMachine;
-  /** The reaction of the effect to a response without a bundle: no change. */
+  /** Effect of a response without a bundle: no change. */
   readonly failed: (held: HeldBundles<Bundle>, endpoint: string) => HeldBundles<Bundle>;
 }
 
@@ -54,12 +54,12 @@ interface Endpoint {
   readonly askedBy: number;
   /** Number of roots of its publisher so far: the sequence number of its bundle. */
   readonly published: number;
-  /** On the disk; 0: nothing. */
+  /** Stored version; 0: none. */
   readonly kept: number;
   readonly isLost: boolean;
-  /** The latest active version since it was listed, or since the start. */
+  /** Latest active version since the endpoint was listed, or since the start. */
   readonly latest: number;
-  /** The version that agents were notified of. */
+  /** Version of which agents were notified. */
   readonly told: number;
   /** Failed queries in a row. */
   readonly failures: number;
@@ -77,14 +77,14 @@ interface State {
   readonly violations: readonly Violation[];
 }
 
-/** From docs/identity.md, and not from the chart. */
+/** From docs/identity.md, not from the chart. */
 const [least, usual, most, firstPauseMs] = [30_000, 300_000, 3_600_000, 5_000];
 const faults = new Set(['kill', 'full', 'lost', 'fail', 'throw', 'stale']);
 const changes = new Set(['publish', 'name', 'unname', 'domains']);
 /** No event waits for it. */
 const mostLookMs = 1_000;
 const nameOf = (index: number): string => `https://${index}/`;
-/** Number of failures after which pauses do not grow. */
+/** Number of failures after which delays do not grow. */
 const mostFailures = 7;
 const withBounds = (name: string, value: unknown): unknown =>
   name === 'failures' ? Math.min(value as number, mostFailures) : value;
@@ -251,8 +251,9 @@ export class BundlesWorld implements World {
       const inForce = Number(held.inForce(nameOf(index))?.version ?? 0);
       if (!held.isFollowed(nameOf(index))) this.#change(index, { latest: 0 });
       else if (latest > 0 && inForce === 0)
-        this.#violate('roots in force stay until there are others', `${index} has none after ${latest}`);
-      else if (inForce < latest) this.#violate('nothing goes back', `${index} has ${inForce} after ${latest}`);
+        this.#violate('the active roots stay until other roots are fetched', `${index} has none after ${latest}`);
+      else if (inForce < latest)
+        this.#violate('no older version replaces a newer one', `${index} has ${inForce} after ${latest}`);
       else if (inForce > latest) this.#change(index, { latest: inForce });
     }
     for (const failure of this.#system.failures) this.#violate('no chart fails', failure);
@@ -264,11 +265,11 @@ export class BundlesWorld implements World {
     const pause = `pause:${index}`;
     if (this.#system.zone.has(pause) && !this.#system.zone.hasPassed(pause)) {
       const earlyMs = -this.#system.zone.sinceMs(pause);
-      this.#violate('nobody is asked before it is time', `${index} is asked ${earlyMs} ms too early`);
+      this.#violate('no endpoint is requested before its time', `${index} is requested ${earlyMs} ms too early`);
     }
     this.#system.disarm(pause);
     if (kept > 0 && !isLost && held.inForce(nameOf(index)) === undefined)
-      this.#violate('a restart costs nobody the roots that were kept', `${index} had ${kept}`);
+      this.#violate('a restart keeps stored roots', `${index} had ${kept}`);
   }
 
   #violate(invariant: string, detail: string): void {
@@ -296,7 +297,7 @@ export class BundlesWorld implements World {
   #recall(index: number): void {
     const inForce = Number(this.#state.held.inForce(nameOf(index))?.version ?? 0);
     const kept = inForce || this.#state.endpoints[index]!.kept;
-    if (kept === 0) this.#settle(index, { outcome: 'failed', reason: 'nothing is kept' });
+    if (kept === 0) this.#settle(index, { outcome: 'failed', reason: 'no bundle is stored' });
     else this.#settle(index, this.#offer(index, kept));
   }
 

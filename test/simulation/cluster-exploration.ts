@@ -18,9 +18,9 @@ import type { Choice, Violation, World } from '../../src/debugger/explore/world.
 export interface ClusterBounds {
   readonly changes: number;
   readonly faults: number;
-  /** The server sends lists as streams, or streams without an end, or does not support them. */
+  /** `known`: the server sends lists as streams. `endless`: streams without an end. `unknown`: it does not support them. */
   readonly streams: 'known' | 'endless' | 'unknown';
-  /** It ends watches right after they are open, at any time. */
+  /** The server may end watches right after they are open. */
   readonly hasty?: boolean;
 }
 
@@ -34,7 +34,7 @@ type RequestName = 'stream' | 'list' | 'check' | 'ping' | 'hand';
 interface Request {
   readonly actor: AnyActorRef;
   readonly order?: SetOrder;
-  /** Its outcome: a response, none, or a failure. */
+  /** Outcome: a response, none, or a failure. */
   readonly way: 'live' | 'dead' | 'unreachable' | 'closed';
   /** The version that an open watch was sent. */
   readonly sent?: number;
@@ -48,10 +48,10 @@ interface State {
   readonly version: number;
   readonly wasRestored: boolean;
   readonly compacted: number;
-  /** What is in the store: the server's state of that name; empty: nothing was handed over. */
+  /** Version of the server's state in the store; empty: nothing was published. */
   readonly held: string;
   readonly apart: string;
-  /** Requests since the last pause. */
+  /** Number of requests since the last delay. */
   readonly burst: number;
   readonly requests: Readonly<Partial<Record<RequestName, Request>>>;
   readonly violations: readonly Violation[];
@@ -288,18 +288,18 @@ export class ClusterExploration implements World {
     if (name !== 'hand' && way === 'live') this.#set({ connection: 'live' });
     const isAsked = name === 'stream' || name === 'list' || name === 'check';
     if (isAsked) this.#set({ burst: burst + 1 });
-    if (burst >= mostInABurst) this.#violate('nothing is asked for without a pause', `${name} after ${burst} others`);
+    if (burst >= mostInABurst) this.#violate('no request is repeated without a delay', `${name} after ${burst} others`);
     this.#set({ requests: { ...requests, [name]: { actor, way, ...(order !== undefined && { order }) } } });
   }
 
   #handOver(absent: boolean): void {
     const { held, apart } = this.#state;
     if (absent && held !== '' && held !== 'nothing')
-      this.#violate('what was handed over is not emptied', `${held} is gone`);
-    if (!absent && apart === '') this.#violate('what is handed over is whole', 'nothing was taken');
+      this.#violate('the published list is not emptied', `${held} was removed`);
+    if (!absent && apart === '') this.#violate('every published list is complete', 'nothing was taken');
     const isOld = (name: string): boolean => name.startsWith('old');
     if (!absent && held !== apart && isOld(held) && isOld(apart) && held > apart)
-      this.#violate('nothing goes back', `${apart} after ${held}`);
+      this.#violate('no older version replaces a newer one', `${apart} after ${held}`);
     this.#set({ held: absent ? 'nothing' : apart, apart: '' });
   }
 

@@ -36,12 +36,12 @@ interface State {
   readonly faults: number;
   readonly isUp: boolean;
   readonly isDenied: boolean;
-  /** What the server lists. */
+  /** Number of services on the server. */
   readonly services: number;
   /** Each change of the catalog, and of the history of the server. */
   readonly version: number;
   readonly history: number;
-  /** What was read last, and the number of services that is served; undefined: none yet. */
+  /** Last read catalog, and number of served services; undefined: none yet. */
   readonly staged: CatalogReading | undefined;
   readonly served: number | undefined;
   /** Consecutive consistent reads by a token that may see everything, at most {@link minRepeated}. */
@@ -299,19 +299,19 @@ export class ConsulWorld implements World {
 
   #begin(name: RequestName, actor: AnyActorRef): void {
     const { burst, requests } = this.#state;
-    if (burst >= maxBurst) this.#violate('nothing is requested without a delay', `${name} after ${burst} others`);
+    if (burst >= maxBurst) this.#violate('no request is repeated without a delay', `${name} after ${burst} others`);
     this.#set({ requests: { ...requests, [name]: actor }, burst: burst + 1 });
   }
 
   #serve(): void {
     const { staged, served, repeated } = this.#state;
     if (staged === undefined) {
-      this.#violate('what is served was read', 'nothing was read');
+      this.#violate('every served catalog was read', 'nothing was read');
       return;
     }
     const before = served ?? 0;
     if (staged.services === 0 && before > 0 && repeated < minRepeated && !this.#isAccepted) {
-      this.#violate('nothing is removed without a confirmation', `${before} services, repeated ${repeated} times`);
+      this.#violate('no service is removed without a confirmation', `${before} services, repeated ${repeated} times`);
     }
     this.#set({ served: staged.services, repeated: 0 });
   }

@@ -1,6 +1,6 @@
 /**
- * The control plane's real statecharts with scripted effects, under a virtual clock. A test plays the file system, the
- * network and the proxies: it sets the contents of files, which ports open, and when a context is built.
+ * The control plane's statecharts with scripted effects, under a virtual clock. The test acts as the file system, the network and the
+ * proxies: it sets the contents of files, which ports open, and when a context is built.
  */
 import { type Actor, type AnyActorRef, type AnyEventObject, type EventObject, fromCallback, fromPromise } from 'xstate';
 import {
@@ -142,26 +142,26 @@ export function readingOf(changes: ConfigChange[] = [], problems: ConfigProblem[
 }
 
 export class DiscoveryWorld {
-  /** Every world of this process, for checks after any test. */
+  /** All worlds of this process, for checks after tests. */
   static readonly made: DiscoveryWorld[] = [];
   readonly clock = new VirtualClock();
   readonly records: TraceRecord[] = [];
   readonly builds: ScriptedBuild[] = [];
-  /** Contexts are built at once; false: a test ends each build itself. */
+  /** Contexts are built at once; false: tests end each build. */
   buildsAtOnce = true;
-  /** Results of the next reads. An error: the effect has a bug. */
+  /** Results of the next reads. An error: internal error of the effect. */
   settings: Record<SettingsName, SettingsReading | Error> = {
     mesh: { outcome: 'absent', defaults: 'built-in' },
     networks: { outcome: 'absent', defaults: 'built-in' },
   };
   directory: ConfigReading | Error = readingOf();
-  /** The result of joining the sources (default: {@link directory}). An error: the effect has a bug. */
+  /** Result of a merge of the sources (default: {@link directory}). An error: internal error of the effect. */
   joined: ConfigReading | Error | undefined;
-  /** Addresses of sources that are read only on {@link read}. */
+  /** Addresses of sources whose first read waits for {@link read}. */
   unread: string[] = [];
   /** Addresses of missing sources. */
   missing: string[] = [];
-  /** The joined sources, each time; and the known sources. */
+  /** Merged sources of each merge, and the known sources. */
   readonly joins: string[][] = [];
   readonly known: string[][] = [];
   /** `Provider/cluster`; with `@revision` unless it is the first. */
@@ -177,13 +177,13 @@ export class DiscoveryWorld {
   /** The registries of each computation of services. */
   readonly madeOf: (string[] | null)[] = [];
   services: ServicesReading | Error = { services: 2, endpoints: 4, changedServices: [], changedEndpoints: [] };
-  /** Key sets that the objects need. An error: the effect has a bug. */
+  /** Key sets that the objects need. An error: internal error of the effect. */
   keySources: KeySource[] | Error = [];
-  /** The next responses of issuers, by source: the version of their keys (default: no response). */
+  /** Next responses of issuers, by source: the version of their keys (default: no response). */
   issuers: Record<string, string | Error> = {};
-  /** When issuers were queried, in virtual time. */
+  /** Requests to issuers, in virtual time. */
   readonly asked: { source: string; at: number }[] = [];
-  /** Bundle endpoints that the mesh configuration names. An error: the effect has a bug. */
+  /** Bundle endpoints in the mesh configuration. An error: internal error of the effect. */
   endpoints: TrustBundleInput[] | Error = [];
   /** Their next responses (default: no response), and their stored bundles (default: none). */
   bundles: Record<string, BundleResponse | Error> = {};
@@ -191,18 +191,18 @@ export class DiscoveryWorld {
   /** Dates of credentials, as found by a comparison at a time of the world's clock. */
   dates: (at: number) => CredentialDates | Error = () => ({ due: [], nextInMs: null });
   readonly datesComparedAt: number[] = [];
-  /** When they were queried, in virtual time. */
+  /** Requests to bundle endpoints, in virtual time. */
   readonly askedForBundles: (TrustBundleInput & { at: number })[] = [];
   /** The bundles that became active, and how often agents were notified of changes. */
   readonly adoptedBundles: { endpoint: string; version: string }[] = [];
   published = 0;
-  /** The result of a check of the distribution. */
+  /** Result of a computation of the distribution. */
   look: DistributionSummary | Error | Promise<DistributionSummary> = { unfinished: 0, tookMs: 0 };
-  /** Times of checks. */
+  /** Times of computations. */
   readonly looks: number[] = [];
-  /** The next response of the API server about an account (default: no response). An error: the effect has a bug. */
+  /** Next responses of the API server about accounts (default: no response). An error: internal error of the effect. */
   access: Record<string, AccessResult | Error> = {};
-  /** When it was queried, in virtual time. */
+  /** Reviews, in virtual time. */
   readonly reviews: { account: string; at: number }[] = [];
   /** Changes of access that became active: `account true`. */
   readonly adoptedAccess: string[] = [];
@@ -210,26 +210,26 @@ export class DiscoveryWorld {
   readonly leases: string[] = [];
   /** Result of writes of Leases; `undefined`: the API server accepts them. */
   leaseAnswer: LeaseWriteResult | Promise<never> | undefined;
-  /** The writes of an elected replica at its end get no response. */
+  /** The writes of an elected replica never complete during a stop. */
   hangs = false;
-  /** Host names of gateways. An error: the effect has a bug. */
+  /** Host names of gateways. An error: internal error of the effect. */
   gatewayNames: string[] | Error = [];
-  /** The next responses of DNS (default: no response). An error: the effect has a bug. */
+  /** Next responses of DNS (default: no response). An error: internal error of the effect. */
   dns: Record<string, NameResolution | Error> = {};
-  /** When they were resolved, in virtual time. */
+  /** Resolved names, in virtual time. */
   readonly askedForNames: { hostname: string; at: number }[] = [];
-  /** `hostname address,address`, as they became active. */
+  /** `hostname address,address`, in the order in which they became active. */
   readonly adoptedNames: string[] = [];
   #sendNames: Send = () => {};
   /** The response of the servers to an order to open; undefined: no response. */
   http: AnyEventObject | undefined = { type: 'http.listening', addresses: ['127.0.0.1:8080'] };
   ads: AnyEventObject | undefined = { type: 'ads.listening', addresses: ['127.0.0.1:15010'] };
-  /** Whether streams and requests end on a drain. */
+  /** Whether streams and requests end in a drain. */
   drains = true;
-  /** Stages of the start that were prepared, and those that fail with their reason. An error: the effect has a bug. */
+  /** Prepared stages of the start, and failing ones with their reason. An error: internal error of the effect. */
   readonly prepared: PreparedStage[] = [];
   unprepared: Partial<Record<PreparedStage, string | Error>> = {};
-  /** Sources of configuration. A text: why they are invalid. */
+  /** Sources of configuration. A text: why an address is invalid. */
   sources: string[] | string = ['fs://config'];
   readonly adopted: string[] = [];
   readonly orders: AnyEventObject[] = [];
@@ -263,12 +263,12 @@ export class DiscoveryWorld {
     return world;
   }
 
-  /** Lets promises of effects resolve, without advancing time. */
+  /** Resolves promises of effects without advancing time. */
   async settle(): Promise<void> {
     for (let turn = 0; turn < 60; turn++) await Promise.resolve();
   }
 
-  /** Advances time from deadline to deadline, and effects respond in between. */
+  /** Advances time from deadline to deadline, between which effects respond. */
   async pass(ms: number): Promise<void> {
     const until = this.clock.now() + ms;
     await this.settle();
@@ -307,7 +307,7 @@ export class DiscoveryWorld {
     this.from('service-registry/registries', { type: 'registries.listed', registries: registries.map(listed) });
   }
 
-  /** Changes the mesh configuration, with these sources. A text: why they are invalid. */
+  /** Changes the mesh configuration, with these sources. A text: why an address is invalid. */
   async changeSources(sources: string[] | string): Promise<void> {
     this.sources = sources;
     this.settings.mesh = { outcome: 'valid', version: `mesh-${++this.#meshes}` };
@@ -319,7 +319,7 @@ export class DiscoveryWorld {
     this.from('discovery/signals', { type: 'signal.received', signal });
   }
 
-  /** A file of the configuration directory changes; the result of the next read. */
+  /** Changes a file of the configuration directory. `reading`: result of the next read. */
   async changeDirectory(reading: ConfigReading | Error): Promise<void> {
     this.directory = reading;
     this.from('config-source-1/watch', { type: 'source.changed', place: 'routes.yaml' });
@@ -334,7 +334,7 @@ export class DiscoveryWorld {
     return this.discovery.getSnapshot().output;
   }
 
-  /** Running effects, and armed timers. After the end: none. */
+  /** Running effects and timers; empty after the end. */
   running(): string[] {
     return [...this.#sends.keys(), ...this.clock.pending().map((ms) => `a timer of ${ms} ms`)];
   }
@@ -354,7 +354,7 @@ export class DiscoveryWorld {
   #machine() {
     const apiServer = apiServerMachine.provide({
       actors: {
-        // It never responds.
+        // Never responds.
         ping: fromPromise<PingResult, { server: string }>(() => new Promise(() => {})),
         watchDefinitions: this.#effect(),
       },
@@ -493,10 +493,10 @@ export class DiscoveryWorld {
             }),
           },
         }),
-        // No Secret describes a cluster: test/model/remote-clusters.test.ts tests them.
+        // No Secret defines a cluster; see test/model/remote-clusters.test.ts.
         remoteClusters: remoteClustersMachine.provide({ actors: { listClusters: this.#effect() } }),
         elections: this.#elections(),
-        // There are no registrations here: test/model/registration.test.ts tests them.
+        // No workload registers itself; see test/model/registration.test.ts.
         registrations: registrationsMachine.provide({ actors: { watchWorkloads: this.#effect() } }),
         signals: this.#effect(),
         prepare: fromPromise<Preparation, { stage: PreparedStage }>(async ({ input: { stage } }) => {
@@ -527,7 +527,7 @@ export class DiscoveryWorld {
     });
   }
 
-  /** This replica acquires each Lease as soon as it is a candidate; test/model/leader.test.ts tests elections. */
+  /** This replica acquires each Lease as soon as it is a candidate; see test/model/leader.test.ts. */
   #elections() {
     const taken: LeaseWriteResult = {
       ...{ outcome: 'taken', version: '1', sent: { monotonicMs: 0, wallMs: 0 }, tookMs: 0, draw: 0 },
@@ -600,7 +600,7 @@ export class DiscoveryWorld {
     });
   }
 
-  /** A registry: synced at once, unless the test sets it to slow. */
+  /** A registry, synced at once unless the test lists it in `slow`. */
   #registry() {
     return fromCallback<{ type: never }, ListedRegistry>(({ input: { registry }, sendBack, self }) => {
       const name = actorName(self);

@@ -1,4 +1,4 @@
-/** The outlet of a sink, with faults that last for a time: a disk, or a pipe and its reader. It keeps all that was written. */
+/** The outlet of a sink with temporary faults: a disk, or a pipe and its reader. Keeps all written bytes. */
 import type { Outlet } from '../../src/runtime/output/outlet.ts';
 import type { SinkFault } from './random-schedule.ts';
 
@@ -8,19 +8,19 @@ const refusals = {
   full: { code: 'ENOSPC', message: 'ENOSPC: no space left on device, write' },
   broken: { code: 'EPIPE', message: 'EPIPE: broken pipe, write' },
 };
-/** For one task of the sink that waits for space: more refusals show nothing new. */
+/** Maximum number of refused calls for one task of the sink that waits for space. */
 const mostRefusals = 50;
 
 export class FailingOutlet {
-  /** Contents of files, oldest first: a file that is moved away is followed by another. */
+  /** Contents of files, oldest first: a file that is renamed is followed by another. */
   readonly files: Buffer[][] = [[]];
   readonly #isFile: boolean;
   #fault: LastingFault | undefined;
   #room = 0;
-  /** Calls since the last task of the sink that were refused, or found no space. */
+  /** Calls since the last task of the sink that were refused or found no space. */
   #refused = 0;
 
-  /** @param isFile else a pipe: it is never empty, and is not moved away */
+  /** @param isFile otherwise a pipe: never empty, and not renamed */
   constructor(isFile: boolean) {
     this.#isFile = isFile;
   }
@@ -30,7 +30,7 @@ export class FailingOutlet {
     this.#room = fault.afterBytes;
   }
 
-  /** @param fault that has ended (default: the current one). A later one continues */
+  /** @param fault the fault that ends (default: the current one). A later one continues */
   end(fault: LastingFault | undefined = this.#fault): void {
     if (fault === this.#fault) this.#fault = undefined;
   }
@@ -39,14 +39,14 @@ export class FailingOutlet {
     if (this.#isFile) this.files.push([]);
   }
 
-  /** Number of failed calls since the last call of this. */
+  /** Number of failed calls since the last call of this method. */
   takeRefused(): number {
     const refused = this.#refused;
     this.#refused = 0;
     return refused;
   }
 
-  /** Bytes, of each file. */
+  /** Contents of each file. */
   texts(): string[] {
     return this.files.map((parts) => Buffer.concat(parts).toString());
   }

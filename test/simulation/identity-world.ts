@@ -271,7 +271,7 @@ export class IdentityWorld implements World {
     for (const [index, { certificate, roots, taken }] of workloads.entries()) {
       if (certificate !== '' && !this.#trusts(index, rootOf(certificate))) {
         this.#violate(
-          'nobody has a certificate before its root is trusted',
+          'no workload has a certificate before its root is trusted',
           `${index} has ${certificate} and trusts ${taken} (served ${roots})`,
         );
       }
@@ -279,7 +279,10 @@ export class IdentityWorld implements World {
         if (other === index || taken === '') continue;
         const refused = [shown, next].find((one) => one !== '' && !this.#trusts(index, rootOf(one)));
         if (refused === undefined) continue;
-        this.#violate('nobody is cut off', `${index} trusts ${taken} (served ${roots}), and ${other} shows ${refused}`);
+        this.#violate(
+          'no workload is disconnected',
+          `${index} trusts ${taken} (served ${roots}), and ${other} shows ${refused}`,
+        );
       }
     }
     for (const failure of [this.#plane, ...(this.#hosts ?? [])].flatMap((system) => system.failures))
@@ -481,7 +484,7 @@ export class IdentityWorld implements World {
     if (host?.zone.has('refused')) {
       const sinceMs = host.zone.sinceMs('refused');
       if (sinceMs < leastPauseMs)
-        this.#violate('a try that failed is made again after a pause', `${index} asks again after ${sinceMs} ms`);
+        this.#violate('a failed request is repeated after a delay', `${index} requests again after ${sinceMs} ms`);
       host.disarm('refused');
     }
     this.#change(index, { call });

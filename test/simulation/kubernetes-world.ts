@@ -32,9 +32,9 @@ export { customResourceDefinitions as definitions };
 
 export interface WorldOptions {
   readonly resources?: readonly ApiResource[];
-  /** Broken on purpose. */
+  /** With deliberate faults. */
   readonly charts?: Partial<InformerCharts>;
-  /** Broken on purpose: a layer between the effects and the server. */
+  /** Deliberate faults: a layer between the effects and the server. */
   readonly port?: (server: ApiServer) => ApiServer;
   /** Without a trace, for many worlds. */
   readonly silently?: boolean;
@@ -45,7 +45,7 @@ const mostInASecond = 60;
 
 interface Followed {
   readonly resource: ApiResource;
-  /** Built from the changes that a reader received, and nothing else. */
+  /** Objects built only from the changes that a reader received. */
   readonly told: Map<string, KubernetesObject>;
   readonly changes: ObjectChange[];
   /** The latest era that the known state can be of. */
@@ -62,7 +62,7 @@ export class KubernetesWorld {
   readonly faults: unknown[] = [];
   readonly actor: Actor<typeof apiServerMachine>;
   readonly effects: InformerEffects;
-  /** A reader that has not handled its changes keeps a set from counting. */
+  /** A reader that has not processed its changes delays the sync of a kind. */
   handling: Promise<void> | undefined;
   synced = 0;
   failed: unknown;
@@ -144,12 +144,12 @@ export class KubernetesWorld {
     return changes.map(({ event, key }) => `${event} ${key.split('/')[1]}`);
   }
 
-  /** Differences from the server. */
+  /** Differences between stores and the server. */
   differences(): string[] {
     return this.#followed.flatMap(({ resource }) => {
       const known = contentOf(this.effects.storeOf(resource).entries());
       const there = contentOf(this.server.objectsOf(resource).entries());
-      // A kind that is known to be absent is checked now and then.
+      // An absent kind is requested at intervals.
       const isAbsent = this.recordOf(resource).handed === 'absence' && !this.server.isDefined(resource);
       const isAtRest = isAbsent || /watching|absent/.test(this.stateOf(resource));
       if (isDeepStrictEqual(known, there) && isAtRest) return [];

@@ -279,7 +279,7 @@ export class LeaderExploration implements World {
     const other = names.find((one) => one !== name)!;
     const { zone } = this.#system;
     if (zone.has(gateOf(other)) && !zone.hasPassed(gateOf(other)))
-      this.#violate('never two lead', `${name} does, and ${other} may`);
+      this.#violate('never two leaders', `${name} does, and ${other} may`);
   }
 
   #endTerm(name: Name): void {

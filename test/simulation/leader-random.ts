@@ -110,7 +110,7 @@ export async function randomElection(seed: number, broken: Partial<ReplicaOption
   stopped?.process.wake('answer');
   if (world.violations.length === 0) await world.pass(quietMs);
   const violations = [...world.violations];
-  if (violations.length === 0 && world.leaders.length !== 1) violations.push('nobody leads in the end');
+  if (violations.length === 0 && world.leaders.length !== 1) violations.push('there is no leader at the end');
   const terms = new Set(world.server.taken.map(({ object }) => (object.spec as { acquireTime?: string }).acquireTime))
     .size;
   world.end();

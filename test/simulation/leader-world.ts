@@ -1,6 +1,6 @@
 /**
- * Candidates for one duty: their charts with their own effects and clocks, in front of one Lease on a simulated
- * API server. After each step, at most one of them would begin a write.
+ * Candidates for one duty: their charts with their own effects and clocks, in front of one Lease on a simulated API server. Checks after
+ * each step that at most one candidate would begin a write.
  */
 import { type Actor, setup } from 'xstate';
 import { electedWriterMachine } from '../../machines/discovery/election/elected-writer.machine.ts';
@@ -23,14 +23,14 @@ import { VirtualClock } from './virtual-clock.ts';
 export const lease = 'duty';
 export const times = leaseTimesOf(15_000);
 
-/** The outcome of the next request: it is lost, its response is lost, or one of them is delayed. */
+/** The outcome of the next request: the request or its response is lost or delayed. */
 export interface Fate {
   readonly lost?: 'request' | 'answer';
   readonly takenAfterMs?: number;
   readonly toldAfterMs?: number;
 }
 
-/** The API server: one Lease and one object, which contains its last writer and a number. */
+/** The API server: one Lease, and one object with its last writer and a number. */
 class SimulatedLeaseServer {
   isUp = true;
   readonly objects = new Map<string, KubernetesObject>();
@@ -52,7 +52,7 @@ class SimulatedLeaseServer {
     return String((this.lease?.spec as { holderIdentity?: string } | undefined)?.holderIdentity ?? '');
   }
 
-  /** Of one replica, updated as it runs. */
+  /** A request of one replica, on the clock of its process. */
   request(of: PacedProcess, name: string, request: ApiRequest, signal: AbortSignal): Promise<KubernetesObject> {
     const { promise, resolve, reject } = Promise.withResolvers<KubernetesObject>();
     const fail = (kind: 'aborted' | 'timeout' | 'unreachable'): void => reject(new ApiError({ kind, message: kind }));
@@ -79,7 +79,7 @@ class SimulatedLeaseServer {
     return promise;
   }
 
-  /** As written by another client. */
+  /** Writes an object as another client. */
   put(name: string, object: Omit<KubernetesObject, 'metadata'>): void {
     this.objects.set(name, { ...object, metadata: { name, resourceVersion: String(++this.#version) } });
   }
@@ -105,11 +105,11 @@ function refuse(code: number, reason: string): never {
   throw new ApiError({ kind: 'status', code, reason, message: reason, causes: [] });
 }
 
-/** A duty that writes one object whenever a test orders it; and its requests. */
+/** A duty that writes one object on each order of a test. */
 class CountingDuty implements Duty {
   readonly lease = lease;
   readonly runs: (DutyRun & { readonly at: number })[] = [];
-  /** What the next runs report as failed; an error: an internal error. */
+  /** Number of failures that the next runs report; an error: internal error. */
   failing: number | Error = 0;
   readonly #now: () => number;
   readonly #watchers = new Set<() => void>();
@@ -145,10 +145,10 @@ export interface ReplicaOptions {
   readonly rate?: number;
   /** Its monotonic clock stops while it is paused. */
   readonly suspends?: boolean;
-  /** Injected faults: a layer between the replica and the API server, and its clock. */
+  /** Deliberate faults: a layer between the replica and the API server, and its clock. */
   readonly port?: (request: Port) => Port;
   readonly clocks?: (moment: ClockReading) => ClockReading;
-  /** Broken on purpose. */
+  /** With deliberate faults. */
   readonly charts?: Partial<ElectionCharts>;
   readonly silently?: boolean;
 }
@@ -232,7 +232,7 @@ export class Replica {
     return this.elections.isLeader(lease);
   }
 
-  /** The state of its leader's chart; `gone`: it has ended. */
+  /** State of its leader's chart; `gone` after the end. */
   get state(): string {
     const elections = this.actor.getSnapshot().children.elections?.getSnapshot();
     const value = elections?.children['leader-1']?.getSnapshot().value ?? 'gone';
@@ -261,7 +261,7 @@ export class LeaderWorld {
     return this.replicas.filter(({ leads }) => leads).map(({ name }) => name);
   }
 
-  /** The process exits, with its connections. */
+  /** The process exits, and its connections close. */
   kill(replica: Replica): void {
     replica.end();
     this.replicas.splice(this.replicas.indexOf(replica), 1);

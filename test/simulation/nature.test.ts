@@ -3,27 +3,27 @@ import { Nature } from './nature.ts';
 
 const occasions = Array.from({ length: 1_000 }, (_, i) => `exit ${i}`);
 
-describe('nature', () => {
-  test('draws the same for the same seed and occasion, and something else for another', () => {
+describe('drawn durations', () => {
+  test('are the same for the same seed and occasion, and differ for others', () => {
     const draw = (seed: number) => occasions.map((occasion) => new Nature(seed).within(1_000, occasion));
     expect(draw(5)).toEqual(draw(5));
     expect(draw(5)).not.toEqual(draw(6));
     expect(new Set(draw(5)).size).toBeGreaterThan(300);
   });
 
-  test('hits both ends of a range and never goes beyond', () => {
+  test('reach both ends of a range and never exceed it', () => {
     const drawn = occasions.map((occasion) => new Nature(1).within(200, occasion));
     expect(Math.min(...drawn)).toBe(0);
     expect(Math.max(...drawn)).toBe(200);
   });
 
-  test('mostly draws short times where the longest is rare', () => {
+  test('are mostly short if the maximum is rare', () => {
     const drawn = occasions.map((occasion) => new Nature(1).upTo(1_000, occasion));
     expect(drawn.filter((ms) => ms < 500).length).toBeGreaterThan(700);
     expect(Math.max(...drawn)).toBeGreaterThan(900);
   });
 
-  test('with seed 0 has all in the middle', () => {
+  test('are in the middle of their ranges with seed 0', () => {
     expect(new Nature(0).within(200, 'exit')).toBe(100);
     expect(new Nature(0).upTo(800, 'live')).toBe(100);
   });

@@ -1,19 +1,19 @@
-/** Durations outside the agent's control: drawn within what was measured, the same for the same seed. */
+/** Durations that the agent does not control: drawn within measured bounds, the same for the same seed. */
 export class Nature {
   readonly #seed: number;
 
-  /** @param seed 0: everything in the middle of its range */
+  /** @param seed 0: the middle of each range */
   constructor(seed: number) {
     this.#seed = seed;
   }
 
-  /** Between nothing and the longest; both ends are hit now and then. `what` names the occasion. */
+  /** Between 0 and the maximum, including both ends at times. `what` identifies the occasion. */
   within(longestMs: number, what: string): number {
     const drawn = this.#draw(what) * 1.2 - 0.1;
     return Math.round(Math.min(1, Math.max(0, drawn)) * longestMs);
   }
 
-  /** Mostly short, seldom the longest. */
+  /** Mostly short, rarely the maximum. */
   upTo(longestMs: number, what: string): number {
     return Math.round(this.#draw(what) ** 3 * longestMs);
   }

@@ -10,7 +10,7 @@ function clocks(): { below: VirtualClock; paced: PacedClock; fired: number[]; at
 }
 
 describe('a paced clock', () => {
-  test('runs at the pace of the clock below it by default', () => {
+  test('runs at the pace of its base clock by default', () => {
     const { below, paced, fired, at } = clocks();
     at(100);
     below.advance(200);
@@ -18,7 +18,7 @@ describe('a paced clock', () => {
     expect(paced.now()).toBe(200);
   });
 
-  test('at half the pace fires its timers after twice the time', () => {
+  test('fires its timers after twice the time at half the pace', () => {
     const { below, paced, fired, at } = clocks();
     paced.setPace(0.5);
     at(100);
@@ -27,7 +27,7 @@ describe('a paced clock', () => {
     expect(paced.now()).toBe(500);
   });
 
-  test('counts what is left of an armed timer at the new pace', () => {
+  test('counts the rest of an armed timer at the new pace', () => {
     const { below, paced, fired, at } = clocks();
     at(100);
     below.advance(60);

@@ -1,18 +1,18 @@
 import type { VirtualClock } from './virtual-clock.ts';
 
 interface PacedTimer {
-  /** In this clock's own time. */
+  /** In the time of this clock. */
   readonly dueMs: number;
   readonly fire: () => void;
   underlying: number;
 }
 
-/** A clock that runs slower or faster than the one below it: a program that gets too little CPU, or clock drift. */
+/** A clock that is slower or faster than its base clock: a program with too little CPU time, or clock drift. */
 export class PacedClock {
   readonly #below: VirtualClock;
   readonly #timers = new Map<number, PacedTimer>();
   #nextId = 1;
-  /** Own milliseconds per millisecond below. */
+  /** Milliseconds of this clock per millisecond of the base clock. */
   #pace = 1;
   #ownAnchorMs = 0;
   #belowAnchorMs: number;
@@ -22,7 +22,7 @@ export class PacedClock {
     this.#belowAnchorMs = below.now();
   }
 
-  /** Milliseconds since the clock was created, as it counts them. */
+  /** Milliseconds since the clock was created, in its own time. */
   readonly now = (): number => this.#ownAnchorMs + (this.#below.now() - this.#belowAnchorMs) * this.#pace;
 
   setTimeout(fire: () => void, ms: number): number {
@@ -40,7 +40,7 @@ export class PacedClock {
     this.#timers.delete(id);
   }
 
-  /** Applies to armed timers, too: they fire sooner or later. */
+  /** Applies to armed timers as well. */
   setPace(pace: number): void {
     this.#ownAnchorMs = this.now();
     this.#belowAnchorMs = this.#below.now();

@@ -1,4 +1,4 @@
-/** The clocks of one process: they may be too fast or too slow, and stop while it is paused. */
+/** The clocks of one process, which may be too fast or too slow, and stop while the process is paused. */
 import type { ClockReading } from '../../src/discovery/election/leader-term.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
@@ -6,11 +6,11 @@ export class PacedProcess {
   readonly #clock: VirtualClock;
   readonly #rate: number;
   readonly #timers = new Map<number, number>();
-  /** Events that it receives when it is resumed; undefined: it is not paused. */
+  /** Events that it receives when it is resumed; undefined: not paused. */
   #held: { readonly kind: 'timer' | 'answer'; readonly happen: () => void }[] | undefined;
   readonly #suspends: boolean;
   #stoppedAt = 0;
-  /** For how long its monotonic clock was stopped. */
+  /** Time for which its monotonic clock was stopped. */
   #stoodStillMs = 0;
   #isEnded = false;
   #nextId = 1;
@@ -61,7 +61,7 @@ export class PacedProcess {
     this.#held ??= [];
   }
 
-  /** @param first the kind that runs first */
+  /** @param first kind of events that are handled first */
   wake(first: 'timer' | 'answer'): void {
     const held = this.#held ?? [];
     if (this.#held !== undefined && this.#suspends) this.#stoodStillMs += this.#clock.now() - this.#stoppedAt;

@@ -2,7 +2,7 @@ import type { AnyActorRef } from 'xstate';
 import { settle } from '../../src/debugger/explore/scripted-effect.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
-/** Effects that take time: one call at a time for each, and nothing after it is stopped. */
+/** Effects that take time: one pending call per effect, and none after it is stopped. */
 export class Calls {
   readonly #clock: VirtualClock;
   readonly #timers = new Map<AnyActorRef, number>();

@@ -36,7 +36,7 @@ const happening = fc.oneof(
 export type Step = readonly [ms: number, happening: Happening];
 type Happening = typeof happening extends fc.Arbitrary<infer One> ? One : never;
 
-/** Most within milliseconds, where order matters; sometimes long enough for a timeout. */
+/** Mostly milliseconds, where order matters; sometimes long enough for a timeout. */
 const pause = fc.oneof(
   { weight: 3, arbitrary: fc.integer({ min: 0, max: 12 }) },
   { weight: 2, arbitrary: fc.integer({ min: 13, max: 1_500 }) },

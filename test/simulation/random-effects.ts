@@ -1,4 +1,4 @@
-/** The agent's machines for random runs: as for the explorer, with effects that may be slow or fail here only. */
+/** The agent's machines for random runs: as for the explorer, with effects that may be slow or fail. */
 import type { AnyActorRef } from 'xstate';
 import type { EnvoyProbe } from '../../machines/agent/status-protocol.ts';
 import { type Running, scriptedCallback, scriptedPromise } from '../../src/debugger/explore/scripted-effect.ts';
@@ -12,7 +12,7 @@ import {
   worldOf,
 } from '../../src/simulation/agent/exploration-effects.ts';
 
-/** What the effects need beyond the world of an explorer. */
+/** Calls of effects that only random runs need. */
 export interface RandomEffectWorld extends EffectWorld {
   claiming(call: AnyActorRef): void;
   waitingForFiles(call: AnyActorRef, on: boolean): void;
@@ -26,7 +26,7 @@ export interface RandomEffectWorld extends EffectWorld {
 
 const world = ({ system }: Running<unknown>): RandomEffectWorld => worldOf.get(system) as RandomEffectWorld;
 
-/** Built once for a set of machines: `provide` discards what XState memorized. */
+/** Built once per set of machines, because `provide` drops what XState has memoized. */
 export function randomAgent(machines: Partial<AgentMachines> = {}): ScriptedAgent {
   const { certWatcher, directoryWatch, status } = { ...agentMachines, ...machines };
   return scriptedAgent({ ...agentMachines, ...machines }).provide({

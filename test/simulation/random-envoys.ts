@@ -1,4 +1,4 @@
-/** The spontaneous events of a host's Envoys and their times: drawn within what was measured. */
+/** The spontaneous events of a host's Envoys and their times, drawn within measured bounds. */
 import type { AnyActorRef } from 'xstate';
 import { report } from '../../src/debugger/explore/scripted-effect.ts';
 import type { SimulatedHost, SimulatedProcess } from '../../src/simulation/agent/simulated-host.ts';
@@ -14,11 +14,11 @@ export interface EnvoyTimesOptions {
   readonly nature: Nature;
   /** The actor that probes this Envoy. */
   probeOf(process: SimulatedProcess): AnyActorRef | undefined;
-  /** The extra time that this one needs to become live. */
+  /** Additional time until this Envoy is live. */
   slownessOf(pid: number): number;
 }
 
-/** Lasting conditions that affect them. */
+/** Temporary conditions that affect them. */
 export interface Circumstances {
   readonly sourcesAway: boolean;
   readonly deafToSigterm: boolean;
@@ -68,7 +68,7 @@ export class EnvoyTimes {
     }
   }
 
-  /** Drawn once for an event: other events do not delay it. */
+  /** Drawn once per event: other events do not delay it. */
   #arm(plan: { key: string; pid: number; event: string; draw: () => number; happen: () => void }): void {
     const { key, pid, event, draw, happen } = plan;
     if (this.#arranged.get(key)?.event === event) return;

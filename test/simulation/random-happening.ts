@@ -1,4 +1,4 @@
-/** Applies a step of a schedule to a world. */
+/** Applies a step of a schedule to a simulation. */
 
 import type { SimulatedProcess } from '../../src/simulation/agent/simulated-host.ts';
 import type { Gap, Happening, Step, Whom } from './random-schedule.ts';
@@ -71,7 +71,7 @@ function happen(happening: Happening, world: RandomWorld): void {
   }
 }
 
-/** An agent that is already stopping is not accelerated by these. */
+/** These do not accelerate an agent that is already stopping. */
 function endByHttp(event: { type: string; reason?: string }, world: RandomWorld): void {
   if (!world.hasHttp) return;
   if (world.ledger.stop === 'not ordered') world.ledger.orderStop();
@@ -90,7 +90,6 @@ function kill(process: SimulatedProcess, by: 'crash' | 'oom', { host }: RandomWo
   process.envoy.send({ type: 'envoy.ended' });
 }
 
-/** At most one. */
 function victims(whom: Whom, { host }: RandomWorld): readonly SimulatedProcess[] {
   const { processes } = host;
   switch (whom) {

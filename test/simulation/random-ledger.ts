@@ -1,4 +1,4 @@
-/** The orders that the agent received and what it has observed: the basis on which invariants judge a random run. */
+/** Orders that the agent received and observed facts, from which invariants evaluate a random run. */
 import type { AnyEventObject, SnapshotFrom } from 'xstate';
 import type { agentMachine } from '../../machines/agent/agent.machine.ts';
 import type { AgentSettings } from '../../machines/agent/settings.ts';
@@ -35,15 +35,15 @@ export class Ledger {
   /** Content of the certificate files. */
   content = 1;
   orders = 0;
-  /** Epochs started, and live ones lost, since the agent's last new task. */
+  /** Started epochs and lost live ones since the agent's last task. */
   tries = 0;
   stop: 'not ordered' | 'ordered' | 'deadline passed' = 'not ordered';
 
   /** The start that the supervisor has reported as decided and not as ended. */
   #restart: string | undefined;
-  /** It was ordered to stop when it only waited for the exit of killed processes. */
+  /** The agent was ordered to stop while it only waited for killed processes. */
   #hurried = false;
-  /** Why a start had no space for its files, until that is reported. */
+  /** Why there was no space for the files of a start, until that is reported. */
   #untold: string | undefined;
 
   constructor(options: LedgerOptions, judged: () => Judged) {
@@ -64,7 +64,7 @@ export class Ledger {
     this.beginAnew();
   }
 
-  /** The agent was ordered to stop, or something happened that stops it. */
+  /** The agent was ordered to stop, or an event stops it. */
   orderStop(): void {
     this.#hurried = this.#agentEnds;
     if (this.stop !== 'not ordered') {
@@ -82,7 +82,7 @@ export class Ledger {
     return this.tries > this.#options.settings.retry.budget;
   }
 
-  /** Conditions whenever there is no pending event. */
+  /** Checks conditions that hold whenever no event is pending. */
   judgeAlways(): void {
     const observed = this.#observed();
     for (const invariant of this.#always) {
@@ -103,7 +103,7 @@ export class Ledger {
     this.violations.push({ invariant, detail });
   }
 
-  /** Called by the host before its actions. */
+  /** Called by the host before it acts. */
   watch(): HostWatch {
     return {
       spawning: (newcomer) => this.judge((invariant, observed) => invariant.spawning?.(newcomer, observed)),
@@ -123,7 +123,7 @@ export class Ledger {
     this.#untold = reason;
   }
 
-  /** An epoch reports to its supervisor, and so to the log and the trace, why it failed. */
+  /** An epoch reports to its supervisor, and so to log and trace, why it failed. */
   hearFailure({ type, during, reason }: AnyEventObject): void {
     const isTold = during === 'writing the bootstrap' || during === 'starting';
     if (type === 'epoch.failed' && isTold && reason === this.#untold) this.#untold = undefined;
@@ -157,7 +157,7 @@ export class Ledger {
     const { clock } = this.#options;
     clock.clearTimeout(this.#deadlines.get(pid) ?? 0);
     this.#overdue.delete(pid);
-    // A moment less: sums of paced times are not exact.
+    // One millisecond less, because sums of paced times are not exact.
     const timer = clock.setTimeout(() => this.#overdue.add(pid), ms - 1);
     this.#deadlines.set(pid, timer);
   }

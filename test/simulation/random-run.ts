@@ -47,7 +47,7 @@ const whatHolds: readonly Invariant[] = [...allInvariants, givingUpPasses];
 const conformity = 'the trace conforms to the sequence diagrams';
 /** More than the longest path to idle: ten retries, each with a start that is not live in time. */
 const mostEventsToRest = 5_000;
-/** The agent's wait for exits, and the response time of effects. */
+/** Limit of the agent's wait for exits, and the response time of effects. */
 const reapMs = 11_000;
 
 export function run(schedule: Schedule, options: RandomRunOptions): RandomRun {
@@ -83,7 +83,7 @@ export function run(schedule: Schedule, options: RandomRunOptions): RandomRun {
   };
 }
 
-/** A shrunk schedule has all its faults, at other steps. */
+/** A shrunk schedule keeps all its faults, at other steps. */
 function faultsBefore<Fault extends SinkFault | WatchStep>(
   step: number,
   faults: readonly Fault[] = [],
@@ -110,7 +110,7 @@ function applicable(invariants: readonly Invariant[], { settings, steps }: Sched
   return invariants.filter((invariant) => !lifted.has(invariant));
 }
 
-/** The faults have ended: the desired configuration is served. An agent that may have given up gets a new task. */
+/** After the last fault, the desired configuration is served. An agent that may have exhausted its retries gets a new task. */
 function endInPeace(world: RandomWorld): void {
   if (world.isOver) return;
   world.act(() => world.cease());
@@ -135,7 +135,7 @@ function endByStop(world: RandomWorld): void {
   }
   const { output } = world.agent;
   if (ledger.stop === 'not ordered' && output?.trouble.length === 0) {
-    ledger.accuse('an agent that ends by itself says why', `exit code ${output.exitCode}, no report`);
+    ledger.accuse('an agent that exits by itself reports the reason', `exit code ${output.exitCode}, no report`);
   }
 }
 

@@ -9,7 +9,7 @@ import type { WatchFault } from './random-watch.ts';
 /** With a directory to watch. */
 const shipped: AgentSettings = { ...defaultSettings, watch: { ...defaultSettings.watch, directories: ['certs'] } };
 
-/** Settings that change the agent's behaviour. All counters are those of production. */
+/** Settings that change the agent's behaviour. Counters are those of production. */
 export const settingsKinds = {
   'as shipped': shipped,
   'short times': {
@@ -22,10 +22,10 @@ export const settingsKinds = {
   'hotRestart off': { ...shipped, hotRestart: false },
 } satisfies Record<string, AgentSettings>;
 
-/** Selects a process among the running ones. */
+/** Selects one of the running processes. */
 export type Whom = 'newest' | 'oldest' | 'serving' | 'starting';
 
-/** A fault that lasts. */
+/** A temporary fault. */
 export type Lasting =
   /** No bootstrap can be written, and no named pipe to an Envoy: the folder of such files is missing until the fault ends. */
   | 'folder full'
@@ -35,7 +35,7 @@ export type Lasting =
   | 'no room for pipes'
   /** Control plane and certificate source are unreachable: an Envoy that starts waits for them. */
   | 'sources away'
-  /** No drain order reaches Envoy. */
+  /** Drain orders do not reach Envoy. */
   | 'admin unheard'
   /** The mark of a crashed child in shared memory cannot be cleared. */
   | 'no repair'
@@ -56,7 +56,7 @@ export type Happening =
   | { readonly what: 'bootstrap refused' }
   /** Another process left the mark of an initializing Envoy in shared memory. */
   | { readonly what: 'stuck' }
-  /** From here on the agent's timers take this percentage of their time. */
+  /** The agent's timers take this percentage of their time from now on. */
   | { readonly what: 'pace'; readonly percent: number }
   | { readonly what: 'status server broken' };
 
@@ -99,11 +99,11 @@ export interface Schedule {
   /** Seed of every measured time of the host; 0: all in the middle of their ranges. */
   readonly nature: number;
   readonly steps: readonly Step[];
-  /** `in peace`: the faults end, everything must recover, then a stop. `in trouble`: an immediate stop. */
+  /** `in peace`: the faults end, the agent must recover, then it is stopped. `in trouble`: an immediate stop. */
   readonly ending: 'in peace' | 'in trouble';
-  /** Apart from the steps: the run must be the same without them. */
+  /** Separate from the steps: the run must be the same without them. */
   readonly sinkFaults?: readonly SinkFault[];
-  /** Apart from the steps, as well. */
+  /** Separate from the steps, as well. */
   readonly watchFaults?: readonly WatchStep[];
 }
 
@@ -162,7 +162,7 @@ const gap: fc.Arbitrary<Gap> = fc.oneof(
 
 const step = fc.record({ gap, happens: happening });
 
-/** Most are short, because shrinking leads to short ones anyway. */
+/** Mostly short ones, because shrinking leads to short ones anyway. */
 const steps = fc.oneof(
   { weight: 60, arbitrary: fc.array(step, { maxLength: 6, size: 'max' }) },
   { weight: 7, arbitrary: fc.array(step, { maxLength: 24, size: 'max' }) },
@@ -208,7 +208,7 @@ export const schedules: fc.Arbitrary<Schedule> = fc.record({
     { weight: 4, arbitrary: fc.constant('in peace' as const) },
     { weight: 1, arbitrary: fc.constant('in trouble' as const) },
   ),
-  // Drawn last, so that everything else is the same for a seed with and without them.
+  // Drawn last, so that a seed gives the same other values with and without them.
   sinkFaults: fc.array(sinkFault, { maxLength: 6, size: 'max' }),
   watchFaults: fc.oneof(
     { weight: 5, arbitrary: fc.constant([]) },

@@ -1,6 +1,6 @@
 /**
- * The log and the trace of a simulated agent: the program's own sinks, over outlets that fail as scheduled. They have
- * their own time, which follows the world's: they must not affect the world.
+ * The log and the trace of a simulated agent: the program's own sinks, with outlets that fail as scheduled. They have a separate clock,
+ * which follows the simulation's, and must not affect the simulation.
  */
 import { agentLog } from '../../src/agent/status/agent-log.ts';
 import { agentStates } from '../../src/agent/status/agent-states.ts';
@@ -18,7 +18,7 @@ import { FailingOutlet } from './failing-outlet.ts';
 import type { SinkFault } from './random-schedule.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
-/** Violations of a sink, whatever its outlet does. */
+/** Rules for a sink, whatever its outlet does. */
 export const sinkRules = {
   throws: 'no write to a sink throws',
   waits: 'no write to a sink waits',
@@ -26,7 +26,7 @@ export const sinkRules = {
   told: 'each line is out in its order, or counted in the log as lost once the sink is well',
 } as const;
 
-/** The program's own sink, unless a test replaces it on purpose. */
+/** The program's own sink, unless a test replaces it. */
 export interface SinkParts {
   readonly logSink?: (options: LineSinkOptions) => LineSink;
   readonly logLosses?: typeof logLosses;
@@ -110,7 +110,7 @@ export class RandomSinks {
     this.#clock.setTimeout(() => outlet.end(fault), fault.forMs);
   }
 
-  /** A turn of the event loop is over. */
+  /** Runs after a turn of the event loop. */
   turn(): void {
     this.#clock.advance(Math.max(0, this.#now() - this.#clock.now()));
     this.#largestTurn = Math.max(this.#largestTurn, this.#records - this.#recordsFlushed);

@@ -1,6 +1,6 @@
 /**
- * Random runs of a world, each to its end. An exploration returns to a state by a replay of the whole run that led to it; a random run costs
- * one step a state, and so reaches combinations of several changes and faults whose exploration takes days.
+ * Random runs of a simulation, each to its end. An exploration returns to a state by a replay of the whole run that led to it. A random run
+ * costs one step per state, and so reaches combinations of several changes and faults whose exploration takes days.
  */
 import fc from 'fast-check';
 import type { Violation, World } from '../../src/debugger/explore/world.ts';
@@ -8,7 +8,7 @@ import type { Violation, World } from '../../src/debugger/explore/world.ts';
 export interface WalkOptions {
   readonly seed: number;
   readonly walks: number;
-  /** Steps that are chosen at random; after them, only pending events happen. */
+  /** Number of random steps; afterwards only pending events are processed. */
   readonly maxRandomSteps?: number;
 }
 
@@ -23,7 +23,7 @@ export interface Walked {
 
 /** A longer run never becomes idle. */
 const maxSteps = 2_000;
-/** One of this number of steps may be a change or a fault. */
+/** Every n-th step may be a change or a fault. */
 const stepsForBudgeted = 5;
 
 /** The same options give the same result. */
@@ -50,7 +50,7 @@ export function walkAtRandom(begin: () => World, options: WalkOptions): Walked {
       steps++;
       states.add(world.key());
     }
-    const endless: Violation = { invariant: 'every run comes to rest', detail: `${maxSteps} steps` };
+    const endless: Violation = { invariant: 'every run becomes idle', detail: `${maxSteps} steps` };
     return { path, violations: world.violations.length > 0 ? world.violations : [endless] };
   };
   const property = fc.property(fc.array(fc.nat(1_000_000), { minLength: 1, maxLength: maxRandomSteps }), (draws) => {

@@ -2,7 +2,7 @@
 import type { AnyActorRef } from 'xstate';
 import { report } from '../../src/debugger/explore/scripted-effect.ts';
 
-/** `fails`: at once, and at each setup. `hangs`: the directory was replaced, and the kernel never responds to a new watch. */
+/** `fails`: at once, at each setup. `hangs`: the directory was replaced, and the kernel never confirms a new watch. */
 export type WatchFault = 'watch fails' | 'watch hangs' | 'directory gone';
 
 const minuteMs = 60_000;
@@ -11,9 +11,9 @@ const mostSetUpsAMinute = 8;
 
 interface Watch {
   readonly self: AnyActorRef;
-  /** The content at the last comparison. */
+  /** Content at the last comparison. */
   seen: string | null;
-  /** It receives changes. */
+  /** The watch receives changes. */
   holds: boolean;
 }
 
@@ -63,7 +63,7 @@ export class RandomWatch {
 
   end(fault: WatchFault): void {
     if (!this.#faults.delete(fault) || this.#watch === undefined || this.#watch.holds) return;
-    // A kernel that has not responded never will: that is for the chart's limit.
+    // A kernel that has not responded never will: the chart has a limit for that.
     if (fault !== 'directory gone') return;
     report(this.#watch.self, { type: 'directory.found' });
     report(this.#watch.self, { type: 'files.changed', path: 'certs' });

@@ -32,7 +32,7 @@ import { VirtualClock } from './virtual-clock.ts';
 export interface RandomWorldOptions {
   readonly invariants: readonly Invariant[];
   readonly inspect?: (event: InspectionEvent) => void;
-  /** A turn of the agent's event loop has ended. */
+  /** Runs after a turn of the agent's event loop. */
   readonly turn?: () => void;
 }
 
@@ -49,7 +49,7 @@ const noRoom = {
 } satisfies Partial<Record<Lasting, string>>;
 const noRoomForAny = ['folder full', 'folder read-only', 'folder gone'] as const;
 /** For a watch that fails repeatedly. */
-export const watchIsSpared = 'a watch that fails is set up ever more seldom';
+export const watchIsSpared = 'a failed watch is retried with growing delays';
 
 const keyOf = ({ epoch, baseId }: Run): string => `${baseId}/${epoch}`;
 
@@ -143,7 +143,7 @@ export class RandomWorld implements RandomEffectWorld {
     return this.#agent.getSnapshot() as AgentSnapshot;
   }
 
-  /** The agent has ended, or there is a violation. */
+  /** The agent has exited, or there is a violation. */
   get isOver(): boolean {
     return this.agent.status !== 'active' || this.ledger.violations.length > 0;
   }

@@ -359,7 +359,7 @@ export class RolloutWorld implements World {
     if (isQuiet && lacking !== undefined) this.#fail('endpoints of a warming cluster are sent at once', lacking[0]);
     if (!isQuiet || awaited.size === 0 || this.#envoy.warmingNonce !== undefined) return;
     const waitsInVain = [...awaited].find((name) => this.#envoy.clusters.get(name)?.isUsable);
-    if (waitsInVain !== undefined) this.#fail('nothing waits for a usable cluster', waitsInVain);
+    if (waitsInVain !== undefined) this.#fail('no resource waits for a usable cluster', waitsInVain);
   }
 
   #judgeRest(): void {

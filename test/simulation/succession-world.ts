@@ -296,15 +296,16 @@ export class SuccessionWorld implements World {
       if (deciding.length > 0) this.#set({ hasBegun: true });
     } else if (this.#state.hasBegun && !this.#system.zone.has(nobody)) this.#system.arm(nobody, 0, 'mark');
     this.#system.elapse();
-    if (deciding.length > 1) this.#violate('never two that decide', deciding.map(({ number }) => number).join(' and '));
+    if (deciding.length > 1)
+      this.#violate('never two agents with control', deciding.map(({ number }) => number).join(' and '));
     for (const { number } of deciding)
       if (this.#state.holder !== number && this.#machines.locksNothing !== true)
-        this.#violate('who decides has the base ids', `${number} has not`);
+        this.#violate('the agent with control has the base IDs', `${number} has not`);
     if (this.#system.zone.has(nobody)) {
       const mostMs = this.#system.zone.atMostSinceMs(nobody);
-      if (mostMs > longestWithoutMs) this.#violate('never 2 s without one that decides', `${mostMs} ms`);
+      if (mostMs > longestWithoutMs) this.#violate('never 2 s without an agent with control', `${mostMs} ms`);
     }
-    if (this.#isOver && !this.ending) this.#violate('it ends by order only', 'nobody has ordered an end');
+    if (this.#isOver && !this.ending) this.#violate('agents stop only by order', 'no stop was ordered');
     for (const failure of this.#system.failures) this.#violate('no chart fails', failure);
   }
 
@@ -510,7 +511,7 @@ export class SuccessionWorld implements World {
   #write(number: number): boolean {
     const { diskIsFull, holder } = this.#state;
     if (holder !== number && this.#machines.locksNothing !== true)
-      this.#violate('only who has the base ids writes the record', `${number} has not`);
+      this.#violate('only the agent with the base IDs writes the record', `${number} has not`);
     // An old record is worse than a missing one.
     this.#set({ record: diskIsFull ? undefined : this.#process(number).known });
     return !diskIsFull;
@@ -520,7 +521,7 @@ export class SuccessionWorld implements World {
     const { holder, record, truth } = this.#state;
     if (holder !== undefined && holder !== number && this.#machines.locksNothing !== true) return undefined;
     const found = record ?? memory;
-    if (found !== undefined && found < truth) this.#violate('nothing is lost that was known', `${found} of ${truth}`);
+    if (found !== undefined && found < truth) this.#violate('no recorded state is lost', `${found} of ${truth}`);
     this.#set({ holder: number });
     this.#change(number, { known: truth });
     return { baseIds: [7], sweptFiles: [], ...(found !== undefined && { adoption }) };

@@ -12,25 +12,24 @@ import type {
 import { accessLogsTimeline } from '../timeline.ts';
 
 interface AccessLogsContext {
-  /** Path of the socket. */
   socket: string;
-  /** Open streams: each worker of each Envoy has one per kind of log. */
+  /** Open streams: one per kind of log and worker of each Envoy. */
   open: number;
-  /** Milliseconds until the next attempt; 0 before the first failure. */
+  /** Time until the next attempt; 0 before the first failure. */
   pauseMs: number;
 }
 
 const openLimitMs = 5_000;
 const minPauseMs = 500;
 const maxPauseMs = 30_000;
-/** How long the socket must be open for the next pause to be the shortest one again. */
+/** Time that the socket must be open to reset the pause. */
 const trialMs = 60_000;
 /** Reading pauses until the next second begins; a longer pause is an error of the effect. */
 const congestionLimitMs = 10_000;
 
 /**
- * Receives Envoy's access logs and counts requests. Nothing waits for this machine: Envoy serves without the stream, opens it again
- * by itself, and counts the entries that it drops. A failed socket is opened again, after longer pauses.
+ * Receives Envoy's access logs and counts requests. Nothing waits for this machine: without the stream Envoy serves, retries, and counts
+ * dropped entries. A failed socket is reopened after increasing pauses.
  */
 export const accessLogsMachine = setup({
   types: {
@@ -46,7 +45,6 @@ export const accessLogsMachine = setup({
     children: {} as { server: 'server' },
   },
   actors: {
-    /** The gRPC server; counts entries. */
     server: callbackEffect<{ type: never }, { socket: string }>('server'),
   },
   delays: {
@@ -77,7 +75,7 @@ export const accessLogsMachine = setup({
   initial: 'available',
   states: {
     available: {
-      description: 'The socket is open or about to be.',
+      description: 'The socket is open or being opened.',
       invoke: {
         id: 'server',
         src: 'server',

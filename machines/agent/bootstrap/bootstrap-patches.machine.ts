@@ -5,7 +5,7 @@ import { noLane } from '../timeline.ts';
 import { noFailures, type UpstreamCredential } from '../xds/xds-pause.ts';
 import { type PatchesWait, waitAfter } from './bootstrap-patches.ts';
 
-/** The connection has its own limit of 5 s; before it, credentials are read. */
+/** The connection has a limit of 5 s; credentials are read before. */
 const sendLimitMs = 20_000;
 /** A control plane without support for BOOTSTRAP accepts the request and does not respond. */
 const responseLimitMs = 10_000;
@@ -15,7 +15,7 @@ interface PatchesContext extends PatchesWait {
   unusable: string;
 }
 
-/** Requests the patches of Envoy's bootstrap from the control plane (spec/discovery.md §8.9 BOOTSTRAP). */
+/** Requests patches of Envoy's bootstrap from the control plane (spec/discovery.md §8.9 BOOTSTRAP). */
 export const bootstrapPatchesMachine = setup({
   types: {
     context: {} as PatchesContext,
@@ -24,7 +24,7 @@ export const bootstrapPatchesMachine = setup({
     children: {} as { ask: 'ask' },
   },
   actors: {
-    /** Requests the patches, and stores them for the bootstrap. */
+    /** Also stores the patches for the bootstrap. */
     ask: callbackEffect<PatchesCancel, { shows: UpstreamCredential }>('ask'),
   },
   delays: {
@@ -94,7 +94,7 @@ export const bootstrapPatchesMachine = setup({
       description: 'The request failed; the log has the reason.',
       after: { retryPause: 'requesting' },
     },
-    completed: { type: 'final', description: 'The patches are known, or unusable.' },
+    completed: { type: 'final', description: 'The patches are known or unusable.' },
   },
   output: ({ context: { unusable } }) => ({ unusable }),
 });

@@ -1,15 +1,13 @@
-/** Waits between requests for bootstrap patches. */
 import type { PatchesResult } from '../protocol.ts';
 import type { UpstreamFailures } from '../xds/xds-pause.ts';
 import { pauseAfter, withFailure } from '../xds/xds-pause.ts';
 
 export interface PatchesWait {
   readonly failures: UpstreamFailures;
-  /** Until the next request. */
   readonly pauseMs: number;
 }
 
-/** After another failure; `undefined` if the effect failed without a result. */
+/** `undefined`: the effect failed without a result. */
 export function waitAfter({ failures }: PatchesWait, result: PatchesResult | undefined): PatchesWait {
   const known = result?.is === 'unreachable' ? result : { isRefusal: false, retryAfterMs: 0, chance: 0.5 };
   const next = withFailure(failures, known);

@@ -5,21 +5,20 @@ import { peer } from '../peers.ts';
 import { grpcBootstrapTimeline } from '../timeline.ts';
 
 interface GrpcBootstrapContext {
-  /** Milliseconds until the next attempt; 0 before the first failure. */
+  /** Time until the next attempt; 0 before the first failure. */
   pauseMs: number;
 }
 
-/** Path of the file, or why it could not be written. */
 export type WriteOutcome = { file: string } | { reason: string };
 
-/** A file system that hangs responds later or not at all. */
+/** A hanging file system responds later or never. */
 const writeLimitMs = 10_000;
 const minPauseMs = 500;
 const maxPauseMs = 30_000;
 
 /**
- * Writes the bootstrap file from which gRPC clients and servers of the pod start. The agent starts this machine when the
- * certificates are on disk, because gRPC reads them as soon as it has the file. The workload is not ready before the file is written.
+ * Writes the bootstrap file for gRPC clients and servers of the pod. Started when the certificates are on disk, because gRPC reads them as
+ * soon as the file exists. The workload is not ready before the file is written.
  */
 export const grpcBootstrapMachine = setup({
   types: {
@@ -58,7 +57,7 @@ export const grpcBootstrapMachine = setup({
   initial: 'writing',
   states: {
     writing: {
-      description: 'The certificates are on disk, the file is not yet.',
+      description: 'The certificates are on disk, the bootstrap file is not.',
       invoke: {
         id: 'write',
         src: 'writeGrpcBootstrap',

@@ -14,19 +14,19 @@ import { dnsTimeline } from '../timeline.ts';
 interface DnsContext {
   /** The port was open once: later failures are retried. */
   hasListened: boolean;
-  /** Last pause; 0 if the port has not failed recently. */
+  /** Last pause; 0 without a recent failure. */
   pauseMs: number;
 }
 
 const openLimitMs = 5_000;
 const firstPauseMs = 500;
 const maxPauseMs = 30_000;
-/** How long the port must be open until the pause is reset. */
+/** Time that the port must be open to reset the pause. */
 const trialMs = 60_000;
 
 /**
- * The workload's DNS server. If the port cannot be opened at the start, the agent fails before an Envoy exists. A later
- * failure is retried, because the serving Envoy does not need DNS.
+ * DNS server for the workload. If its port cannot be opened at the start, the agent fails before an Envoy exists. A later failure is
+ * retried, because the serving Envoy does not need DNS.
  */
 export const dnsMachine = setup({
   types: {
@@ -121,14 +121,14 @@ export const dnsMachine = setup({
             'with names': {
               meta: { waitsFor: 'queries: normal operation' },
               description: 'The name table of the control plane is served.',
-              on: { 'name-table.received': { description: 'Another table, whole, in the place of the last one.' } },
+              on: { 'name-table.received': { description: 'Another name table replaces the current one.' } },
             },
           },
         },
       },
     },
     'backing off': {
-      description: 'The port was lost. Retries at increasing intervals.',
+      description: 'The port failed. Retries at increasing intervals.',
       after: { pause: 'open' },
     },
     failed: {

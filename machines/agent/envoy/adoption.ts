@@ -1,23 +1,20 @@
 /**
- * What an agent leaves to its successor: the Envoys that it started, and their records. A killed or replaced agent
- * leaves them running, and the next agent of the same container adopts them. Pure functions.
+ * State that an agent leaves for its successor: records of the Envoys that it started. A killed or replaced agent leaves these running, and
+ * the next agent of the same container adopts them. Pure functions.
  */
 
 import type { HandOver, RestartDecided } from '../protocol.ts';
 import type { EpochInput } from './epoch-context.ts';
 import type { Desired, EpochRecord } from './epoch-record.ts';
 
-/**
- * State of the supervisor that survives the agent. The rest is rebuilt: certificates are read again, and budgets are
- * reset.
- */
+/** State of the supervisor that outlives the agent. Other state is rebuilt: certificates are read again, and budgets are reset. */
 export interface PersistedState {
   desired: Desired;
   epochs: EpochRecord[];
   recovery: 'none' | 'repair' | 'replace';
   provenDigest: string;
   provenBinary: string;
-  /** The current start; absent between starts. */
+  /** Absent between starts. */
   restart?: Omit<RestartDecided, 'type'>;
 }
 
@@ -26,15 +23,15 @@ export interface AdoptedEpoch extends EpochRecord {
   configFile: string;
   /** Time since the epoch entered its phase. */
   elapsedMs: number;
-  /** When its start was ordered, by the clock of the host. */
+  /** Time when its start was ordered, by the clock of the host. */
   startedAtMs: number;
   /** For a draining parent: upper bound of the time that its child was live before the probe detected it. */
   unseenMs: number;
 }
 
 /**
- * State with which an agent starts if another one left Envoys. `handOver`: that agent released them (`granted`), or
- * this agent resumes control of them (`taken back`). Absent: the other agent was killed.
+ * State with which an agent starts if another one left Envoys. `handOver`: that agent released them (`granted`), or this agent resumes
+ * control of them (`taken back`); absent if the other agent was killed.
  */
 export interface Adoption extends Omit<PersistedState, 'epochs' | 'desired'> {
   desired: Desired;
@@ -43,8 +40,8 @@ export interface Adoption extends Omit<PersistedState, 'epochs' | 'desired'> {
 }
 
 /**
- * The base IDs of an agent. `adoption`: running Envoys under them that another agent started. `isAnothers`:
- * without base IDs, because another agent of this container claimed them first and keeps what is running.
+ * Base IDs of an agent. `adoption`: running Envoys under them that another agent started. `isAnothers`: another agent of this container
+ * claimed them first, and keeps its Envoys; there are no base IDs.
  */
 export interface ClaimedIds {
   baseIds: number[];
@@ -60,13 +57,11 @@ export const persistedStateOf = (context: PersistableState): PersistedState => {
   return { desired, epochs, recovery, provenDigest, provenBinary, ...(restart && { restart }) };
 };
 
-/**
- * Rest of the parent-shutdown time of a draining or retiring epoch, counted since its replacement was detected as live.
- */
+/** Remaining parent-shutdown time of a draining or retiring epoch, from the detection of its live replacement. */
 export const remainingParentShutdownMs = ({ elapsedMs }: AdoptedEpoch, parentShutdownMs: number): number =>
   Math.max(0, parentShutdownMs - elapsedMs);
 
-/** The epoch that was still starting, or whose start was aborted. It is adopted after all others. */
+/** The epoch that was starting, or whose start was aborted. It is adopted after all others. */
 export const candidateAmong = (adopted: readonly AdoptedEpoch[]): AdoptedEpoch | undefined =>
   adopted.find(({ phase }) => phase === 'starting');
 
@@ -80,10 +75,7 @@ export function epochRecordOf({
   return record;
 }
 
-/**
- * The start that continues after the adoption. `undefined` if it was already reported as ended, and only its Envoy has
- * to be killed.
- */
+/** The start that continues after the adoption. `undefined` if its end was already reported, and its Envoy only has to be killed. */
 export const ongoingRestartOf = ({ epochs, restart }: Adoption): Omit<RestartDecided, 'type'> | undefined =>
   candidateAmong(epochs)?.name === restart?.name ? restart : undefined;
 

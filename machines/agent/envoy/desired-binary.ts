@@ -4,13 +4,13 @@ import type { EpochFailed } from '../protocol.ts';
 import { type Desired, type EpochRecord, newestOf, servingOf } from './epoch-record.ts';
 import type { SupervisorContext, SupervisorEvent } from './supervisor-context.ts';
 
-/** The binary to which a withdrawal returns. The first epoch that becomes live has no predecessor. */
+/** The binary that replaces a withdrawn one. The first epoch that becomes live has no predecessor. */
 export const provenBinaryAfterLive = (
   live: EpochRecord | undefined,
   { provenDigest, provenBinary }: SupervisorContext,
 ): string => (provenDigest === '' && live !== undefined ? live.binary : provenBinary);
 
-/** The proven binary no longer starts, and no epoch serves: there is no binary to return to. */
+/** The proven binary does not start any more, and no epoch serves: there is no binary to return to. */
 export function isProvenLost(event: SupervisorEvent, { epochs, desired, provenBinary }: SupervisorContext): boolean {
   if (event.type !== 'epoch.failed' || event.during !== 'initializing' || event.refusedByParent) return false;
   const { phase, binary } = epochs.find(({ name }) => name === event.name) ?? {};
@@ -23,10 +23,7 @@ export function desiredAfter(event: SupervisorEvent, { desired }: SupervisorCont
   return event.type === 'binary.changed' ? { ...desired, binary: event.binary } : desired;
 }
 
-/**
- * Phases in which a failure is caused by the epoch, not by files, directories, the control plane or the operating
- * system.
- */
+/** Phases in which a failure is caused by the epoch, not by files, directories, the control plane or the operating system. */
 const phasesOfEpochFault: ReadonlySet<EpochFailed['during']> = new Set([
   'preparing',
   'initializing',
@@ -39,13 +36,13 @@ export interface Withdrawal {
   readonly binary: string;
   readonly instead: string;
   readonly reason: string;
-  /** The binary was started and may have taken the admin interface of its parent: another hot restart restores it. */
+  /** The binary was started and may have taken the admin interface from its parent: another hot restart restores it. */
   readonly hasRun: boolean;
 }
 
 /**
- * A new binary is withdrawn if it does not start, is not live in time, or exits before it is proven. The binary of the
- * serving epoch replaces it, or the proven one.
+ * A new binary is withdrawn if it does not start, is not live in time, or exits before it is proven. The binary of the serving epoch, or
+ * the proven one, replaces it.
  */
 export function withdrawalAfter(event: SupervisorEvent, context: SupervisorContext): Withdrawal | undefined {
   const given = failedEpoch(event, context);

@@ -1,34 +1,29 @@
-/** Context of an epoch, and input and output of its effects. */
-
 export interface EpochInput {
-  /** Name of this actor; each report has it. */
+  /** System ID of this actor, contained in each report. */
   name: string;
   /** Envoy's --restart-epoch. */
   epoch: number;
   baseId: number;
-  /**
-   * Port of the admin interface: that of the parent, or the configured one; 0: a free port is chosen when the epoch is
-   * prepared.
-   */
+  /** Port of the admin interface: that of the parent, or the configured one. 0: a free port, chosen when the epoch is prepared. */
   adminPort: number;
   /** Name of the binary, see `binary.changed`. */
   binary: string;
-  /** Let Envoy validate the bootstrap first (`--mode validate`). */
+  /** Envoy validates the bootstrap before the start (`--mode validate`). */
   validate: boolean;
-  /** SHA-256 of the valid watched files: the epoch is not started with others. `null`: with any files. */
+  /** SHA-256 of the valid watched files, without which the epoch is not started. `null`: any files. */
   certificates: string | null;
   parentGraceMs: number;
   healthyMs: number;
-  /** Absent: the Envoy has to be started. */
+  /** Absent: Envoy must be started. */
   adopted?: AdoptedRun;
 }
 
 /** A running Envoy that another agent started. */
 export interface AdoptedRun {
   configFile: string;
-  /** It was live already: it is not probed, because its child may have taken the admin interface. */
+  /** It was already live: it is not probed, because its child may have taken the admin interface. */
   live: boolean;
-  /** When its start was ordered, by the clock of the host. */
+  /** Time when its start was ordered, by the clock of the host. */
   startedAtMs: number;
 }
 
@@ -42,9 +37,9 @@ export interface EpochContext extends EpochInput {
   reopens: boolean;
   /** Probe as soon as the process is running. */
   asked: boolean;
-  /** When its start was ordered, by the clock of the host. */
+  /** Time when its start was ordered, by the clock of the host. */
   startedAtMs: number;
-  /** Rest of the parent-shutdown time when the child was detected as live. */
+  /** Remaining parent-shutdown time when the child was detected as live. */
   parentShutdownMs: number;
   /** Upper bound of the time that the child was live before that. */
   unseenMs: number;
@@ -53,17 +48,17 @@ export interface EpochContext extends EpochInput {
 /** Tags of the states, for the timeline and for tests. */
 export type EpochPhase = 'starting' | 'live' | 'draining' | 'retiring' | 'ending' | 'gone';
 
-/** Preparation steps of an epoch and their checks. */
+/** Steps and checks before the process starts. */
 export type PrepareOrder = EpochRun &
   Pick<EpochInput, 'binary' | 'validate' | 'certificates' | 'adopted'> & {
-    /** The control plane must be reachable within this time; `null`: it is not required. */
+    /** The control plane must be reachable within this time; `null`: not required. */
     controlPlaneLimitMs: number | null;
   };
 
 /**
- * Result: bootstrap file and admin port, or the error. `node`: Envoy's node ID if the agent generated the
- * bootstrap. `outdated`: the certificates differ from the valid ones. `unwritable`: files cannot be written.
- * `unreachable`: the child would not become live without the control plane.
+ * Bootstrap file and admin port, or the error. `node`: Envoy's node ID if the agent generated the bootstrap. `outdated`: the certificates
+ * differ from the valid ones. `unwritable`: files cannot be written. `unreachable`: the child would not become live without the control
+ * plane.
  */
 export type PreparedEpoch =
   | { configFile: string; adminPort: number; node?: string }
@@ -73,15 +68,12 @@ export type PreparedEpoch =
 
 export type StartOrder = EpochRun & Pick<EpochInput, 'binary' | 'adopted'> & { configFile: string };
 
-/**
- * `listeners`: probe also whether Envoy has each listener that it received. `asked`: report the first result, as for
- * `probe.run`.
- */
+/** `listeners`: also probe whether Envoy has each listener that it received. `asked`: report the first result, as for `probe.run`. */
 export type ProbeOrder = EpochRun &
   Pick<EpochInput, 'adopted'> &
   Pick<EpochContext, 'startedAtMs'> & { listeners: boolean; asked: boolean };
 
-/** `replaced`: close all listeners at once. */
+/** `replaced`: close all listeners immediately. */
 export type DrainListenersOrder = EpochRun & { replaced: boolean };
 
 /** Identifies an Envoy and its admin interface. */

@@ -1,43 +1,39 @@
-/** What the supervisor knows of an epoch that it started and that has not exited. */
+/** State of an epoch that the supervisor started and that has not exited. */
 export interface EpochRecord {
-  /** Name of the actor, unique among running epochs: `epoch-1`; `epoch-1b` under the second base ID. */
+  /** System ID of the actor, unique among running epochs: `epoch-1`; `epoch-1b` under the second base ID. */
   name: string;
   /** Envoy's --restart-epoch. */
   epoch: number;
   baseId: number;
-  /** Port of the admin interface; 0: a free port is chosen when the epoch is prepared. */
+  /** Port of the admin interface. 0: a free port, chosen when the epoch is prepared. */
   adminPort: number;
-  /** 0: no process yet. */
+  /** 0 before there is a process. */
   pid: number;
-  /** Digest of its configuration. */
+  /** Digest of its configuration, see `config.changed`. */
   digest: string;
   /** Name of the binary, see `binary.changed`. */
   binary: string;
   /** Number of restarts by SIGHUP before its start. */
   orders: number;
   /**
-   * `leaving`: a parent that drains, and exits at the request of its child. `retiring`: replaced by an Envoy of the
-   * other base ID; the agent drains and terminates it. `unkillable`: SIGKILL has no effect; its base ID cannot be used
-   * by another Envoy.
+   * `leaving`: a draining parent, which exits at the request of its child. `retiring`: replaced by an Envoy of the other base ID; the agent
+   * drains and terminates it. `unkillable`: SIGKILL has no effect; its base ID cannot be used by another Envoy.
    */
   phase: 'starting' | 'live' | 'leaving' | 'retiring' | 'unkillable';
   /** Its parent exited too early: Envoy will block and abort within seconds (spec/envoy-hot-restart.md fact 4). */
   doomed: boolean;
 }
 
-/** What must run. */
+/** State that Envoy must run with. */
 export interface Desired {
   digest: string;
   orders: number;
   binary: string;
 }
 
-/**
- * In the order of their starts: at most one leaving or retiring, one live and one starting epoch, and unkillable ones.
- */
+/** In the order of their starts: at most one leaving or retiring, one live and one starting epoch, and unkillable ones. */
 export type Epochs = readonly EpochRecord[];
 
-/** Has the name of an epoch. */
 export interface NamedEpoch {
   name: string;
 }
@@ -58,12 +54,11 @@ export const withPhase = (epochs: Epochs, { name }: NamedEpoch, phase: EpochReco
 export const withoutEpoch = <Epoch extends NamedEpoch>(epochs: readonly Epoch[], { name }: NamedEpoch): Epoch[] =>
   epochs.filter((e) => e.name !== name);
 
-/** Primary base ID, then the spare one, if there is one. */
+/** Primary base ID, then the spare one if it exists. */
 export type BaseIds = readonly number[];
 
 /**
- * Name, number and base ID of the next epoch. The number is one more than that of the newest epoch of the base ID, or
- * 0: Envoy requires consecutive numbers.
+ * Name, number and base ID of the next epoch. Envoy requires consecutive numbers under a base ID, from 0.
  *
  * @param replacing the serving epoch cannot have a child: the next one uses the other base ID
  */
@@ -78,8 +73,8 @@ export function nextEpochId(
 }
 
 /**
- * Admin port of the next epoch of a base ID: that of its parent. The first epoch of a base ID has the configured one;
- * 0: a free port, because another process may have taken the one that was used earlier.
+ * Admin port of the next epoch of a base ID: that of its parent. Without a parent it is the configured one, or 0 for a free port, because
+ * another process may have taken an earlier one.
  */
 export function adminPortOfNext(
   epochs: Epochs,
@@ -91,9 +86,9 @@ export function adminPortOfNext(
   return epochs.findLast((e) => e.baseId === baseId)?.adminPort ?? first;
 }
 
-/** `undefined` if each base ID has an Envoy that cannot have a child or be killed. */
+/** `undefined` if each base ID has an Envoy that can neither have a child nor be killed. */
 export function baseIdOfNext(epochs: Epochs, baseIds: BaseIds, replacing: boolean): number | undefined {
-  // If no epoch serves, a draining parent accepts another child. The base ID of a retiring epoch is not free.
+  // If no epoch serves, a draining parent accepts another child. The base ID of a retiring epoch is in use.
   const beside = servingOf(epochs) ?? epochs.find(isKillable);
   const isTaken = beside?.phase === 'retiring' || (replacing && beside?.phase === 'live');
   const candidates = beside === undefined ? baseIds : [beside.baseId, ...baseIds];

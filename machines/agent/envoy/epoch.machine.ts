@@ -17,15 +17,14 @@ export type {
 } from './epoch-context.ts';
 
 /**
- * A child that waits for its control plane never becomes live, and its termination harms its parent
- * (spec/envoy-hot-restart.md fact 1). Therefore it is not started without a control plane. An epoch without a parent
- * waits without a limit.
+ * A child that waits for its control plane never becomes live, and its termination harms its parent (spec/envoy-hot-restart.md fact 1). It
+ * is therefore not started without a control plane. An epoch without a parent waits without a limit.
  */
 const maxControlPlaneWaitMs = 2_000;
 const controlPlaneLimitOf = ({ epoch }: Pick<EpochInput, 'epoch'>): number | null =>
   epoch > 0 ? maxControlPlaneWaitMs : null;
 
-/** A live child has already replaced its parent, so it is reported even if it lacks listeners. */
+/** A live child has replaced its parent, so it is reported even if it lacks listeners. */
 const requiresListeners = ({ epoch }: Pick<EpochInput, 'epoch'>): boolean => epoch === 0;
 
 /** There is no process, for a reason other than the bootstrap. */
@@ -45,14 +44,13 @@ const exitBeforeStart = {
 } as const;
 
 /**
- * SIGUSR1 terminates an Envoy that has no handler for it yet, or no longer. Therefore it is deferred until Envoy is
- * live, and omitted when Envoy may shut down.
+ * SIGUSR1 terminates an Envoy without a handler for it, before it is live and during its shutdown: deferred until it is live, and omitted
+ * when it may shut down.
  */
 const deferReopen = { actions: 'deferReopen' } as const;
 const sendReopenSignal = { type: 'signal', params: { signal: 'SIGUSR1' } } as const;
 const reopenOnRequest = { 'logs.reopen': { actions: sendReopenSignal } } as const;
 
-/** Expected exit. */
 const onExit = {
   target: '#epoch.exited',
   actions: {
@@ -61,7 +59,6 @@ const onExit = {
   },
 } as const;
 
-/** Unexpected exit. */
 const onFailure = (during: EpochFailure['during']) =>
   ({
     target: '#epoch.exited',
@@ -104,10 +101,7 @@ const reportDrainFailed = {
   params: ({ event }: { event: { error: unknown } }) => ({ reason: reasonOf(event.error) }),
 } as const;
 
-/**
- * One Envoy process, from its bootstrap to its exit. Receives orders and reports events; the supervisor decides about
- * the next epoch.
- */
+/** One Envoy process, from its bootstrap to its exit. The supervisor sends orders, receives reports, and decides about the next epoch. */
 export const epochMachine = epochSetup.createMachine({
   id: 'epoch',
   description: 'One Envoy process.',
@@ -118,13 +112,13 @@ export const epochMachine = epochSetup.createMachine({
     ...{ startedAtMs: 0, parentShutdownMs: 0, unseenMs: 0 },
   }),
   on: {
-    // Orders to a live epoch or a draining parent may arrive after its exit, and are ignored.
+    // Orders to a live epoch or a draining parent may arrive after its exit.
     'epoch.supersede': {},
     'epoch.retire': {},
     'epoch.dismiss': {},
     'epoch.drain': {},
     'epoch.terminate': {},
-    // Already live, or exited: a report is on its way.
+    // Live or exited: a report is on its way.
     'epoch.probe': {},
     // No log is open yet, or Envoy may be shutting down.
     'logs.reopen': {},
@@ -133,7 +127,8 @@ export const epochMachine = epochSetup.createMachine({
   states: {
     preparing: {
       tags: 'starting',
-      description: 'Writes the bootstrap; Envoy validates it unless it is known to be valid. No process yet.',
+      description:
+        'Writes the bootstrap, which Envoy validates unless it is known to be valid. There is no process yet.',
       invoke: {
         id: 'prepare',
         src: 'prepare',
@@ -262,7 +257,7 @@ export const epochMachine = epochSetup.createMachine({
               after: { firstNotice: { target: 'slow', actions: 'requestExplanation' } },
             },
             slow: {
-              description: 'Reports at intervals what the epoch waits for.',
+              description: 'Reports at intervals why the epoch is not live.',
               after: { notice: { target: 'slow', reenter: true, actions: 'requestExplanation' } },
             },
             'missing listeners': {
@@ -283,7 +278,7 @@ export const epochMachine = epochSetup.createMachine({
                 'probe.failed': {
                   target: 'slow',
                   actions: reportReason('reportNotLive'),
-                  description: 'No longer live.',
+                  description: 'The epoch is no longer live.',
                 },
               },
             },
@@ -318,7 +313,7 @@ export const epochMachine = epochSetup.createMachine({
               },
             },
             'exit due': {
-              description: 'May exit at any time: its child requests the shutdown.',
+              description: 'The parent may exit at any time, at the request of its child.',
               after: { parentOverdue: { target: 'overdue', actions: 'reportOverdue' } },
               on: {
                 'process.exited': {
@@ -350,8 +345,7 @@ export const epochMachine = epochSetup.createMachine({
                 src: 'drainListeners',
                 input: ({ context }) => ({ ...runOf(context), replaced: true }),
                 onDone: { actions: 'reportDrained' },
-                // Envoy's listeners stay open and share the port with the replacement, so it continues to receive
-                // connections.
+                // Envoy's listeners stay open and share the port with the replacement, so it still receives connections.
                 onError: {
                   target: 'terminating',
                   actions: reportDrainFailed,
@@ -369,7 +363,7 @@ export const epochMachine = epochSetup.createMachine({
             },
             overdue: {
               meta: { waitsFor: 'epoch.abort, which follows at once' },
-              description: 'Did not exit after the signal: its main thread may be blocked.',
+              description: 'The process did not exit after the signal: its main thread may be blocked.',
             },
           },
           on: {

@@ -29,18 +29,17 @@ import { hasShutDown, parentDueMs } from './parent-shutdown.ts';
 /** Validation of the bootstrap takes at most 30 s, the probe of the control plane 2 s. */
 export const prepareLimitMs = 40_000;
 
-/** First report of what the epoch waits for; then the interval. */
+/** Until the first report of why the epoch is not live; then the interval. */
 const firstNoticeMs = 5_000;
 const noticeMs = 30_000;
 /**
- * An epoch without a parent is not reported as live while it lacks listeners: the Envoy that it would replace has them.
- * The limit exceeds that of a start beside a serving Envoy, which is then aborted.
+ * An epoch without a parent that lacks listeners is not reported as live, because the Envoy that it would replace has them. The limit
+ * exceeds that of a start beside a serving Envoy, which is then aborted.
  */
 const missingListenersLimitMs = 25_000;
 /** For the kernel to end a process after SIGKILL. */
 const reapLimitMs = 10_000;
 
-/** Types, actors, delays, guards and actions of an epoch's chart. */
 export const epochSetup = setup({
   types: {
     context: {} as EpochContext,
@@ -59,16 +58,15 @@ export const epochSetup = setup({
   },
   actors: {
     /**
-     * Reads the certificates and writes the bootstrap file. `validate`: Envoy validates it. If required, probes whether
-     * the control plane is reachable. Returns the existing file of an adopted epoch. Rejects with the error in the
-     * bootstrap and its place.
+     * Reads the certificates and writes the bootstrap file, which Envoy validates with `validate`. If required, probes whether the control
+     * plane is reachable. Returns the existing file of an adopted epoch. Rejects with the error in the bootstrap and its position.
      */
     prepare: promiseEffect<PreparedEpoch, PrepareOrder>('prepare'),
-    /** Runs Envoy until it exits, or follows the adopted process. */
+    /** Runs Envoy until it exits, or watches the adopted process. */
     process: callbackEffect<ProcessSignal, StartOrder>('process'),
     /** Probes the admin interface until the epoch is live. An adopted live epoch is not probed. */
     probe: callbackEffect<ProbeRun | ProbeExplain, ProbeOrder>('probe'),
-    /** Requests that Envoy fails its health check and drains its listeners. */
+    /** Envoy fails its health check and drains its listeners. */
     drainListeners: promiseEffect<void, DrainListenersOrder>('drainListeners'),
   },
   delays: {
@@ -104,7 +102,7 @@ export const epochSetup = setup({
       event.type === 'epoch.supersede' ? { parentShutdownMs: event.parentShutdownMs, unseenMs: event.unseenMs } : {},
     ),
     deferReopen: assign({ reopens: true }),
-    /** Effect: removes the generated bootstrap after the exit of its process. */
+    /** Effect: removes the generated bootstrap file. */
     removeConfigFile: () => {},
     signal: sendTo('process', (_, params: { signal: ProcessSignal['signal'] }) => ({
       type: 'process.signal',

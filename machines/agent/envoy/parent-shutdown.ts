@@ -1,6 +1,6 @@
 /**
- * When and how a parent exits at the request of its child: after the parent-shutdown time, which starts when the child
- * is live. The probe detects that later; `unseenMs` bounds the difference. Pure functions.
+ * When a parent exits at the request of its child: after the parent-shutdown time, which starts when the child is live. The probe detects
+ * that later; `unseenMs` bounds the difference. Pure functions.
  */
 
 interface ParentShutdown {
@@ -13,12 +13,12 @@ interface ParentShutdown {
 const toleranceMs = ({ parentShutdownMs }: ParentShutdown): number => Math.max(1_000, parentShutdownMs / 10);
 
 /**
- * Whether Envoy shut down by itself, by its child or by a signal. Envoy removes its handler of SIGUSR1 some
- * milliseconds before its exit: SIGUSR1 then terminates it instead of code 0.
+ * Whether Envoy shut down by itself, its child or a signal. Envoy removes its handler of SIGUSR1 some milliseconds before it exits: then
+ * SIGUSR1 terminates it, instead of exit code 0.
  */
 export const hasShutDown = ({ code, signal }: { code: number | null; signal: string | null }): boolean =>
   code === 0 || signal === 'SIGUSR1';
 
-/** Earliest expected exit of a parent, counted from the detection of its live child. */
+/** Earliest expected exit of a parent, from the detection of its live child. */
 export const parentDueMs = (shutdown: ParentShutdown): number =>
   Math.max(0, shutdown.parentShutdownMs - shutdown.unseenMs - toleranceMs(shutdown));

@@ -1,4 +1,4 @@
-/** Why Envoy is started, the outcome of a start, and messages about failed attempts. */
+/** Reasons and outcomes of starts, and messages about failed attempts. */
 
 import type { EpochFailed, RestartOutcome, RestartReason } from '../protocol.ts';
 import { isOnTrial } from './desired-binary.ts';
@@ -54,12 +54,12 @@ export function restartOutcomeOf(event: SupervisorEvent, { epochs }: SupervisorC
       return 'called off';
     default:
       if (servingOf(epochs) !== undefined) return 'not live in time';
-      // If no epoch serves, a start has no limit: it ends for a newer desired state, or with an unresponsive parent.
+      // Without a serving epoch a start has no limit: it ends for a newer desired state, or with an unresponsive parent.
       return newestOf(epochs)?.epoch === 0 ? 'called off' : 'parent lost';
   }
 }
 
-/** There was no process yet. */
+/** Failures before a process exists. */
 const outcomesOfPreparing: { readonly [During in EpochFailed['during']]?: RestartOutcome } = {
   preparing: 'bootstrap refused',
   'reading the certificates': 'certificates changed',
@@ -85,14 +85,14 @@ export function attemptFailureAfter(
   if (fact !== 'candidate.failed' || event.type !== 'epoch.failed') return 'none';
   // Beside an epoch that continues to serve.
   const isBeside = servingOf(context.epochs) !== undefined;
-  // A failure before the process existed does not concern base IDs.
+  // A failure before the process existed does not affect base IDs.
   if (isBeside && cannotHaveChild(context) && event.during === 'initializing') return 'no room';
   return isBeside && event.refusedByParent ? 'refused' : 'failed';
 }
 
 /**
- * The next start needs no backoff: the parent of the failed epoch still drains and accepts another child, and until
- * then connections are refused. Or a new binary failed, and the proven one follows.
+ * The next start needs no backoff: the parent of the failed epoch still drains and accepts another child, and connections are refused until
+ * then; or a new binary failed, and the proven one follows.
  */
 function isReplacedImmediately(context: SupervisorContext): boolean {
   const { settings, failures, epochs } = context;

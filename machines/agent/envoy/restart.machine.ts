@@ -7,11 +7,11 @@ export interface RestartInput {
   beside: boolean;
   /** The candidate has no parent. */
   needsNobody: boolean;
-  /** The desired state changed since the candidate was started, and no client uses it. */
+  /** The desired state changed after the start of the candidate, and no client uses the candidate. */
   isOutdated: boolean;
   /** Limit for a candidate beside a serving epoch. */
   startLimitMs: number;
-  /** Wait for an outdated candidate that may be about to become live. */
+  /** How long to wait for an outdated candidate, which may be about to become live. */
   outdatedLimitMs: number;
 }
 
@@ -31,7 +31,7 @@ const abortWithParent = { target: '#restart.aborting', actions: requestAbort('it
 const abortOrphan = { target: '#restart.aborting', actions: requestAbort('its parent is gone') } as const;
 const cancelStart = { target: '#restart.cancelling', actions: requestAbort('something newer is wanted') } as const;
 
-/** Probes again. `then` follows if the candidate is not live or does not respond. */
+/** `then` follows if the candidate is not live or does not respond. */
 const probeAgain = <Then>(description: string, then: Then) => ({
   description,
   entry: 'requestProbe' as const,
@@ -40,8 +40,8 @@ const probeAgain = <Then>(description: string, then: Then) => ({
 });
 
 /**
- * One restart: limits of a candidate on its way to live. The supervisor reports events of the candidate, of its parent
- * and of the serving epoch, and leaves this machine when the candidate is live.
+ * One restart: limits of a candidate until it is live. The supervisor reports events of the candidate, its parent and the serving epoch,
+ * and leaves this machine when the candidate is live.
  */
 export const restartMachine = setup({
   types: {

@@ -4,7 +4,7 @@ import type { EpochsChanged, StopNow } from '../protocol.ts';
 import { noLane } from '../timeline.ts';
 
 export interface ShutdownInput {
-  /** Kill at once. */
+  /** Kill without a drain. */
   now: boolean;
   /** No epoch has active requests. */
   nothingToDrain: boolean;
@@ -24,13 +24,11 @@ interface ShutdownContext extends ShutdownInput {
 
 export type ShutdownTag = 'draining' | 'ending' | 'killing';
 
-/** spec/agent.md §2.5. */
 const idlePollMs = 1_000;
 const maxCountFailures = 4;
 /** For the kernel to reap a killed process. */
 const reapLimitMs = 10_000;
 
-/** Stops every Envoy: drain, then SIGTERM, then SIGKILL. */
 export const shutdownMachine = setup({
   types: {
     context: {} as ShutdownContext,
@@ -40,7 +38,7 @@ export const shutdownMachine = setup({
   },
   actors: {
     /**
-     * Counts the active requests of the Envoy at this admin port; -1 if it does not report them. Rejects if it does not
+     * Returns the number of active requests of the Envoy at this admin port, or -1 if it does not report them. Rejects if it does not
      * respond.
      */
     countRequests: promiseEffect<number, { adminPort: number }>('countRequests'),

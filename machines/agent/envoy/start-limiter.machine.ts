@@ -2,10 +2,7 @@ import { assign, sendParent, setup } from 'xstate';
 import type { StartRequest, StartWithdraw } from '../protocol.ts';
 import { noLane } from '../timeline.ts';
 
-/**
- * Limits the rate of starts of Envoy with a token bucket that refills one token at a time (spec/agent.md §2.2). Accepts
- * one request at a time. A stop needs no token.
- */
+/** Limits the rate of starts of Envoy with a token bucket (spec/agent.md §2.2). Accepts one request at a time. A stop needs no token. */
 export const startLimiterMachine = setup({
   types: {
     context: {} as { tokens: number; burst: number; refillMs: number },
@@ -24,7 +21,7 @@ export const startLimiterMachine = setup({
   },
 }).createMachine({
   id: 'start-limiter',
-  description: 'Allows ten starts of Envoy at once, then one each second.',
+  description: 'Allows ten starts of Envoy at once, then one per second.',
   meta: { timeline: noLane },
   context: ({ input }) => ({ tokens: input.burst, burst: input.burst, refillMs: input.refillMs }),
   initial: 'full',
@@ -38,7 +35,7 @@ export const startLimiterMachine = setup({
       },
     },
     refilling: {
-      description: 'Adds one token each period.',
+      description: 'Adds one token per period.',
       initial: 'no request',
       states: {
         'no request': {
@@ -54,7 +51,7 @@ export const startLimiterMachine = setup({
           },
         },
         'request queued': {
-          description: 'No token is left: the next one is granted to the queued request.',
+          description: 'No token is left: the queued request gets the next one.',
           on: { 'start.withdraw': 'no request', 'start.request': {} },
           after: { refill: { target: '#start-limiter.refilling', reenter: true, actions: 'grant' } },
         },

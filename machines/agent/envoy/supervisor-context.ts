@@ -1,5 +1,3 @@
-/** Context of the supervisor, and conclusions from it. */
-
 import type {
   BinaryChanged,
   BinaryRejected,
@@ -34,7 +32,7 @@ import {
 import type { RestartInput } from './restart.machine.ts';
 import type { ShutdownInput } from './shutdown.machine.ts';
 
-/** Condition of the supervisor, independent of the names of its states: for the debugger and for tests. */
+/** Condition of the supervisor, independent of state names: for the debugger and for tests. */
 export type SupervisorTag =
   | 'not started'
   | 'adopting'
@@ -52,50 +50,47 @@ export type SupervisorTag =
 export interface SupervisorInput {
   baseIds: BaseIds;
   settings: AgentSettings;
-  /** Envoys that another agent left running; absent: none. */
+  /** Envoys that another agent left running; absent without such Envoys. */
   adoption?: Adoption;
 }
 
 export interface SupervisorContext extends Omit<SupervisorInput, 'adoption'> {
   desired: Desired;
   epochs: EpochRecord[];
-  /** Since the last reset of the retry budget. */
+  /** Number since the last reset of the retry budget. */
   failures: number;
   /** Why the last attempts failed, oldest first: reported if the supervisor fails. */
   attempts: string[];
-  /** What was done, or must be done, about a parent that rejects its child; reset when a child is live. */
+  /** What was or must be done about a parent that rejects its child; reset when a child is live. */
   recovery: 'none' | 'repair' | 'replace';
   /** Result of the last attempt; `none` after `deciding` has evaluated it. */
   setback: AttemptFailure | 'none';
   /** Reason of the current or last start. The first start keeps its reason until an epoch is live. */
   reason: RestartReason;
-  /** The current start; `undefined` between starts. */
+  /** `undefined` between starts. */
   restart: Omit<RestartDecided, 'type'> | undefined;
   /** Envoys that are not adopted yet. `epochs` has their records, except that of the candidate. */
   adopted: AdoptedEpoch[];
-  /** How this agent got the Envoys of another one; `undefined` if that agent was killed, or if it left no Envoy. */
+  /** How this agent got the Envoys of another one; `undefined` if that agent was killed or left no Envoy. */
   handOver: HandOver | undefined;
   /** Starts cancelled for a newer desired state since an epoch was live. */
   calledOff: number;
-  /**
-   * Digest of the last configuration with which an epoch became live: it is not validated again before a cold start.
-   */
+  /** Digest of the last configuration with which an epoch became live: a cold start does not validate it again. */
   provenDigest: string;
-  /** The newest binary that served for the healthy time, or the first one: a withdrawal returns to it. */
+  /** Newest binary that served for the healthy time, or the first one: it replaces a withdrawn binary. */
   provenBinary: string;
 }
 
 /**
- * `refused`: the parent rejects every child and was not repaired. `no room`: neither a child nor a replacement can
- * start beside the serving epoch.
+ * `refused`: the parent rejects every child and was not repaired. `no room`: neither a child nor a replacement can start beside the serving
+ * epoch.
  */
 export type AttemptFailure = 'failed' | 'refused' | 'no room';
 
 /**
- * Exit of an epoch, raised by the supervisor with the role of the epoch. `candidate.failed`: it was starting.
- * `candidate.aborted`: its start had been aborted. `candidate.orphaned`: its parent exited, and no epoch serves.
- * `serving.orphaned`: the parent of the serving epoch exited too early. `base-id.blocked`: SIGKILL has no effect.
- * `epoch.ended`: any other.
+ * Exit of an epoch, raised by the supervisor with the role of the epoch. `candidate.failed`: it was starting. `candidate.aborted`: its
+ * start had been aborted. `candidate.orphaned`: its parent exited, and no epoch serves. `serving.orphaned`: the parent of the serving epoch
+ * exited too early. `base-id.blocked`: SIGKILL has no effect. `epoch.ended`: any other.
  */
 export type ClassifiedExit = {
   type:
@@ -110,7 +105,7 @@ export type ClassifiedExit = {
   setback: AttemptFailure | 'none';
 };
 
-/** Aborts that concern the parent of the candidate. */
+/** Reasons of aborts that are about the parent of the candidate. */
 export const parentFailures = [
   'its parent hangs',
   'its parent is gone',
@@ -138,14 +133,14 @@ export type SupervisorEvent =
   | EpochReport
   | ClassifiedExit;
 
-/** Three times what an Envoy needs whose dependencies are available (spec/envoy-hot-restart.md §1). */
+/** Three times the start time of an Envoy whose dependencies are available (spec/envoy-hot-restart.md §1). */
 const firstOutdatedLimitMs = 5_000;
 
 /** The serving epoch rejects children, or will abort soon. */
 export const cannotHaveChild = ({ epochs, recovery }: SupervisorContext): boolean =>
   recovery === 'replace' || servingOf(epochs)?.doomed === true;
 
-/** A hot restart from the serving epoch is impossible; also if an unkillable process has the names of its child. */
+/** The serving epoch cannot be hot restarted, also because an unkillable process has the names of its child. */
 export const requiresReplacement = (context: SupervisorContext): boolean => {
   const serving = servingOf(context.epochs);
   return cannotHaveChild(context) || (serving !== undefined && isBlocked(context.epochs, serving.baseId));
@@ -164,13 +159,13 @@ export const isCurrent = (context: SupervisorContext): boolean =>
   hasNewestConfiguration(context) && newestOf(context.epochs)?.binary === context.desired.binary;
 
 /**
- * Binary of the next epoch. A new binary is started beside a serving epoch, which remains if it fails. Without hot
- * restarts, or before any epoch was live, there is no alternative.
+ * Binary of the next epoch. A new binary is started beside a serving epoch, which continues to serve if it fails. Without hot restarts, or
+ * before an epoch was live, there is no alternative.
  */
 export const binaryOfNext = ({ epochs, desired, provenBinary, provenDigest, settings }: SupervisorContext): string =>
   servingOf(epochs) !== undefined || !settings.hotRestart || provenDigest === '' ? desired.binary : provenBinary;
 
-/** The desired state changed since the newest epoch was started, and no client uses it. */
+/** The desired state changed after the start of the newest epoch, and no client uses that epoch. */
 export const isOutdated = (context: SupervisorContext): boolean => {
   const newest = newestOf(context.epochs);
   return newest?.epoch === 0 && !(hasNewestConfiguration(context) && newest.binary === binaryOfNext(context));
@@ -209,7 +204,7 @@ export const isNamed = (event: SupervisorEvent): event is Extract<SupervisorEven
 export const isOfNewest = (event: SupervisorEvent, { epochs }: SupervisorContext): boolean =>
   isNamed(event) && event.name === newestOf(epochs)?.name;
 
-/** The epoch that exits because its child, of the same base ID, serves. */
+/** The epoch of the same base ID that exits because its child serves. */
 export function parentOf(epochs: Epochs, child: EpochRecord | undefined): EpochRecord | undefined {
   return epochs.find((e) => e.phase === 'leaving' && e.baseId === child?.baseId);
 }

@@ -1,4 +1,4 @@
-/** How the supervisor handles exits of epochs: the actions of each exit, by the role of the epoch. */
+/** Actions of the supervisor after exits of epochs, by the role of the epoch. */
 import { and } from 'xstate';
 import type { AttemptFailure, ClassifiedExit } from './supervisor-context.ts';
 
@@ -6,13 +6,13 @@ import type { AttemptFailure, ClassifiedExit } from './supervisor-context.ts';
 const recordOutcome = (params: { setback: AttemptFailure }) => ({ type: 'recordOutcome', params }) as const;
 export const attemptFailed = recordOutcome({ setback: 'failed' });
 
-/** Records the result that the event of the exit carries. */
+/** Records the result that the event of the exit contains. */
 export const recordExitOutcome = {
   type: 'recordOutcome',
   params: ({ event }: { event: ClassifiedExit }) => ({ setback: event.setback }),
 } as const;
 
-/** Actions when the serving epoch failed: `deciding` re-evaluates which epoch to start and why. */
+/** The serving epoch failed: `deciding` decides which epoch to start and why. */
 export const onServingFailure = [
   'markOrphaned',
   'withdrawBinary',
@@ -24,7 +24,7 @@ export const onServingFailure = [
 
 const onCandidateFailure = ['reportRestartEnded', 'withdrawBinary', 'countFailure'] as const;
 
-/** Classifies an exited epoch, raises the matching event, and removes its record. States choose the target by that event. */
+/** Classifies an exited epoch, raises the matching event, and removes its record. Transitions for that event choose the next state. */
 export const onEpochExit = <const Actions extends readonly unknown[]>(
   fact: ClassifiedExit['type'],
   ...actions: Actions
@@ -50,7 +50,7 @@ export const epochExits = {
     { guard: 'isRequiredParent', ...onEpochExit('candidate.orphaned', 'countFailure') },
     onEpochExit('epoch.ended'),
   ],
-  // The record stays: no other Envoy can use its base ID.
+  // The record stays, because no other Envoy can use the base ID.
   'epoch.unkillable': [
     {
       guard: 'isAbortedCandidate',

@@ -27,8 +27,8 @@ const reevaluateOnConfigChange = {
 const acceptRestartCommand = { 'supervisor.restart': { target: 'deciding', actions: 'requestRestart' } } as const;
 
 /**
- * Owns what should run (*desired*), what runs (*epochs*) and when to act next. A restart is decided in `deciding`.
- * Semantics: spec/agent.md §2, the facts about Envoy: spec/envoy-hot-restart.md §9.
+ * Owns the *desired* state, the running *epochs*, and the time of the next action. Restarts are decided in `deciding`. Semantics:
+ * spec/agent.md §2; facts about Envoy: spec/envoy-hot-restart.md §9.
  */
 export const supervisorMachine = supervisorSetup.createMachine({
   id: 'supervisor',
@@ -131,7 +131,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
       on: {
         'supervisor.stop': 'stopping',
         'supervisor.stop-now': 'stopping',
-        // One slot for triggers: the newest wins, and is evaluated when the current state ends.
+        // One slot for triggers: the newest one replaces others, and is evaluated when the current state ends.
         'config.changed': [{ guard: 'changesDesired', actions: 'setDesired' }, {}],
         'binary.changed': [{ guard: 'changesDesired', actions: 'setDesired' }, {}],
         'supervisor.restart': { actions: 'requestRestart' },
@@ -253,7 +253,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
               { guard: 'hasServingEpoch', target: 'restarting', actions: ['startEpoch', 'reportHandoverBegan'] },
               { target: 'restarting', actions: 'startEpoch' },
             ],
-            // It may be the base ID that the next epoch would use.
+            // The next epoch may use this base ID.
             'base-id.blocked': 'deciding',
             'serving.failed': { target: 'deciding', actions: attemptFailed },
           },
@@ -286,8 +286,8 @@ export const supervisorMachine = supervisorSetup.createMachine({
             'epoch.not-live': [{ guard: 'isCandidate', actions: notifyRestart('child.not-live') }, {}],
             'epoch.live': [
               {
-                // It was live when its parent exited too early: it serves, but will exit (fact 4).
-                // A candidate that has already terminated its parent does not depend on it.
+                // It was live when its parent exited too early: it serves, but will exit (fact 4). A candidate that has already terminated
+                // its parent does not depend on it.
                 guard: 'isOrphanedCandidate',
                 target: 'deciding',
                 actions: ['markLive', 'markServingOrphaned', 'reportServing'],
@@ -380,7 +380,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
         // Recorded in trace and log only; no transition.
         'epoch.drained': {},
         'epoch.drain-failed': {},
-        // It is terminated with all others.
+        // It is terminated with all other epochs.
         'epoch.overdue': {},
       },
     },

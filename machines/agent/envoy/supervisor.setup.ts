@@ -49,19 +49,18 @@ import {
   unseenMsOf,
 } from './supervisor-context.ts';
 
-/** Time until the main thread of an orphaned child blocks on its exited parent (spec/envoy-hot-restart.md fact 4). */
+/** Time until the main thread of an orphaned child blocks because its parent exited (spec/envoy-hot-restart.md fact 4). */
 const maxFullRestartDrainMs = 4_500;
-/** Its workers serve for 10 s longer, then it aborts. It is killed before that. */
+/** The workers of an orphaned child serve 10 s longer, then it aborts. The agent kills it before. */
 const maxOrphanLingerMs = 8_500;
 const maxAttemptsKept = 20;
-/** Earlier failures do not count against what follows. */
+/** Earlier failures do not count for later starts. */
 const freshRetryBudget = { failures: 0, attempts: [] };
 /** Adoption reads a few files of each Envoy. */
 const adoptionLimitMs = 10_000;
-/** A repair writes 8 bytes after it has read the version of Envoy's binary. */
+/** A repair reads the version of Envoy's binary and writes 8 bytes. */
 const repairLimitMs = 20_000;
 
-/** Types, actors, delays, guards and actions of the supervisor's chart. */
 export const supervisorSetup = setup({
   types: {
     context: {} as SupervisorContext,
@@ -73,9 +72,7 @@ export const supervisorSetup = setup({
   actors: {
     epoch: epochMachine,
     startLimiter: startLimiterMachine,
-    /**
-     * Clears the flag of an initializing epoch in shared memory if there is no such epoch. Rejects if that is not safe.
-     */
+    /** Clears the flag of an initializing epoch in shared memory. Rejects if there is such an epoch. */
     repair: promiseEffect<void, { baseId: number }>('repair'),
     restart: restartMachine,
     shutdown: shutdownMachine,
@@ -112,9 +109,9 @@ export const supervisorSetup = setup({
     isServingEpoch: ({ context, event }) => isNamed(event) && event.name === servingOf(context.epochs)?.name,
     isParentOfServingEpoch: ({ context, event }) =>
       isNamed(event) && parentOf(context.epochs, servingOf(context.epochs))?.name === event.name,
-    /** The event is of the candidate, which may still become live. */
+    /** The candidate may still become live. */
     isCandidate: ({ context, event }) => context.restart !== undefined && isOfNewest(event, context),
-    /** The event is of the candidate, and its parent exited before the candidate can have requested it. */
+    /** The parent of the candidate exited before the candidate can have requested it. */
     isOrphanedCandidate: ({ context, event }) => {
       const { restart, epochs, settings } = context;
       const newest = newestOf(epochs);
@@ -123,13 +120,12 @@ export const supervisorSetup = setup({
       const isOrphan = newest?.doomed === true || parentDueMs({ ...settings, unseenMs: unseenMsOf(event) }) > 0;
       return restart !== undefined && isOfNewest(event, context) && isChild && isAlone && isOrphan;
     },
-    /** The repair did not help. */
+    /** A repair did not help. */
     isRejectedAgain: ({ context, event }) =>
       event.type === 'candidate.failed' && event.setback === 'refused' && context.recovery !== 'none',
-    /** The event is of a candidate whose start was aborted. */
     isAbortedCandidate: ({ context, event }) =>
       context.restart === undefined && isOfNewest(event, context) && newestOf(context.epochs)?.phase === 'starting',
-    /** The event is of the parent of a candidate, and no epoch serves. */
+    /** The parent of a candidate, while no epoch serves. */
     isRequiredParent: ({ context, event }) =>
       context.restart !== undefined &&
       servingOf(context.epochs) === undefined &&
@@ -156,7 +152,7 @@ export const supervisorSetup = setup({
       context.setback === 'failed' && context.failures > context.settings.retry.budget,
   },
   actions: {
-    /** Spawns all but the candidate, newest first, with the rest of their limits. */
+    /** Spawns all except the candidate, newest first, with their remaining limits. */
     adoptEpochs: enqueueActions(({ context, enqueue }) => {
       for (const adopted of context.adopted.toReversed()) {
         if (adopted === candidateAmong(context.adopted)) continue;
@@ -205,7 +201,7 @@ export const supervisorSetup = setup({
         reasonUnlessFirstStart(context, event.type === 'binary.changed' ? 'Envoy replaced' : 'configuration changed'),
       ...freshRetryBudget,
     }),
-    /** If a new binary caused the failed attempt or the exit of the serving epoch. */
+    /** Runs if a new binary caused the failed attempt or the exit of the serving epoch. */
     withdrawBinary: enqueueActions(({ context, event, enqueue }) => {
       if (isProvenLost(event, context)) enqueue.assign({ provenBinary: context.desired.binary });
       const withdrawal = withdrawalAfter(event, context);
@@ -222,7 +218,7 @@ export const supervisorSetup = setup({
       enqueue.assign({ provenBinary: binary });
       enqueue.sendParent({ type: 'binary.proven', binary });
     }),
-    /** Effect: removes stored binaries that neither run nor are the proven one. */
+    /** Effect: removes stored binaries that are neither running nor proven. */
     pruneBinaries: ({ context: _ }) => {},
     requestRestart: assign({
       desired: ({ context }) => ({ ...context.desired, orders: context.desired.orders + 1 }),
@@ -277,7 +273,7 @@ export const supervisorSetup = setup({
     }),
     recordRepair: assign({ recovery: 'repair' }),
     disableHotRestart: assign({ recovery: 'replace' }),
-    /** Only if the parent did not shut down: otherwise the child requested it, and is live. */
+    /** A parent that shut down was requested to by its child, which is live: only other exits orphan a child. */
     markOrphaned: assign(({ context, event }) => {
       if (event.type !== 'epoch.failed' || hasShutDown(event)) return {};
       const dead = context.epochs.find((e) => e.name === event.name);
@@ -307,14 +303,13 @@ export const supervisorSetup = setup({
           // A child that fails after it attached harms its parent (fact 1), so its bootstrap is always validated.
           validate: attaches || desired.digest !== context.provenDigest,
           binary,
-          // The serving epoch must not be replaced by an Envoy that may reject changed files. An orphaned one has no
-          // choice.
+          // An Envoy that may reject changed files must not replace the serving epoch. An orphaned one has no choice.
           certificates: serving === undefined || serving.doomed ? null : desired.digest,
           parentGraceMs: settings.parentGraceMs,
           healthyMs: settings.healthyMs,
         },
       });
-      // Also a child of a draining parent whose previous child exited.
+      // Includes a child of a draining parent whose previous child exited.
       const how = next.epoch > 0 ? 'hot restart' : serving === undefined ? 'cold start' : 'replacement';
       const restart = { name: next.name, epoch: next.epoch, reason, how, attempt: failures + 1 } as const;
       enqueue.assign({
@@ -356,7 +351,7 @@ export const supervisorSetup = setup({
         context.epochs.find((e) => isNamed(event) && e.name === event.name)?.digest ?? context.provenDigest,
       reason: ({ context, event }) => reasonAfterLive(context, event),
     }),
-    /** Also a parent that drains already: its time is counted again from this child, which replaces an exited one. */
+    /** Includes a draining parent whose child exited: its time restarts when this child replaces the exited one. */
     supersedePrevious: enqueueActions(({ context, event, enqueue }) => {
       const child = context.epochs.find((e) => isNamed(event) && e.name === event.name);
       const other = context.epochs.find((e) => e.name !== child?.name && isKillable(e) && e.phase !== 'retiring');
@@ -371,7 +366,7 @@ export const supervisorSetup = setup({
       enqueue.sendTo(other.name, { type: 'epoch.retire', lingerMs, doomed: other.doomed });
       enqueue.assign({ epochs: withPhase(context.epochs, other, 'retiring') });
     }),
-    /** XState keeps a finished child until it is stopped, and its ID is used again for the same number. */
+    /** XState keeps a finished child until it is stopped, and its ID is reused for the same number. */
     removeEpoch: enqueueActions(({ context, event, enqueue }) => {
       if (!isNamed(event)) return;
       enqueue.stopChild(event.name);
@@ -389,7 +384,7 @@ export const supervisorSetup = setup({
       ...drainableEpochsOf(context),
     })),
     expediteShutdown: sendTo('shutdown', { type: 'stop.now' }),
-    /** Also its parent if that is unresponsive: neither may run without the other. */
+    /** Includes an unresponsive parent: neither may run without the other. */
     abortChild: enqueueActions(({ context, event, enqueue }) => {
       const newest = newestOf(context.epochs);
       const withParent = event.type === 'child.abort' && event.why === 'its parent hangs';
@@ -415,7 +410,7 @@ export const supervisorSetup = setup({
     terminateAll: enqueueActions(({ context, enqueue }) => {
       const living = context.epochs.filter((e) => isKillable(e) && e.phase !== 'starting');
       for (const { name, baseId } of living) {
-        // The newest epoch of a base ID terminates its parent; a signal to the parent is not needed (fact 6).
+        // The newest epoch of a base ID terminates its parent, which needs no signal (fact 6).
         const isNewest = name === living.findLast((e) => e.baseId === baseId)?.name;
         enqueue.sendTo(name, { type: isNewest ? 'epoch.terminate' : 'epoch.dismiss' });
       }

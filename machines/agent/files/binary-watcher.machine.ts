@@ -8,35 +8,33 @@ import { directoryWatchMachine } from './directory-watch.machine.ts';
 
 interface BinaryContext extends BinarySettings {
   directory: string;
-  /** The binary that was offered last; at first, the one with which the agent started. */
+  /** The last offered binary; at first, that of the start. */
   offered: string;
-  /** The current or next check was ordered: its result is offered even if that binary was rejected before. */
+  /** An operator ordered the check: its result is offered even if that binary was rejected before. */
   isOrdered: boolean;
   /** Pause after the last failed check; 0 if it succeeded. */
   pauseMs: number;
 }
 
-/** Result of a check. `binary`: the file is compatible, or already known; `unknown`: why it could not be checked. */
+/** `binary`: the file is compatible, or already known. `unknown`: why it could not be checked. */
 export type BinaryCheckResult = { binary: string; description: string } | { refused: string } | { unknown: string };
 
 export interface BinaryCheckOrder {
   path: string;
-  /** Name of the binary that needs no check. */
+  /** Binary that needs no check. */
   known: string;
 }
 
-/** Three runs of Envoy of at most 30 s each, and the read of 100 MB. */
+/** Three runs of Envoy of at most 30 s each, and a read of 100 MB. */
 const checkLimitMs = 120_000;
-/**
- * A file that continues to change is checked anyway: it may be complete while another file in the directory is written.
- */
+/** A file that continues to change is checked anyway: it may be complete while another file in the directory is written. */
 const maxDebounceMs = 60_000;
 const firstPauseMs = 1_000;
 const maxPauseMs = 60_000;
 
 /**
- * Offers a new Envoy binary to the supervisor after a check; a hot restart follows. The current binary is kept,
- * whatever file is at the path.
+ * Offers a new Envoy binary to the supervisor after a check, for a hot restart. The current binary is stored and stays usable, whatever
+ * file is at the path.
  */
 export const binaryWatcherMachine = setup({
   types: {
@@ -47,10 +45,7 @@ export const binaryWatcherMachine = setup({
   },
   actors: {
     directory: directoryWatchMachine,
-    /**
-     * Reads the version of the file, and checks whether it can take over from the running Envoy with that Envoy's
-     * bootstrap.
-     */
+    /** Reads the version of the file, and checks whether it can take over from the running Envoy with that Envoy's bootstrap. */
     checkBinary: promiseEffect<BinaryCheckResult, BinaryCheckOrder>('checkBinary'),
   },
   delays: {

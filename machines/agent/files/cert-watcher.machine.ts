@@ -18,45 +18,41 @@ type WatchSettings = AgentSettings['watch'];
 interface WatchContext extends WatchSettings {
   /** Number of files with which Envoy was last started; `null` before the first start. */
   filesInForce: number | null;
-  /** Consecutive readings during which files changed. */
   outdatedReadings: number;
-  /** Files that the first start needs and that may still appear. */
+  /** Missing files that the first start needs. */
   missing: string[];
   /** How long the files were awaited at the last report. */
   waitedMs: number;
-  /** Pause after the last reading that timed out; 0 if it succeeded. */
+  /** Pause after a read that timed out; 0 if it succeeded. */
   readPauseMs: number;
 }
 
-/** Result of a reading of the directories. */
 interface Reading {
   digest: string;
   files: string[];
   /** Why Envoy cannot use the files; empty if it can. */
   problems: string[];
-  /** Codes of the problems, for the log. */
   code?: string;
   /** Why the files could not be validated; absent if they were. */
   notJudged?: string;
 }
 
-/** Consecutive outdated readings until they are reported. */
+/** Then outdated reads are reported. */
 const maxOutdatedReads = 6;
 /** Until the first report of missing files; the interval doubles. */
 const firstNoticeMs = 1_000;
 /** After a validation that failed for lack of resources. */
 const validationRetryMs = 30_000;
-/** Files are read in milliseconds, unless the file system does not respond. */
+/** Files are read in milliseconds unless the file system hangs. */
 const filesLimitMs = 10_000;
 /** Three runs of Envoy of at most 30 s each. */
 const validationLimitMs = 90_000;
-/** After a reading that timed out. */
 const firstReadPauseMs = 500;
 const maxReadPauseMs = 60_000;
 
 /**
- * Sends the configuration of certificate files to the supervisor: at once for the first start, later a fixed delay
- * after the first change of a batch (spec/agent.md §3.2).
+ * Sends the configuration of certificate files to the supervisor: at once for the first start, later a fixed delay after the first change
+ * of a batch (spec/agent.md §3.2).
  */
 export const certWatcherMachine = setup({
   types: {
@@ -66,12 +62,10 @@ export const certWatcherMachine = setup({
     children: {} as { [directory: `directory-${number}`]: 'directory'; wait: 'waitForFiles'; digest: 'digestFiles' },
   },
   actors: {
-    /** Reports the missing files at once and after each change. */
+    /** At once and after each change. */
     waitForFiles: callbackEffect<{ type: never }, { files: string[] }>('waitForFiles'),
     directory: directoryWatchMachine,
-    /**
-     * SHA-256 of the certificate files in the directories, without unreadable files. `judge`: let Envoy validate them.
-     */
+    /** Hashes the certificate files in the directories with SHA-256, without unreadable files. `judge`: Envoy validates them. */
     digestFiles: promiseEffect<Reading, { directories: string[]; judge: boolean }>('digestFiles'),
   },
   delays: {
@@ -91,10 +85,7 @@ export const certWatcherMachine = setup({
     hasActiveFiles: ({ context }) => context.filesInForce !== null,
     changesContinuously: ({ context }) => context.outdatedReadings >= maxOutdatedReads,
     isNotValidated: ({ context }, { notJudged }: Reading) => context.filesInForce !== null && notJudged !== undefined,
-    /**
-     * Envoy is running, and these files would leave it without a certificate. The first start does not wait for valid
-     * ones.
-     */
+    /** Envoy is running, and these files would leave it without a certificate. The first start does not wait for valid files. */
     lacksValidCertificate: ({ context }, { files, problems }: Reading) =>
       context.filesInForce !== null && (problems.length > 0 || (files.length === 0 && context.filesInForce > 0)),
   },
@@ -175,7 +166,7 @@ export const certWatcherMachine = setup({
     resetReadPause: assign({ readPauseMs: 0 }),
     countOutdatedRead: assign({ outdatedReadings: ({ context }) => context.outdatedReadings + 1 }),
     resetOutdatedReads: assign({ outdatedReadings: 0 }),
-    /** Unreadable files count as none: Envoy is started, and the next change is read again. */
+    /** Unreadable files count as none: Envoy is started, and the next change is read. */
     sendEmptyConfig: sendTo(
       peer('supervisor'),
       (): ConfigChanged => ({ type: 'config.changed', digest: '', files: 0 }),
@@ -194,7 +185,7 @@ export const certWatcherMachine = setup({
     readPauseMs: 0,
   }),
   on: {
-    // Only the first one counts.
+    // Only the first order counts.
     'watch.start': {},
     // There is no watch before the first reading.
     'files.changed': {},

@@ -10,15 +10,15 @@ interface DirectoryInput {
 interface DirectoryContext extends DirectoryInput {
   /** Hash of the content when the last watch failed; `null` if unknown. */
   seen: string | null;
-  /** Pause after the last failed watch; 0 if none failed recently. */
+  /** Pause after the last failed watch; 0 without a recent failure. */
   pauseMs: number;
 }
 
 const firstPauseMs = 500;
 const maxPauseMs = 60_000;
-/** The kernel responds at once, unless the file system does not respond. */
+/** The kernel responds at once unless the file system hangs. */
 const setUpLimitMs = 10_000;
-/** How long a watch must last until the pause is reset. */
+/** Time that a watch must last to reset the pause. */
 const trialMs = 60_000;
 
 /** Keeps a certificate directory watched, also if another directory replaces it, and reports changes. */
@@ -30,7 +30,7 @@ export const directoryWatchMachine = setup({
     children: {} as { watch: 'watchDirectory' },
   },
   actors: {
-    /** `seen`: earlier hash of the content; a different one is reported as a change. */
+    /** `seen`: hash of earlier content; different content is reported as a change. */
     watchDirectory: callbackEffect<{ type: never }, { directory: string; seen: string | null }>('watchDirectory'),
   },
   delays: {

@@ -1,20 +1,17 @@
 /**
- * Orders received during a hand-over, which the agent in control carries out afterwards. The launcher sees only the
- * exit code of the older agent, so the code contains which orders are still due, and how often each was received: one that
- * the launcher forwarded too late is sent to the next agent. Pure functions.
+ * Orders received during a hand-over, which the agent in control runs afterwards. The launcher sees only the exit code of the older agent.
+ * Therefore the code contains which orders are due, and how often each was received: one that the launcher forwarded too late is sent to
+ * the next agent. Pure functions.
  */
 import type { Signal } from '../protocol.ts';
 
-/** Hot restart, or reopening of logs. */
+/** SIGHUP: hot restart. SIGUSR1: reopening of logs. */
 export type DueOrder = 'SIGHUP' | 'SIGUSR1';
 
-/** Exit code of an agent that exits because another one has control (EX_TEMPFAIL). */
+/** Exit code of an agent that exits because another has control (EX_TEMPFAIL). */
 export const successionExitCode = 75;
 
-/**
- * Parts of an exit code, decoded in bin/pilot-agent: a bit for each due order, and how often each was received, modulo
- * 3.
- */
+/** Parts of an exit code, decoded in bin/pilot-agent: a bit for each due order, and how often each was received, modulo 3. */
 const bits: Readonly<Record<DueOrder, number>> = { SIGHUP: 1, SIGUSR1: 2 };
 const receivedUnits: Readonly<Record<DueOrder, number>> = { SIGHUP: 4, SIGUSR1: 12 };
 const receivedModulus = 3;
@@ -27,7 +24,7 @@ export const isDueOrder = (signal: Signal): signal is DueOrder => Object.hasOwn(
 export const withOrder = (due: readonly DueOrder[], order: DueOrder): DueOrder[] =>
   dueOrders.filter((one) => one === order || due.includes(one));
 
-/** Exit code for these due orders. `received`: how often each signal was received. */
+/** `received`: how often each signal was received. */
 export function successionExitCodeOf(
   due: readonly DueOrder[],
   received: ReadonlyMap<Signal, number> = new Map(),
@@ -38,7 +35,7 @@ export function successionExitCodeOf(
   }, successionExitCode);
 }
 
-/** Due orders of an agent with this exit code; `undefined` if it exited for another reason. */
+/** `undefined` if the agent exited for another reason. */
 export function dueOrdersOf(exitCode: number): DueOrder[] | undefined {
   if (exitCode < successionExitCode || exitCode > maxExitCode) return undefined;
   return dueOrders.filter((order) => ((exitCode - successionExitCode) & bits[order]) !== 0);

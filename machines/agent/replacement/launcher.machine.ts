@@ -1,9 +1,6 @@
 import { assign, setup } from 'xstate';
 
-/**
- * `gave way`: after a hand-over, or because an older agent keeps control. `killed`: by a signal that it does not
- * handle.
- */
+/** `gave way`: after a hand-over, or because an older agent keeps control. `killed`: by a signal that it does not handle. */
 export type AgentEnd = 'in order' | 'gave way' | 'killed';
 
 export type LauncherEvent =
@@ -15,7 +12,6 @@ export type LauncherEvent =
   | { type: 'end.order' }
   /** The agent exited. `leaves`: after a hand-over, with due orders. */
   | { type: 'agent.ended'; how: AgentEnd; leaves: boolean }
-  /** The newer agent exited. */
   | { type: 'new-agent.ended' };
 
 const forwardDeferredSignals = {
@@ -27,9 +23,8 @@ const forwardDeferredSignals = {
 const takeoverLimitMs = 150_000;
 
 /**
- * The first process of a container, the shell script bin/pilot-agent: starts agents and reads their exit codes. The
- * script is the implementation; this machine is for documentation and for exploration with two agents
- * (test/model/explore-succession.test.ts).
+ * The first process of a container, the shell script bin/pilot-agent: starts agents and reads their exit codes. The script is the
+ * implementation; this machine is for documentation and for the exploration of two agents (test/model/explore-succession.test.ts).
  */
 export const launcherMachine = setup({
   types: { context: {} as { endAsked: boolean }, events: {} as LauncherEvent },
@@ -45,21 +40,18 @@ export const launcherMachine = setup({
     killNewAgent: () => {},
     /** Kills the agent without the base IDs: a newer one that does not respond, or an older one after the hand-over. */
     killUnresponsiveAgent: () => {},
-    /** Terminates the agent as soon as it handles signals. */
+    /** Waits until the agent handles signals. */
     stopAgent: () => {},
     recordStop: assign({ endAsked: true }),
-    /**
-     * Forwards a signal as soon as an agent handles signals; omitted if none ever did, because then there is no Envoy.
-     */
+    /** Waits until an agent handles signals; omitted if none ever did, because then there is no Envoy. */
     forwardSignal: () => {},
-    /** Forwards due orders of the older agent to the next one. */
+    /** Sends due orders of the older agent to the next one. */
     forwardDeferredSignals: (_, __: { leaves: boolean }) => {},
-    /** For the operator. */
     rejectOrder: () => {},
   },
 }).createMachine({
   id: 'launcher',
-  description: 'Starts an agent, restarts it if it was killed, and starts a newer one beside it by order.',
+  description: 'Starts an agent, restarts it if it was killed, and starts a newer one beside it on request.',
   context: { endAsked: false },
   initial: 'one agent',
   entry: 'startAgent',

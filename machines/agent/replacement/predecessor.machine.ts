@@ -4,22 +4,22 @@ import type { ClaimedIds } from '../envoy/adoption.ts';
 import type { LinkOrder, LinkReport, SuccessionBegin, SuccessionRefuse } from '../succession-protocol.ts';
 import { noLane } from '../timeline.ts';
 
-/** For a file of some kilobytes on a slow disk. */
+/** For a record of some kilobytes on a slow disk. */
 const writeLimitMs = 1_000;
 /** For the close of sockets. */
 const releaseLimitMs = 250;
-/** Ten times what a newer agent needs. With the resumption, control is unavailable for less than 2 s. */
+/** Ten times what a newer agent needs. Including resumption, no agent has control for less than 2 s. */
 const takeoverLimitMs = 1_250;
 /** A suspended process handles expired timers before received messages. */
 const finalReportLimitMs = 10;
 /** For the exit of a killed process. */
 const resumeLimitMs = 400;
-/** After a failure to open the socket: a full disk may have space again. */
+/** After a failure to open the socket: a full disk may have space later. */
 const relinkMs = 10_000;
 
 /**
- * The older agent's side of a hand-over: writes the record, then releases control, and resumes it unless the newer
- * agent confirms the takeover in time.
+ * The older agent's side of a hand-over: writes the record, releases control, and resumes control unless the newer agent confirms the
+ * takeover in time.
  */
 export const predecessorMachine = setup({
   types: {
@@ -29,13 +29,11 @@ export const predecessorMachine = setup({
   actors: {
     /** Accepts newer agents of this container, one at a time. */
     link: callbackEffect<LinkOrder, undefined>('link'),
-    /** Writes the state of this agent. From then on Envoys outlive their actors, until control is resumed. */
+    /** Writes the state of this agent. Afterwards, Envoys outlive their actors until control is resumed. */
     writeRecord: promiseEffect<void, undefined>('writeRecord'),
     /** Releases the base IDs and Envoys if the record is unchanged. */
     giveUp: promiseEffect<void, undefined>('giveUp'),
-    /**
-     * Kills the newer agent and claims the base IDs again, with what runs under them. Rejects if they are unavailable.
-     */
+    /** Kills the newer agent and claims the base IDs again, with the Envoys under them. Rejects if they are unavailable. */
     takeBack: promiseEffect<ClaimedIds, undefined>('takeBack'),
   },
   delays: {
@@ -70,7 +68,7 @@ export const predecessorMachine = setup({
       invoke: { id: 'link', src: 'link' },
       initial: 'idle',
       on: {
-        // One at a time. A newer agent that was rejected, or sent its final report, exits.
+        // One at a time. A newer agent that was rejected or sent its final report exits.
         'successor.ready': {},
         'successor.confirmed': {},
         'successor.lost': {},

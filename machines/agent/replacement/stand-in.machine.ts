@@ -1,24 +1,22 @@
 import { setup } from 'xstate';
 
 export type StandInEvent =
-  /** The agent exited: the other end of its pipe is closed. */
+  /** The agent exited and closed its end of the pipe. */
   | { type: 'agent.gone' }
-  /** The agent stops, and none follows. */
+  /** The agent stops without a successor. */
   | { type: 'end.order' }
-  /** Another agent has opened the same port and accepts forwarded traffic. */
+  /** Another agent has opened the port and accepts forwarded traffic. */
   | { type: 'successor.ready' }
   /** The kernel has no more traffic for this port. */
   | { type: 'port.drained' };
 
-/** For the start of the next agent. */
 const standLimitMs = 10_000;
 /** For active requests. */
 const lastLimitMs = 20_000;
 
 /**
- * Keeps the sockets of an agent that exited until the next one has received their traffic. Sends no responses.
- * Implemented by a shell and a small program (src/agent/ports/port-keeper.ts, port-stand-in.ts); this machine is for
- * documentation and checks.
+ * Keeps the sockets of an exited agent until the next one has received their traffic. Sends no responses. Implemented by a shell script and
+ * a small program (src/agent/ports/port-keeper.ts, port-stand-in.ts); this machine is for documentation and checks.
  */
 export const standInMachine = setup({
   types: { events: {} as StandInEvent },
@@ -26,7 +24,7 @@ export const standInMachine = setup({
   actions: {
     /** Queues DNS queries up to a limit; connections wait in the kernel. */
     holdTraffic: () => {},
-    /** From then on the kernel delivers to the socket of the next agent. */
+    /** Afterwards, the kernel delivers to the socket of the next agent. */
     stopReceiving: () => {},
     forwardTraffic: () => {},
     closeSockets: () => {},

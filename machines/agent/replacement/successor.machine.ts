@@ -6,7 +6,7 @@ import { noLane } from '../timeline.ts';
 
 /** For the older agent to write its record and close its sockets. */
 const turnLimitMs = 4_000;
-/** For the base IDs of a killed agent, until the kernel releases them. */
+/** For the kernel to release the base IDs of a killed agent. */
 const claimLimitMs = 1_000;
 
 /** `isGranted`: the older agent released control; otherwise it exited. */
@@ -14,19 +14,16 @@ export interface SuccessorClaim {
   isGranted: boolean;
 }
 
-/** The newer agent's side of a hand-over: takes control after the older agent has released it or exited. */
+/** The newer agent's side of a hand-over: takes control after the older agent released it or exited. */
 export const successorMachine = setup({
   types: {
     events: {} as PredecessorReport | SuccessionComplete,
     children: {} as { link: 'link'; claim: 'claim' },
   },
   actors: {
-    /** Reports to the older agent that this one is ready, and forwards its responses. */
+    /** Reports this agent as ready to the older one, and forwards its responses. */
     link: callbackEffect<TakeoverConfirm, undefined>('link'),
-    /**
-     * Claims the base IDs of the older agent, with what runs under them. Rejects, without a change, if another process
-     * has them.
-     */
+    /** Claims the base IDs of the older agent, with the Envoys under them. Rejects without a change if another process has them. */
     claim: promiseEffect<ClaimedIds, SuccessorClaim>('claim'),
   },
   delays: { grantLimit: turnLimitMs, claimLimit: claimLimitMs },
@@ -102,7 +99,7 @@ export const successorMachine = setup({
     },
     finished: {
       meta: { waitsFor: 'the end of this agent' },
-      description: 'This agent is the only one, or it is ending.',
+      description: 'This agent is the only one, or it is exiting.',
       on: { 'predecessor.granted': {}, 'succession.complete': {} },
     },
   },

@@ -8,12 +8,12 @@ export const rootsName = 'ROOTCA';
 
 const certificatePrefix = 'file-cert:';
 const rootPrefix = 'file-root:';
-/** Authorities with their revocation lists: `file-root-crl:CA~CRL`. */
+/** Authorities with revocation lists: `file-root-crl:CA~CRL`. */
 const revocationPrefix = 'file-root-crl:';
-/** The authorities of the operating system. */
+/** Authorities of the operating system. */
 const systemRoots = `${rootPrefix}system`;
 
-/** A secret that Envoy has, or gets when it is available. */
+/** A secret that Envoy has, or receives when it is available. */
 export interface HeldSecret {
   name: string;
   actor: `secret-${number}`;
@@ -21,21 +21,20 @@ export interface HeldSecret {
   version: string;
   /** Serial number of a certificate signed by an authority; otherwise empty. */
   serialNumber: string;
-  /** Sources of the current version. */
   parts: RootParts;
   /** A client is subscribed. */
   isWanted: boolean;
-  /** A client was subscribed and may still use what it received. */
+  /** A client was subscribed and may still use the received version. */
   wasWanted: boolean;
   /** Version that all subscribed clients have acknowledged; empty: none. */
   acknowledged: string;
-  /** Why there is no newer version; empty if there is no error. */
+  /** Why there is no newer version; empty without an error. */
   lacking: string;
   /** Why a client rejected the version; empty if none did. */
   refused: string;
 }
 
-/** Directory to watch for a secret of files; empty: not watched. `undefined` for any other name. */
+/** Directory to watch for a secret of files; empty: not watched. `undefined` for other names. */
 export function secretFilesOf(name: string): { directory: string } | undefined {
   if (name === systemRoots) return { directory: '' };
   if (name.startsWith(rootPrefix)) {
@@ -46,7 +45,7 @@ export function secretFilesOf(name: string): { directory: string } | undefined {
   if (prefix === undefined) return undefined;
   const [first = '', second = '', ...rest] = name.slice(prefix.length).split('~');
   if (first === '' || second === '' || rest.length > 0) return undefined;
-  // A new authority requires a new list, so a watch of the lists detects both.
+  // A new authority requires a new list, so watching the lists detects both.
   return { directory: directoryOf(prefix === revocationPrefix ? second : first) };
 }
 
@@ -56,15 +55,12 @@ function directoryOf(file: string): string {
   return slash === 0 ? '/' : file.slice(0, slash);
 }
 
-/** All subscribed clients have the current version. Also true without clients. */
+/** Whether all subscribed clients have the current version; also true without clients. */
 export function isAcknowledged({ isWanted, acknowledged, version }: HeldSecret): boolean {
   return !isWanted || acknowledged === version;
 }
 
-/**
- * No client can have an older version. A client that unsubscribed may have lost its connection, and still use what it
- * received.
- */
+/** Whether no client has an older version. A client that unsubscribed may have lost its connection, and still use what it received. */
 export function isDistributed({ wasWanted, acknowledged, version }: HeldSecret): boolean {
   return version !== '' && (!wasWanted || acknowledged === version);
 }

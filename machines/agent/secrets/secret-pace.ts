@@ -1,10 +1,8 @@
 /** Times of renewals and retries (spec/agent.md §7.1, §7.4; spec/identity.md §8). */
 
-/**
- * The clock is checked at least this often: a timer of Node is limited to 24.8 days and stops while the machine sleeps.
- */
+/** The clock is checked at least this often: Node limits a timer to 24.8 days, and a timer stops while the machine sleeps. */
 export const maxTimerMs = 3_600_000;
-/** Also for expired certificates, so that the authority is not called without a pause. */
+/** Also for expired certificates, so that the authority is not called continuously. */
 const minWaitMs = 1_000;
 
 const firstPauseMs = 500;
@@ -14,7 +12,7 @@ const maxPauseMs = 60_000;
 /** With a valid certificate: spreads the retries of all workloads after an outage. */
 const maxWindowMs = 600_000;
 const minPauseMs = 500;
-/** Number of failures after which the pause no longer grows; bound of the counter. */
+/** Number of failures after which pauses no longer grow; bound of the counter. */
 export const maxFailures = 20;
 
 export interface CertificateLifetime {
@@ -25,13 +23,13 @@ export interface CertificateLifetime {
 export interface RenewalGrace {
   /** Renewal when this share of the lifetime is left. */
   readonly ratio: number;
-  /** Maximum that is added to or subtracted from the ratio. */
+  /** Maximum deviation from the ratio. */
   readonly jitter: number;
 }
 
 /**
- * Time of the renewal. The random number is drawn once for each certificate: drawn at each check, most workloads would
- * renew at the beginning of the window (spec/identity.md §2).
+ * Time of the renewal. The random number is drawn once per certificate: drawn at each check, most workloads would renew at the beginning of
+ * the window (spec/identity.md §2).
  *
  * @param draw from 0 to 1
  */
@@ -49,12 +47,12 @@ export function waitMs(untilMs: number, nowMs: number): number {
   return Math.min(maxTimerMs, Math.max(minWaitMs, untilMs - nowMs));
 }
 
-/** Certificates of a tainted root are renewed within this time, if the authority keeps up. */
+/** Certificates of a tainted root are renewed within this time, if the authority can sign as many. */
 const taintedWindowMs = 30_000;
 
 /**
- * Until the renewal of a certificate of a tainted root: within half a minute, and within a quarter of its remaining
- * lifetime. An authority that still signs with that root is not called without a pause.
+ * Until the renewal of a certificate of a tainted root: within half a minute, and within a quarter of its remaining lifetime. An authority
+ * that still signs with that root is not called continuously.
  *
  * @param draw from 0 to 1
  */
@@ -65,7 +63,7 @@ export function taintedRenewalMs(leftMs: number, draw: number): number {
 export interface ObtainFailure {
   /** Consecutive failures, including this one. */
   readonly failures: number;
-  /** A random number from 0 to 1. */
+  /** Random, from 0 to 1. */
   readonly draw: number;
   /** Remaining lifetime of the current certificate; 0 without one. */
   readonly leftMs: number;
@@ -74,16 +72,15 @@ export interface ObtainFailure {
 }
 
 /**
- * Until the next attempt. Without a certificate: 0.5 s growing to 60 s, plus or minus half. With one: full jitter in a
- * window that grows to 10 min, limited to a quarter of the remaining lifetime. At least the pause that the authority
- * requested.
+ * Until the next attempt. Without a certificate: 0.5 s growing to 60 s, ±50 %. With one: full jitter in a window that grows to 10 min,
+ * limited to a quarter of the remaining lifetime. The pause that the authority requested is a minimum.
  */
 export function pauseMs({ failures, draw, leftMs, pushbackMs }: ObtainFailure): number {
   const grown = firstPauseMs * growth ** (Math.min(failures, maxFailures) - 1);
   const jitteredMs =
     leftMs > 0 ? Math.min(grown, maxWindowMs, leftMs / 4) * draw : Math.min(grown, maxPauseMs / growth) * (0.5 + draw);
   const requestedMs = Math.min(pushbackMs, maxWindowMs);
-  // All rejected clients have the same time, so each adds a random part.
+  // All rejected clients receive the same time, so each adds a random part.
   return Math.round(Math.max(minPauseMs, jitteredMs, requestedMs * (1 + draw / 2)));
 }
 

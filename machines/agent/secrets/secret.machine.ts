@@ -25,12 +25,11 @@ import {
 export type SecretSource = 'authority' | 'files' | 'roots';
 
 export interface SecretInput {
-  /** Name of the secret in SDS. */
   name: string;
   source: SecretSource;
   /** Directory of the files; empty: not watched. */
   directory: string;
-  /** Number of the secret, in the name of the actor that watches its directory. */
+  /** Number of the secret, part of the name of the actor that watches its directory. */
   number: number;
   grace: RenewalGrace;
   /** Roots of the secret; also for files of roots. */
@@ -45,22 +44,20 @@ interface SecretContext extends SecretInput {
   version: string;
   /** Expiry of the current version; `null` without expiry. */
   endsAtMs: number | null;
-  /** When the current version was obtained, by the wall clock. */
+  /** Time when the current version was obtained, by the wall clock. */
   obtainedAtMs: number;
   renewAtMs: number;
   /** Hash of the root of the current version; empty if unknown. */
   root: string;
   /** Hashes of roots that the certificate must not have. */
   tainted: readonly string[];
-  /** A random number from 0 to 1, drawn once for each version. */
+  /** Random, from 0 to 1, drawn once per version. */
   draw: number;
   /** Time of the last check of the clock. */
   nowMs: number;
-  /** Credential for the next call of the authority. */
   shown: CallerCredential;
   /** Consecutive failures. */
   failures: number;
-  /** Until the next attempt after a failure. */
   pauseMs: number;
 }
 
@@ -68,12 +65,12 @@ export interface ObtainOrder {
   name: string;
   source: SecretSource;
   shown: CallerCredential;
-  /** Current version, whose certificate is the credential. */
+  /** Version whose certificate is the credential. */
   version: string;
   parts: RootParts;
 }
 
-/** With the time of the result, and a random number from 0 to 1. */
+/** With the time of the result and a random number from 0 to 1. */
 export type ObtainResult = { atMs: number; draw: number } & (
   | {
       outcome: 'obtained';
@@ -83,7 +80,7 @@ export type ObtainResult = { atMs: number; draw: number } & (
       serialNumber: string;
       endsAtMs: number | null;
     }
-  /** `unknown`: the authority did not accept the credential, could not verify it, or it was missing. */
+  /** `unknown`: the authority did not accept the credential, could not verify it, or received none. */
   | { outcome: 'refused'; reason: string; code?: string; unknown: boolean; pushbackMs: number }
 );
 
@@ -112,12 +109,12 @@ const secretSetup = setup({
   },
   actors: {
     /**
-     * Has a new key signed, reads files, or combines roots; stores the result in memory under its version. Verifies
-     * that the certificate matches its key, leads to its roots and has not expired. Each call has its own connection.
+     * Has a new key signed, reads files, or combines roots; stores the result in memory under its version. Verifies that the certificate
+     * matches its key, leads to its roots and has not expired. Each call has a separate connection.
      */
     obtain: promiseEffect<ObtainResult, ObtainOrder>('obtain'),
     readClock: promiseEffect<{ atMs: number }, undefined>('readClock'),
-    /** Completes after a step of the wall clock in either direction, because timers were set by the old time. */
+    /** Completes after a step of the wall clock in either direction, because timers were set by the earlier time. */
     awaitClockStep: promiseEffect<void, undefined>('awaitClockStep'),
     directory: directoryWatchMachine,
   },
@@ -134,7 +131,7 @@ const secretSetup = setup({
     hasNoRoots: ({ context: { source, parts } }) =>
       source === 'roots' && parts.authorities === '' && parts.bundle === '',
     isObtained: (_, { outcome }: ObtainResult) => outcome === 'obtained',
-    /** The token is no longer accepted; the current certificate may be, until it expires. */
+    /** The token is not accepted any more; the current certificate may be, until it expires. */
     canUseCertificate: ({ context }, result: ObtainResult) =>
       result.outcome === 'refused' &&
       result.unknown &&
@@ -211,14 +208,14 @@ const secretSetup = setup({
   },
 });
 
-/** A failure without a result: neither time nor random number. */
+/** A failure without time and random number. */
 function withoutResult({ nowMs }: SecretContext) {
   return { atMs: nowMs, draw: 0.5, pushbackMs: 0 };
 }
 
 /**
- * One secret: obtained, current, and obtained again before its expiry or when its source changes. The current version
- * remains until it expires, however many attempts fail.
+ * One secret: obtained, current, and obtained again before its expiry or when its source changes. The current version applies until it
+ * expires, whatever the number of failed attempts.
  */
 export const secretMachine = secretSetup.createMachine({
   id: 'secret',
@@ -248,7 +245,7 @@ export const secretMachine = secretSetup.createMachine({
     'secret.refresh': {
       target: '.obtaining',
       actions: { type: 'recordParts', params: ({ event }) => event },
-      description: 'The previous request is discarded.',
+      description: 'Discards the previous request.',
     },
   },
   initial: 'deciding',
@@ -302,7 +299,7 @@ export const secretMachine = secretSetup.createMachine({
           },
         ],
         onError: {
-          description: 'An error of the agent.',
+          description: 'An internal error of the agent.',
           target: 'backing off',
           actions: [
             { type: 'recordFailure', params: ({ context }) => withoutResult(context) },
@@ -343,7 +340,7 @@ export const secretMachine = secretSetup.createMachine({
         },
         'no expiry': { meta: { waitsFor: 'a change of its source: normal operation' } },
         'waiting for renewal': {
-          description: 'Not due for renewal. The clock is read each hour and after each step.',
+          description: 'Not due for renewal. The clock is read every hour and after each step.',
           invoke: {
             id: 'step',
             src: 'awaitClockStep',
@@ -354,7 +351,7 @@ export const secretMachine = secretSetup.createMachine({
         },
         'renewal scheduled': {
           description:
-            'Its root is tainted. Renews after a random delay, so that workloads do not renew at the same time.',
+            'The root of the certificate is tainted. Renews after a random delay, so that workloads do not renew at the same time.',
           after: { renewalDelay: '#secret.obtaining' },
         },
         'checking clock': {
@@ -372,7 +369,7 @@ export const secretMachine = secretSetup.createMachine({
       },
     },
     debouncing: {
-      description: 'Its files are changing.',
+      description: 'The files of the secret are changing.',
       after: { debounce: 'obtaining' },
       on: { 'files.changed': {} },
     },
@@ -385,7 +382,7 @@ export const secretMachine = secretSetup.createMachine({
           target: 'obtaining',
           description: 'The cause of the failure or the remaining validity may have changed.',
         },
-        onError: { description: 'The pause still ends.' },
+        onError: { description: 'The pause continues.' },
       },
       after: { pause: 'obtaining' },
     },

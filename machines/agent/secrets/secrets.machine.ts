@@ -9,8 +9,8 @@ const reportReadyByUs = {
 };
 
 /**
- * The secrets of a workload: which exist, their sources, and the order in which Envoy receives them. A certificate is
- * served after Envoy trusts its authorities.
+ * Decides which secrets of a workload exist, their sources, and the order in which Envoy receives them. A certificate is served after Envoy
+ * trusts its authorities.
  */
 export const secretsMachine = secretsSetup.createMachine({
   id: 'secrets',

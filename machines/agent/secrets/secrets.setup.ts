@@ -43,23 +43,23 @@ export interface SecretsInput extends IdentitySettings {
 
 export interface SecretsContext extends SecretsInput {
   held: HeldSecret[];
-  /** Number of secrets started, for the name of the next actor. */
+  /** Number of started secrets, part of the next actor's name. */
   started: number;
   /** Sources of ROOTCA. */
   parts: RootParts;
-  /** Hash of the root of the last certificate; empty if none came with it. */
+  /** Hash of the root of the last certificate; empty if it had none. */
   root: string;
   /** Hashes of roots that certificates must not have. */
   tainted: readonly string[];
   /** A certificate that is not served until Envoy trusts its authorities; `null`: none. */
   heldBack: Pick<HeldSecret, 'version' | 'serialNumber'> | null;
-  /** Serial number of the last certificate that was reported as served; empty: none. */
+  /** Serial number of the last certificate reported as served; empty: none. */
   certificateTold: string;
-  /** Version of the control plane's last roots if it was reported as served; otherwise empty. */
+  /** Version of the control plane's last roots if reported as served; otherwise empty. */
   bundleTaken: string;
   /** Consecutive failures to open the socket. */
   failures: number;
-  /** Until the files of OUTPUT_CERTS are written again, in ms; 0: the last write succeeded. */
+  /** Time until the files of OUTPUT_CERTS are written again; 0: the last write succeeded. */
   outputPauseMs: number;
 }
 
@@ -71,7 +71,7 @@ const openLimitMs = 10_000;
 /** Pauses of 1, 2, 4, 8 and 16 s (spec/agent.md §7.1). */
 const maxOpenFailures = 5;
 const firstPauseMs = 1_000;
-/** For the files of OUTPUT_CERTS, as for the gRPC bootstrap file. */
+/** As for the gRPC bootstrap file. */
 const minOutputPauseMs = 500;
 const maxOutputPauseMs = 30_000;
 /** For the acknowledgement of roots: an unresponsive Envoy must not delay the certificate of others. */
@@ -81,7 +81,6 @@ const maxSecrets = 200;
 
 export const noRootParts: RootParts = { authorities: '', bundle: '' };
 
-/** Types, actors, delays, guards and actions of the secrets' chart. */
 export const secretsSetup = setup({
   types: {
     context: {} as SecretsContext,
@@ -94,7 +93,6 @@ export const secretsSetup = setup({
   },
   actors: {
     lookForServer: promiseEffect<ServerFound, { socket: string }>('lookForServer'),
-    /** Serves SDS at the socket. */
     serveSecrets: callbackEffect<SdsOrder, { socket: string }>('serveSecrets'),
     /** Writes issued certificates to files (spec/agent.md §7.7). */
     writeOutput: callbackEffect<OutputWrite, undefined>('writeOutput'),
@@ -232,9 +230,7 @@ export const secretsSetup = setup({
     ),
     /** Effect: stores the control plane's roots in memory under their hash. */
     storeBundle: (_, _params: TrustBundleReceived) => {},
-    /**
-     * Replaces the roots that came with a certificate: they are older, and may include a root that was removed since.
-     */
+    /** Replaces the roots of the last certificate: they are older, and may include a root that was removed since. */
     recordBundle: assign(({ context }, { hash, members }: TrustBundleReceived) => ({
       parts: { authorities: members.includes(context.root) ? '' : context.parts.authorities, bundle: hash },
       bundleTaken: '',
@@ -252,7 +248,7 @@ export const secretsSetup = setup({
       peer('xds-proxy'),
       (_, { hash }: TrustBundleReceived): TrustBundleServed => ({ type: 'trust-bundle.served', hash }),
     ),
-    /** Once for each version. */
+    /** Once per version. */
     reportBundleAcknowledged: enqueueActions(({ context, enqueue }) => {
       const { parts, bundleTaken } = context;
       const roots = rootsInForce(context);
@@ -261,7 +257,7 @@ export const secretsSetup = setup({
       enqueue.assign({ bundleTaken: parts.bundle });
       enqueue.sendTo(peer('xds-proxy'), { type: 'trust-bundle.served', hash: parts.bundle });
     }),
-    /** Once for each certificate: a rotation of the root waits for it. */
+    /** Once per certificate: a root rotation waits for it. */
     reportCertificateAcknowledged: enqueueActions(({ context: { held, certificateTold }, enqueue }) => {
       const identity = held.find(({ name }) => name === identityName);
       if (
@@ -307,13 +303,12 @@ function withChange(held: readonly HeldSecret[], change: Partial<HeldSecret> & {
   return held.map((one) => (one.name === change.name ? { ...one, ...change } : one));
 }
 
-/** All subscribed clients have the roots of the certificates. */
 function areRootsTrusted(context: SecretsContext): boolean {
   const roots = rootsInForce(context);
   return roots.version !== '' && roots.parts.authorities === context.parts.authorities && isAcknowledged(roots);
 }
 
-/** Envoy is not known to trust the authorities of this certificate yet. */
+/** Envoy may not trust the authorities of this certificate yet. */
 function precedesRoots({ name, authorities }: SecretObtained, context: SecretsContext): boolean {
   if (name !== identityName || authorities === '') return false;
   return context.parts.authorities !== authorities || !areRootsTrusted(context);

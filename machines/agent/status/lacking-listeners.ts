@@ -1,8 +1,7 @@
 /**
- * Listeners that Envoy rejected and therefore lacks. Envoy is not ready while it lacks a listener that it rejected at
- * its start. Not counted are listeners rejected later, because the previous version serves and one tenant's error must
- * not make a gateway unready, and those that the previous Envoy lacked as well. If application ports are configured,
- * Envoy must also have served one of them.
+ * Listeners that Envoy rejected and therefore lacks. Envoy is not ready while it lacks a listener that it rejected at its start. Listeners
+ * rejected later do not count, because the previous version serves and one tenant's error must not make a gateway unready. Neither do those
+ * that the previous Envoy lacked. If application ports are configured, Envoy must also have served one of them.
  */
 import type { EnvoyResponded, RefusedListener } from '../status-protocol.ts';
 
@@ -11,9 +10,8 @@ export interface KnownListeners {
   readonly lacking: readonly RefusedListener[];
   /** Rejected now, but not lacking since the start. */
   readonly tolerated: readonly string[];
-  /** Tolerated for the previous Envoy. */
   readonly toleratedBefore: readonly string[];
-  /** Envoy has served an application port: once is enough, because listeners change with services. */
+  /** Envoy has served an application port. Once is enough, because listeners change with services. */
   readonly servedApplication: boolean;
 }
 
@@ -24,7 +22,7 @@ export const noListenersKnown: KnownListeners = {
   servedApplication: false,
 };
 
-/** State for the next Envoy, which may lack what the previous one lacked. */
+/** State for the next Envoy, which may lack the same listeners. */
 export function listenersOfSuccessor({ tolerated }: KnownListeners): KnownListeners {
   return { ...noListenersKnown, toleratedBefore: tolerated };
 }
@@ -35,13 +33,13 @@ export function afterFirstCheck(known: KnownListeners, refused: readonly Refused
   return { ...known, ...partitionListeners(refused, ({ name }) => !toleratedNames.has(name)) };
 }
 
-/** After later checks: a listener that existed then is not lacking since the start. */
+/** After later checks: a listener that existed before is not lacking since the start. */
 export function afterLaterCheck(known: KnownListeners, refused: readonly RefusedListener[]): KnownListeners {
   const lacked = new Set(known.lacking.map(({ name }) => name));
   return { ...known, ...partitionListeners(refused, ({ name }) => lacked.has(name)) };
 }
 
-/** After a response of the admin interface; a response of a port does not concern the application. */
+/** After a response of the admin interface; a response of a port is not about the application. */
 export function afterResponse(known: KnownListeners, { by, live, unserved }: EnvoyResponded): KnownListeners {
   return by === 'admin' && live && unserved === '' ? { ...known, servedApplication: true } : known;
 }
@@ -51,7 +49,7 @@ function partitionListeners(refused: readonly RefusedListener[], isLacked: (list
   return { lacking: refused.filter(isLacked), tolerated };
 }
 
-/** Message with up to three listeners and the number of the others. */
+/** Message with up to three listeners and the number of others. */
 export function formatLackingListeners(lacking: readonly RefusedListener[]): string {
   const shown = lacking.slice(0, 3).map(({ name, why }) => (why === '' ? name : `${name}: ${why}`));
   return `${shown.join('; ')}${lacking.length > 3 ? `, and ${lacking.length - 3} more` : ''}`;

@@ -4,7 +4,7 @@ import { noLane } from '../timeline.ts';
 import { noListenersKnown } from './lacking-listeners.ts';
 import { statusSetup, stoppingReason } from './status.setup.ts';
 
-/** The response of Envoy arrived after the request had timed out. */
+/** Envoy responded after the request had timed out. */
 const alreadyResponded = { guard: not('isPendingRequest') } as const;
 
 /** Errors of Envoy have precedence. */
@@ -47,10 +47,9 @@ const notReady = {
 const rejectReadiness = { 'readiness.requested': notReady, 'envoy.responded': [alreadyResponded, notReady] } as const;
 
 /**
- * Readiness of this proxy (spec/agent.md §6): an epoch serves everything it was started for, as reported by its admin
- * interface, not by statistics. While a child takes over the admin port, that port reports the state of the child, and
- * may be closed if the child fails (spec/envoy-hot-restart.md §9 step 7). Then one of the serving Envoy's ports is
- * probed.
+ * Readiness of this proxy (spec/agent.md §6): an epoch serves everything it was started for, as reported by its admin interface, not by
+ * statistics. While a child takes over the admin port, that port reports the state of the child, and may be closed if the child fails
+ * (spec/envoy-hot-restart.md §9 step 7). Then one of the serving Envoy's ports is probed.
  */
 export const statusMachine = statusSetup.createMachine({
   id: 'status',
@@ -106,7 +105,7 @@ export const statusMachine = statusSetup.createMachine({
         // Recorded in trace and log only.
         'drain.ordered': {},
         'upgrade.requested': { actions: 'forwardUpgrade' },
-        // One request at a time; raised for the other region.
+        // Raised for the region of the request.
         'readiness.responded': {},
       },
       type: 'parallel',
@@ -306,7 +305,7 @@ export const statusMachine = statusSetup.createMachine({
               },
               on: {
                 'readiness.responded': 'idle',
-                // A request that is still pending is probed again after its response.
+                // A request that is still pending is probed again after the response.
                 'readiness.requested': {
                   target: 'pending',
                   reenter: true,

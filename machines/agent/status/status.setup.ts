@@ -25,16 +25,16 @@ export interface StatusInput {
   port: number;
   /** False: applications are xDS clients, and readiness does not depend on Envoy. */
   hasEnvoy: boolean;
-  /** Envoy is ready only after it has served one of the application's ports. */
+  /** Envoy is ready only after it has served an application port. */
   awaitsApplication: boolean;
-  /** The proxy is not ready before the name table of the control plane was received. */
+  /** The proxy is not ready before the first name table of the control plane. */
   awaitsNames: boolean;
-  /** The proxy is not ready before the gRPC bootstrap file was written. */
+  /** The proxy is not ready before the gRPC bootstrap file is written. */
   awaitsGrpcBootstrap: boolean;
 }
 
 interface StatusContext extends StatusInput {
-  /** Why this proxy is not ready while Envoy is not probed. */
+  /** Why this proxy is not ready, while Envoy is not probed. */
   reason: string;
   /** The pending readiness request; `null`: none. */
   question: number | null;
@@ -45,11 +45,11 @@ interface StatusContext extends StatusInput {
 const responseLimitMs = 5_000;
 export const stoppingReason = 'agent is stopping';
 /**
- * How long a response is reused: a hanging Envoy is reported as ready for at most this time, and of one request per
- * second one in five probes Envoy.
+ * Time for which a response is reused: a hanging Envoy is reported as ready for at most this time, and with one request per second one in
+ * five probes Envoy.
  */
 const heldMs = 5_000;
-/** Longer for the check of rejected listeners, for which Envoy writes its whole configuration. */
+/** Longer, because Envoy writes its whole configuration for the check of rejected listeners. */
 const listenersHeldMs = 10_000;
 const notReused = { heldMs: 0, listenersHeldMs: 0 } as const;
 
@@ -77,7 +77,7 @@ export const statusSetup = setup({
     awaitsNames: ({ context }) => context.awaitsNames,
     awaitsGrpcBootstrap: ({ context }) => context.awaitsGrpcBootstrap,
     hasNoEnvoy: ({ context }) => !context.hasEnvoy,
-    /** Live, but without all listeners that it received. */
+    /** Live, without all listeners that it received. */
     lacksListeners: ({ context, event }) =>
       event.type === 'envoy.responded' && event.live && context.listeners.lacking.length > 0,
     lacksListenersFromStart: ({ context, event }) =>

@@ -3,19 +3,16 @@ import { promiseEffect, reasonOf } from '../../effect.ts';
 import { wasmModuleTimeline } from '../timeline.ts';
 import type { ModuleFailed, ModuleFetched, WasmModule } from '../wasm-protocol.ts';
 
-/** Path of the module's file, or the error. */
 export type FetchOutcome = { file: string } | { reason: string };
 
-/** Limits of the fetch of a module. */
 export interface FetchLimits {
-  /** Of one attempt, including redirects and the write to disk. */
+  /** Limit of one attempt, including redirects and the write to disk. */
   attemptMs: number;
-  /** Attempts before the control plane is notified: a server that restarts is not reported. */
+  /** Attempts before the control plane is notified, so that a server restart is not reported. */
   quickAttempts: number;
 }
 
 export interface WasmModuleInput extends WasmModule {
-  /** Default {@link defaultFetchLimits}. */
   limits?: FetchLimits;
 }
 
@@ -29,14 +26,14 @@ export const defaultFetchLimits: FetchLimits = { attemptMs: 30_000, quickAttempt
 const minPauseMs = 500;
 const maxPauseMs = 60_000;
 
-/** Milliseconds until the next attempt: doubles with each failure. */
+/** Doubles with each failure. */
 export function pauseAfterFailures(failures: number): number {
   return Math.min(maxPauseMs, minPauseMs * 2 ** Math.min(failures - 1, 10));
 }
 
 /**
  * Fetches one Wasm module for one response of the control plane. The stream holds the response until the module is fetched or the quick
- * attempts have failed. Later attempts go on with longer pauses until a newer response replaces this one.
+ * attempts have failed. Further attempts follow after longer pauses until a newer response replaces this one.
  */
 export const wasmModuleMachine = setup({
   types: {

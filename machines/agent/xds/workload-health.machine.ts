@@ -24,7 +24,7 @@ interface WorkloadHealthContext extends ProbeTimes {
 /** `reason` is empty if the workload is healthy. */
 export type HealthProbeResult = { reason: string };
 
-/** For the probe of Envoy's readiness, which has its own limit. */
+/** For the probe of Envoy's readiness, which has a separate limit. */
 const additionalTimeoutMs = 6_000;
 
 /** Only changes are reported. */
@@ -39,8 +39,8 @@ const failed = <Params>(params: Params) =>
   ] as const;
 
 /**
- * Reports the health of the workload to a control plane that does not get it from a kubelet. Unknown before the first
- * threshold is reached.
+ * Reports the health of the workload to a control plane that does not receive it from a kubelet. Unknown before the first threshold is
+ * reached.
  */
 export const workloadHealthMachine = setup({
   types: {

@@ -1,19 +1,19 @@
 /** Pauses between connections to an unavailable control plane. */
 
 /**
- * Credential for the control plane. Either may become invalid: a token expires without a replacement, or a new
- * authority does not know certificates of the previous one.
+ * Credential for the control plane. Either may become invalid: a token expires without a replacement, or a new authority does not know
+ * certificates of the previous one.
  */
 export type UpstreamCredential = 'token' | 'certificate';
 
 export interface UpstreamFailures {
-  /** Consecutive failures, counted up to {@link maxFailures}. */
+  /** Consecutive failures, up to {@link maxFailures}. */
   readonly count: number;
-  /** The control plane responded and rejected this agent. */
+  /** The control plane rejected this agent. */
   readonly isRefusal: boolean;
   /** Pause that the control plane requested. */
   readonly retryAfterMs: number;
-  /** Next credential: the certificate after the token was rejected, as long as it is accepted. */
+  /** Next credential: after a rejected token, the certificate as long as it is accepted. */
   readonly shows: UpstreamCredential;
 }
 
@@ -29,7 +29,7 @@ export const maxFailures = 8;
 const firstMs = 200;
 /** All streams reconnect within 2 s of a restart of the control plane. */
 const maxPauseMs = 1_500;
-/** A rejection needs a change of the configuration. */
+/** A rejected agent needs a change of the configuration. */
 const maxRefusalPauseMs = 15_000;
 
 export function withFailure(
@@ -41,8 +41,8 @@ export function withFailure(
 }
 
 /**
- * Doubles with each failure; half of it is random, so that agents do not reconnect at the same time. A requested pause
- * is a lower bound, and is spread as well.
+ * Doubles with each failure; half of it is random, so that agents do not reconnect at the same time. A requested pause is a lower bound,
+ * and is spread as well.
  *
  * @param chance from 0 to 1
  */

@@ -27,17 +27,15 @@ import type { WorkloadHealth } from './xds-stream.setup.ts';
 export interface XdsProxyInput {
   /** Path of the socket; empty: no proxy. */
   socket: string;
-  /** This workload has secrets, whose roots Envoy trusts. */
+  /** This workload has secrets, with roots that Envoy trusts. */
   hasSecrets: boolean;
-  /** Probe of the workload; `null`: none. */
+  /** `null`: no probe. */
   probe: ProbeTimes | null;
-  /** Streams are those of proxyless gRPC: one for each target of a client, and one for each server. */
+  /** Streams are those of proxyless gRPC: one per target of a client, and one per server. */
   proxyless: boolean;
-  /** Default: {@link defaultFetchLimits}. */
   moduleLimits?: FetchLimits;
 }
 
-/** A stream of Envoy. */
 interface KnownStream {
   readonly stream: number;
   readonly name: string;
@@ -47,23 +45,22 @@ interface KnownStream {
 interface XdsProxyContext extends XdsProxyInput {
   /** In the order in which they were opened. */
   streams: readonly KnownStream[];
-  /** Consecutive failures of the control plane. */
   failures: UpstreamFailures;
   /** Serial number of the certificate that every Envoy has; empty if unknown. */
   certificate: string;
-  /** Health of the workload; `null` if unknown. */
+  /** `null` if unknown. */
   health: WorkloadHealth | null;
-  /** Streams that may be opened without a pause. */
+  /** Number of streams that may be opened without a pause. */
   tokens: number;
   /** Wasm modules that are not fetched yet. */
   modules: readonly { readonly id: number; readonly stream: number }[];
 }
 
-/** Several Envoys exist during hot restarts and replacements; more streams are not expected. */
+/** Hot restarts and replacements need several; more are not expected. */
 const maxEnvoyStreams = 8;
 /** For the targets and servers of the programs of a pod. */
 const maxProxylessStreams = 64;
-/** Streams without a pause, then one each period: each is a connection of the control plane. */
+/** Streams without a pause, then one per period: each is a connection of the control plane. */
 const burst = 16;
 const refillMs = 500;
 
@@ -112,10 +109,7 @@ const proxySetup = setup({
       (_, { socket }: { socket: string }): XdsListening => ({ type: 'xds.listening', socket }),
     ),
     reportFailed: sendParent((_, { reason }: { reason: string }): XdsFailed => ({ type: 'xds.failed', reason })),
-    /**
-     * Only the newest stream of an Envoy counts: Envoy has closed the others, although the agent may not have received
-     * that yet.
-     */
+    /** Only the newest stream of an Envoy counts: Envoy has closed the others, although the agent may not have received that yet. */
     supersedeStreams: enqueueActions(({ context, enqueue }, { envoy }: { envoy: string }) => {
       const { proxyless } = context;
       const older = proxyless ? [] : context.streams.filter((known) => known.envoy === envoy);
@@ -216,10 +210,9 @@ const proxySetup = setup({
 const rateLimitedFailures = { count: 3, isRefusal: false, retryAfterMs: 0 };
 
 /**
- * The agent's xDS proxy (spec/agent.md §8) between Envoy and the control plane. Each stream has its own actor and
- * connection, so that no stream delays another. Only the newest stream of an Envoy is kept. Parent and child of a hot
- * restart are two Envoys: otherwise each would end the other's stream during the drain. All streams of proxyless gRPC
- * are kept, because gRPC for Go opens one for each target.
+ * The agent's xDS proxy (spec/agent.md §8) between Envoy and the control plane. Each stream has an actor and a connection, so that no
+ * stream delays another. Only the newest stream of an Envoy is kept. Parent and child of a hot restart count as two Envoys; otherwise each
+ * would end the other's stream during the drain. All streams of proxyless gRPC are kept, because gRPC for Go opens one per target.
  */
 export const xdsProxyMachine = proxySetup.createMachine({
   id: 'xds-proxy',
@@ -296,7 +289,7 @@ export const xdsProxyMachine = proxySetup.createMachine({
       states: {
         full: { description: 'All tokens are available.' },
         refilling: {
-          description: 'Adds one token every 500 ms: a stream without a token starts after a pause.',
+          description: 'Adds one token per 500 ms: a stream without a token starts after a pause.',
           after: {
             refill: [
               { guard: 'isOneTokenMissing', target: 'full', actions: 'addToken' },

@@ -9,13 +9,12 @@ import {
 } from './xds-stream.setup.ts';
 
 /**
- * One xDS stream of Envoy, and its own connection to the control plane (spec/agent.md §8.1).
+ * One xDS stream of Envoy, and its connection to the control plane (spec/agent.md §8.1).
  *
- * Envoy's stream is accepted before the control plane is connected, but not read until then: its first requests, which
- * list what Envoy has, wait in its buffers. When the control plane ends its stream, the agent ends Envoy's stream too,
- * and accepts the next one in the same way. The alternative, to keep Envoy's stream and to subscribe again in its name,
- * would require the agent to store names and versions of all resources and to parse each ACK. Envoy 1.40 sends all of
- * that itself, and no resource is sent again (test/e2e/reconnect.test.ts).
+ * Envoy's stream is accepted, but not read, before the control plane is connected: its first requests, which list its resources, wait in
+ * its buffers. When the control plane ends its stream, the agent ends Envoy's stream too, and accepts the next one in the same way. Keeping
+ * Envoy's stream would require the agent to store names and versions of all resources and to parse each ACK. Envoy 1.40 sends these itself
+ * on the next stream, and no resource is sent again (test/e2e/reconnect.test.ts).
  */
 export const xdsStreamMachine = xdsStreamSetup.createMachine({
   id: 'xds-stream',
@@ -34,11 +33,11 @@ export const xdsStreamMachine = xdsStreamSetup.createMachine({
     },
     'certificate.report': {
       actions: { type: 'recordCertificate', params: ({ event }) => event },
-      description: 'Reported on the next connection.',
+      description: 'The next connection reports the certificate.',
     },
     'health.report': {
       actions: { type: 'recordHealth', params: ({ event }) => event },
-      description: 'Reported on the next connection.',
+      description: 'The next connection reports the health.',
     },
     // No roots are pending.
     'trust-bundle.served': {},

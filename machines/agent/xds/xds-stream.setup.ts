@@ -24,7 +24,7 @@ import {
 export interface XdsStreamInput {
   stream: number;
   protocol: 'sotw' | 'delta';
-  /** Drawn from 0 to 1: spreads the first pause. */
+  /** Random, from 0 to 1: spreads the first pause. */
   chance: number;
   /** Failures of previous streams. */
   failures: UpstreamFailures;
@@ -42,17 +42,16 @@ export interface WorkloadHealth {
 }
 
 interface XdsStreamContext extends XdsStreamInput {
-  /** Status with which Envoy's stream ends. */
   end: { code: StreamCode; reason: string };
   /** Hash of roots that are not acknowledged yet; empty: none. */
   bundle: string;
 }
 
-/** The connection has its own limit of 5 s, and so has the read of the credentials. */
+/** Connecting has a limit of 5 s, and so has reading the credentials. */
 export const dialLimitMs = 15_000;
 /** A control plane to which a thousand agents reconnect serves them within a minute. */
 export const responseLimitMs = 60_000;
-/** How long a control plane must serve until the pause is reset. */
+/** Time that a control plane must serve to reset the pause. */
 const trialMs = 10_000;
 /** Envoy's main thread was measured busy for 10 s. */
 export const congestionLimitMs = 60_000;
@@ -61,7 +60,7 @@ export const bundleLimitMs = 30_000;
 /** For written messages to be read. */
 export const endLimitMs = 10_000;
 
-/** Status codes of a server that rejects this client, permanently or for now. */
+/** Status codes of a server that rejects this client, permanently or temporarily. */
 const rejectionCodes: ReadonlySet<StreamCode> = new Set([
   'UNAUTHENTICATED',
   'PERMISSION_DENIED',
@@ -79,9 +78,8 @@ export const xdsStreamSetup = setup({
     children: {} as { downstream: 'downstream'; upstream: 'upstream' },
   },
   actors: {
-    /** Envoy's stream. */
     downstream: callbackEffect<DownstreamEnd, { stream: number }>('downstream'),
-    /** The connection to the control plane; forwards requests and responses. */
+    /** Forwards requests and responses. */
     upstream: callbackEffect<
       BundleRespond | CertificateReport | HealthReport | ModuleFetched | ModuleFailed,
       Pick<XdsStreamInput, 'stream' | 'protocol' | 'certificate' | 'health'> & { shows: UpstreamCredential }

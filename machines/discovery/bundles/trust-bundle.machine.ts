@@ -14,15 +14,14 @@ export interface TrustBundleInput {
 interface TrustBundleContext extends TrustBundleInput {
   /** Version of the current bundle; empty without one. */
   version: string;
-  /** Sequence number; null if the publisher has none. */
+  /** Null if the publisher has none. */
   sequence: number | null;
   /** Refresh interval that the publisher suggests. */
   refreshMs: number | null;
-  /** Consecutive failures. */
   failures: number;
 }
 
-/** Response of an endpoint or stored bundle. `version`: hash of the roots. */
+/** Response of an endpoint, or a stored bundle. `version`: hash of the roots. */
 export type BundleResponse =
   | { outcome: 'fetched'; version: string; sequence: number | null; refreshMs: number | null }
   | { outcome: 'failed'; reason: string };
@@ -32,13 +31,12 @@ const defaultRefreshMs = 300_000;
 /** Bounds of the interval: a revoked root is removed within an hour, and the endpoint is not polled continuously. */
 const minRefreshMs = 30_000;
 const maxRefreshMs = 3_600_000;
-/** Until the first bundle. */
 const minRetryMs = 5_000;
 
 /**
- * Keeps the roots of one bundle endpoint up to date. The last valid bundle applies however long the endpoint fails: its roots
- * expire by themselves. With a bundle, the endpoint is not requested before the refresh interval (SPIFFE_Federation.md §6.2);
- * without one, retries are sooner.
+ * Keeps the roots of one bundle endpoint up to date. The last valid bundle applies however long the endpoint fails, because its roots have
+ * an expiry. With a bundle, the endpoint is not requested before the refresh interval (SPIFFE_Federation.md §6.2); without one, retries are
+ * sooner.
  */
 export const trustBundleMachine = setup({
   types: {
@@ -47,7 +45,7 @@ export const trustBundleMachine = setup({
     children: {} as { recalling: 'recallBundle'; fetching: 'fetchBundle' },
   },
   actors: {
-    /** Bundle stored by an earlier run, validated like a new one. */
+    /** Reads the bundle stored by an earlier run, validated like a fetched one. */
     recallBundle: promiseEffect<BundleResponse, TrustBundleInput>('recallBundle'),
     /** Requests the endpoint, with limits of time and size. */
     fetchBundle: promiseEffect<BundleResponse, TrustBundleInput>('fetchBundle'),
@@ -118,7 +116,7 @@ export const trustBundleMachine = setup({
       },
     },
     fetching: {
-      description: 'Requests the bundle. The last valid one still applies.',
+      description: 'Requests the bundle. The last valid one applies.',
       meta: { waitsFor: 'the response of the endpoint, which has a limit' },
       invoke: {
         id: 'fetching',

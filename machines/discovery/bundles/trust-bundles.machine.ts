@@ -5,19 +5,19 @@ import { trustBundlesTimeline } from '../timeline.ts';
 import { type TrustBundleInput, trustBundleMachine } from './trust-bundle.machine.ts';
 
 interface KnownEndpoint extends TrustBundleInput {
-  /** Name of its actor. */
+  /** System ID of its actor. */
   name: string;
 }
 
 interface TrustBundlesContext {
   endpoints: KnownEndpoint[];
-  /** Number of actors started, for the name of the next. */
+  /** For the name of the next actor. */
   started: number;
 }
 
 /**
- * Roots of the endpoints in the mesh configuration (`caCertificates[].spiffeBundleUrl`). The start does not wait for them:
- * until they are fetched, certificates that they sign are rejected. Endpoints change with the mesh configuration.
+ * Roots of the endpoints in the mesh configuration (`caCertificates[].spiffeBundleUrl`). The start does not wait for them: until they are
+ * fetched, certificates that they sign are rejected. Endpoints change with the mesh configuration.
  */
 export const trustBundlesMachine = setup({
   types: {
@@ -26,12 +26,11 @@ export const trustBundlesMachine = setup({
     children: {} as { endpoints: 'findEndpoints' } & Record<`trust-bundle-${number}`, 'trustBundle'>,
   },
   actors: {
-    /** Lists the endpoints of the current mesh configuration, and drops the roots of others. */
+    /** Lists the endpoints of the current mesh configuration, and drops roots of other endpoints. */
     findEndpoints: promiseEffect<TrustBundleInput[], undefined>('findEndpoints'),
     trustBundle: trustBundleMachine,
   },
   actions: {
-    /** Starts an actor for each new endpoint, and stops those of removed ones. */
     reconcileEndpoints: enqueueActions(({ context, enqueue }, { found }: { found: TrustBundleInput[] }) => {
       let { started } = context;
       const known = new Map(context.endpoints.map((one) => [idOf(one), one]));
@@ -46,7 +45,7 @@ export const trustBundlesMachine = setup({
       for (const { name } of context.endpoints) if (!names.has(name)) enqueue.stopChild(name);
       enqueue.assign({ endpoints, started });
     }),
-    /** Effect: sends the roots to agents, and validates clients by them. */
+    /** Effect: sends the roots to agents, and validates clients with them. */
     publishRoots: (_, _params: { endpoint: string }) => {},
   },
 }).createMachine({
@@ -59,14 +58,17 @@ export const trustBundlesMachine = setup({
     'trust-bundle.fetched': {
       actions: { type: 'publishRoots', params: ({ event }) => ({ endpoint: event.endpoint }) },
     },
-    'trust-bundle.failed': { description: 'Recorded only: the last bundle still applies.' },
+    'trust-bundle.failed': { description: 'Recorded only: the last bundle applies.' },
     'bundles.load': { description: 'The bundles are loaded already.' },
   },
   states: {
     idle: {
       description: 'Not started: there is no mesh configuration, or no certificate authority.',
       meta: { waitsFor: 'bundles.load, sent during the start' },
-      on: { 'bundles.load': 'listing endpoints', 'mesh.changed': { description: 'The first listing reads it.' } },
+      on: {
+        'bundles.load': 'listing endpoints',
+        'mesh.changed': { description: 'The first listing reads the mesh configuration.' },
+      },
     },
     'listing endpoints': {
       meta: { waitsFor: 'the endpoints in the mesh configuration' },
@@ -87,7 +89,12 @@ export const trustBundlesMachine = setup({
     watching: {
       description: 'Each endpoint has an actor.',
       meta: { waitsFor: 'a change of the mesh configuration or of a bundle: normal operation' },
-      on: { 'mesh.changed': { description: 'It may name other endpoints.', target: 'listing endpoints' } },
+      on: {
+        'mesh.changed': {
+          description: 'The mesh configuration may name other endpoints.',
+          target: 'listing endpoints',
+        },
+      },
     },
   },
 });

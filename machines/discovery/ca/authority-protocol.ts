@@ -1,20 +1,20 @@
 /** Events of the certificate authority, of the ledger of workloads, and of the certificate of the secure port. */
 import type { CatalogueRow } from '../../catalogue-row.ts';
 
-// ---- discovery ↔ authority
-
 /** Key ID of a signing certificate, in hexadecimal. Only the effects have the key. */
 export type AuthorityId = string;
 
 /**
- * Stage of a root rotation. `steady`: one root. `trusting`: two roots, the old one signs. `signing`: two roots, the new one
- * signs. `dropping`: only the new root is distributed.
+ * Stage of a root rotation. `steady`: one root. `trusting`: two roots, the old one signs. `signing`: two roots, the new one signs.
+ * `dropping`: only the new root is distributed.
  */
 export type RotationStage = 'steady' | 'trusting' | 'signing' | 'dropping';
 
 /** discovery → authority. Load the authority, or create one. */
 export type AuthorityLoad = { type: 'authority.load' };
-/** authority → discovery. The authority signs. Sent at the start in each stage: a start does not wait for the end of a rotation. */
+/**
+ * authority → discovery. The authority signs. Sent when the program starts, in each stage: a start does not wait for the end of a rotation.
+ */
 export type AuthorityLoaded = { type: 'authority.loaded'; signer: AuthorityId; roots: AuthorityId[] };
 /** authority → discovery. A stage is recorded and applies: the signer and the distributed roots. */
 export type AuthorityChanged = {
@@ -22,10 +22,10 @@ export type AuthorityChanged = {
   stage: RotationStage;
   signer: AuthorityId;
   roots: AuthorityId[];
-  /** Authority whose certificates must be replaced, from stage `signing` on; otherwise `null`. */
+  /** Authority whose certificates must be replaced, from stage `signing`; otherwise `null`. */
   tainted: AuthorityId | null;
 };
-/** authority → discovery. The authority is unavailable, or an operation failed; the current signer continues. */
+/** authority → discovery. The authority is unavailable, or an operation failed: the current signer continues. */
 export type AuthorityFailed = { type: 'authority.failed'; reason: string };
 /** shared-authority → discovery. There is no usable authority yet. */
 export type SharedAuthorityPending = { type: 'shared-authority.pending'; reason: string };
@@ -35,33 +35,29 @@ export type RotationStart = { type: 'rotation.start' };
 export type RotationRevert = { type: 'rotation.revert' };
 /** discovery/http → authority. The key of the current root may be compromised: all certificates must be renewed at once. */
 export type RotationTaint = { type: 'rotation.taint' };
-/** discovery/http → authority. Proceed without the missing workloads. An operator accepts that they lose their connections. */
+/** discovery/http → authority. Proceed without the missing workloads, which may lose connections. */
 export type RotationForce = { type: 'rotation.force' };
 export type OperatorOrder = RotationStart | RotationRevert | RotationTaint | RotationForce;
-
-// ---- authority ↔ authority/ledger
 
 /** authority → authority/ledger. Report when every workload trusts exactly these roots of this authority. */
 export type BundleAwait = { type: 'bundle.await'; roots: AuthorityId[] };
 /** authority/ledger → authority. All live workloads have acknowledged the roots. */
 export type BundleTrusted = { type: 'bundle.trusted'; roots: AuthorityId[] };
 /**
- * authority/ledger → authority → discovery. Workloads that the stage waits for: their number, and some of their names. They have not
- * acknowledged the roots, or use a certificate of the previous authority.
+ * authority/ledger → authority → discovery. Workloads that the stage waits for: number, and some names. They have not acknowledged the
+ * roots, or use a certificate of the previous authority.
  */
 export type BundlePending = { type: 'bundle.pending'; missing: number; workloads: string[] };
-/** authority → authority/ledger. Report when no certificate of this authority is in use any more. */
+/** authority → authority/ledger. Report when no certificate of this authority is in use. */
 export type LeafCertificatesAwait = { type: 'leaf-certificates.await'; authority: AuthorityId };
 /** authority/ledger → authority. No certificate of the authority is in use. */
 export type LeafCertificatesEnded = { type: 'leaf-certificates.ended'; authority: AuthorityId };
-
-// ---- discovery ↔ server-certificate
 
 /** discovery → server-certificate. The certificate of the secure port was read: keep it up to date. */
 export type CertificateWatch = { type: 'certificate.watch' };
 /** server-certificate → discovery. New handshakes use another certificate. `endsAt`: Unix time in milliseconds. */
 export type CertificateChanged = { type: 'certificate.changed'; serialNumber: string; endsAt: number };
-/** server-certificate → discovery. The new certificate is invalid; the current one is kept. */
+/** server-certificate → discovery. The new certificate is invalid: the current one is kept. */
 export type CertificateRejected = { type: 'certificate.rejected'; reason: string };
 type Diagram = 'authority' | 'server-certificate';
 

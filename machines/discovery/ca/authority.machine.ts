@@ -15,10 +15,10 @@ import type { AuthorityId, RotationStage } from './authority-protocol.ts';
 export type { AuthorityInput, AuthorityReading, Candidate, Journal } from './authority.setup.ts';
 
 /**
- * The authority of the mesh (spec/discovery.md §11), and the rotation of its root without connection failures between
- * workloads (spec/identity.md §8): all workloads trust the next root before it signs, and the previous one is dropped when no
- * certificate of it is in use. Each stage is recorded before it applies, and resumed after a restart. Keys stay in the
- * effects: here, an authority is the ID of its signing certificate.
+ * The authority of the mesh (spec/discovery.md §11), and the rotation of its root without failed connections between workloads
+ * (spec/identity.md §8): all workloads trust the next root before it signs, and the previous one is dropped when no certificate of it is in
+ * use. Each stage is recorded before it applies, and resumed after a restart. An authority is the ID of its signing certificate; only the
+ * effects have keys.
  */
 export const authorityMachine = authoritySetup.createMachine({
   id: 'authority',
@@ -58,9 +58,9 @@ export const authorityMachine = authoritySetup.createMachine({
         },
         'rotation.taint': { description: 'There is no root, or the previous root is no longer distributed.' },
         'rotation.force': { description: 'No step waits.' },
-        'bundle.trusted': { description: 'Belongs to an earlier step.' },
+        'bundle.trusted': { description: 'The event belongs to an earlier step.' },
         'bundle.pending': { actions: { type: 'reportPending', params: ({ event }) => event } },
-        'leaf-certificates.ended': { description: 'Belongs to an earlier step.' },
+        'leaf-certificates.ended': { description: 'The event belongs to an earlier step.' },
       },
       initial: 'loading',
       states: {
@@ -176,7 +176,7 @@ export const authorityMachine = authoritySetup.createMachine({
             },
             waiting: {
               tags: 'steady',
-              description: 'As `idle`: the last check found nothing to do.',
+              description: 'The last check found nothing to do, as in `idle`.',
               meta: { waitsFor: 'the age of the root, a changed directory, or an order: normal operation' },
               after: { checkInterval: 'checking age' },
               on: {
@@ -317,7 +317,7 @@ export const authorityMachine = authoritySetup.createMachine({
   },
 });
 
-/** The authority whose certificates workloads must renew. Before the next authority signs, a renewal would not help. */
+/** Authority whose certificates workloads must renew. Before the next authority signs, a renewal would not help. */
 function taintedIn(stage: RotationStage, { tainted }: AuthorityContext): AuthorityId | null {
   return stage === 'signing' ? tainted : null;
 }
@@ -330,7 +330,7 @@ function idIn(candidate: Candidate): AuthorityId {
   return candidate.outcome === 'renewed' || candidate.outcome === 'replaced' ? candidate.id : '';
 }
 
-/** A stage applies when it is recorded. */
+/** A stage applies after it is recorded. */
 function recording(stage: RotationStage, next: string) {
   return {
     description: 'Writes the stage to the journal, so that a restart resumes here.',
@@ -343,7 +343,7 @@ function recording(stage: RotationStage, next: string) {
         target: next,
         actions: ['resetFailures' as const, { type: 'reportStage' as const, params: { stage } }],
       },
-      onError: { description: 'The previous state still applies.', target: 'recording backoff', ...failedAgain() },
+      onError: { description: 'The previous state applies.', target: 'recording backoff', ...failedAgain() },
     },
   };
 }
@@ -382,7 +382,6 @@ function failedAgain() {
   return { actions: ['countFailure' as const, reported().actions] };
 }
 
-/** Starts a rotation after which all certificates are renewed. */
 function tainted() {
   return { target: '#authority.active.preparing' as const, actions: 'taintSigner' as const };
 }

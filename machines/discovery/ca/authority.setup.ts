@@ -21,9 +21,9 @@ import type {
 } from './authority-protocol.ts';
 
 export interface AuthorityInput {
-  /** How often the age of the root is checked (CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL). */
+  /** Interval of checks of the root's age (CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL). */
   checkMs: number;
-  /** Time from the first event of a batch to the read of a directory (spec/discovery.md §11: 100 ms). */
+  /** From the first event of a batch to the read of a directory (spec/discovery.md §11: 100 ms). */
   settleMs: number;
 }
 
@@ -33,12 +33,12 @@ export interface Journal {
   signer: AuthorityId;
   /** The other authority during a rotation: the next one in stage `trusting`, the previous one afterwards. */
   other: AuthorityId | null;
-  /** The one of the two whose key may be compromised: its certificates are renewed at once, and it never signs again. */
+  /** The authority whose key may be compromised: its certificates are renewed at once, and it never signs again. */
   tainted: AuthorityId | null;
 }
 
 export type AuthorityReading =
-  /** Resumes an earlier run. */
+  /** Continues an earlier run. */
   | { outcome: 'resumed'; journal: Journal }
   /** There is no root, or all have expired: a new one affects no workload. */
   | { outcome: 'absent' }
@@ -47,7 +47,7 @@ export type AuthorityReading =
 
 export type Candidate =
   | { outcome: 'same' }
-  /** Another intermediate below the same root: it is sent in the chain, so trust does not change. */
+  /** Another intermediate of the same root: it is sent in the chain, so trust does not change. */
   | { outcome: 'renewed'; id: AuthorityId }
   /** Another root: requires a rotation. */
   | { outcome: 'replaced'; id: AuthorityId }
@@ -88,7 +88,7 @@ export const authoritySetup = setup({
     },
   },
   actors: {
-    /** Knows which workloads have certificates, and which roots each of them has acknowledged. */
+    /** Has the certificates of workloads, and the roots that each has acknowledged. */
     workloadLedger: callbackEffect<BundleAwait | LeafCertificatesAwait, undefined>('workloadLedger'),
     /** Watches the directory of a plugged-in authority, if there is one. */
     watchAuthority: callbackEffect<{ type: never }, undefined>('watchAuthority'),
@@ -125,7 +125,6 @@ export const authoritySetup = setup({
     recordFirst: assign((_, params: { id: AuthorityId }) => ({ signer: params.id, other: null, tainted: null })),
     recordNext: assign({ other: (_, params: { id: AuthorityId }) => params.id }),
     changeSigner: assign({ signer: (_, params: { id: AuthorityId }) => params.id }),
-    /** The other authority signs. */
     switchSigner: assign({
       signer: ({ context }) => context.other ?? context.signer,
       other: ({ context }) => (context.other === null ? null : context.signer),
@@ -136,9 +135,8 @@ export const authoritySetup = setup({
     clearTaint: assign({ tainted: null }),
     countFailure: assign({ failures: ({ context }) => incrementFailures(context.failures) }),
     resetFailures: assign({ failures: 0 }),
-    /** Effect: trusts and distributes these roots only. */
+    /** Effect: trusts and distributes only these roots. */
     publishRoots: (_, _params: { roots: AuthorityId[]; tainted: AuthorityId | null }) => {},
-    /** Effect: signs with this authority. */
     signWith: (_, _params: { signer: AuthorityId }) => {},
     awaitBundle: sendTo(
       'ledger',
@@ -167,7 +165,6 @@ export const authoritySetup = setup({
   },
 });
 
-/** The distributed roots of a stage. */
 export function rootsIn(stage: RotationStage, context: Pick<AuthorityContext, 'signer' | 'other'>): AuthorityId[] {
   return stage === 'dropping' ? [context.signer] : rootsOf(context);
 }

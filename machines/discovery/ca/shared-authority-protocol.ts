@@ -1,11 +1,8 @@
-/**
- * Events of the authority that the replicas of a control plane share: a Secret of the cluster has its keys and the stage of a
- * rotation.
- */
+/** Events of the authority that the replicas of a control plane share: a Secret of the cluster has its keys and the stage of a rotation. */
 import type { CatalogueRow } from '../../catalogue-row.ts';
 import type { AuthorityId, RotationStage } from './authority-protocol.ts';
 
-/** The stage that is stored with the keys. `other` exists only during a rotation. */
+/** Stage, stored with the keys. `other` exists only during a rotation. */
 export interface SharedStage {
   stage: RotationStage;
   signer: AuthorityId;
@@ -16,8 +13,8 @@ export interface SharedStage {
 }
 
 /**
- * shared-authority/secret → shared-authority. The Secret has an authority that can sign. `reading`: number of the read, by which
- * the effects find the keys. `fits`: its root is distributed here, and it distributes the root of the current signer.
+ * shared-authority/secret → shared-authority. The Secret has an authority that can sign. `reading`: number of the read, by which the
+ * effects find the keys. `fits`: its root is distributed here, and it distributes the root of the current signer.
  */
 export type SharedAuthorityRead = { type: 'shared-authority.read'; reading: number; fits: boolean } & SharedStage;
 /** shared-authority/secret → shared-authority. All Secrets are known, and no Secret has an authority. */

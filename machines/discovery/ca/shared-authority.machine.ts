@@ -14,11 +14,11 @@ import type { SharedAuthorityRead, SharedAuthorityReport, SharedStage } from './
 import { mayFollow, minStageMs } from './shared-rotation.ts';
 
 export interface SharedAuthorityInput {
-  /** How often the age of the root and of a stage are checked (CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL). */
+  /** Interval of checks of the age of root and stage (CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL). */
   checkMs: number;
 }
 
-/** The Secret exists, created by any replica; or the reason why it does not. */
+/** `there`: the Secret exists, created by any replica. */
 export type Creation = { outcome: 'there' } | { outcome: 'failed'; reason: string };
 
 interface SharedAuthorityContext extends SharedAuthorityInput {
@@ -28,16 +28,16 @@ interface SharedAuthorityContext extends SharedAuthorityInput {
   failures: number;
 }
 
-/** How long to wait for a created Secret to arrive over the watch. */
+/** Until a created Secret must have arrived over the watch. */
 const responseMs = 10_000;
 
 type Created = { event: { output: Creation } };
 const isFailed = { type: 'hasFailed' as const, params: ({ event }: Created) => event.output };
 
 /**
- * One replica's view of the authority that all replicas share: a Secret of their namespace. A replica that finds none creates
- * it; the first one applies. Only what is read from the Secret applies, never what is written. `shared-rotation.ts` decides
- * about the stages of a rotation, and the leader writes them.
+ * A replica's view of the authority that all replicas share in a Secret of their namespace. A replica that finds none creates it; the first
+ * one applies. Only state read from the Secret applies, never written state. `shared-rotation.ts` decides about the stages of a rotation,
+ * and the leader writes them.
  */
 export const sharedAuthorityMachine = setup({
   types: {
@@ -47,7 +47,7 @@ export const sharedAuthorityMachine = setup({
     children: {} as { secret: 'followSecret'; creation: 'createSecret' },
   },
   actors: {
-    /** Reports each change of the Secret, and keeps its keys. */
+    /** Reports each change of the Secret, and stores its keys. */
     followSecret: callbackEffect<{ type: never }, undefined>('followSecret'),
     /** Creates the Secret, with a new root or the current authority. An existing Secret is a success. */
     createSecret: promiseEffect<Creation, { withNewRoot: boolean }>('createSecret'),
@@ -66,7 +66,7 @@ export const sharedAuthorityMachine = setup({
     recordStage: assign({ known: (_, params: SharedAuthorityRead) => stageOf(params), failures: 0 }),
     countFailure: assign({ failures: ({ context }) => incrementFailures(context.failures) }),
     resetFailures: assign({ failures: 0 }),
-    /** Effect: signs with what was read, and distributes its roots. */
+    /** Effect: signs with the authority of this read, and distributes its roots. */
     applyAuthority: (_, _params: { reading: number }) => {},
     /** Effect: the leader checks whether to write a stage. */
     checkRotation: () => {},
@@ -234,7 +234,6 @@ function changed({ known }: SharedAuthorityContext): AuthorityChanged {
   return { type: 'authority.changed', stage, signer, roots: rootsIn(stage, { signer, other }), tainted };
 }
 
-/** The first authority that is read. */
 function found() {
   type Found = { event: SharedAuthorityRead };
   return {

@@ -1,22 +1,20 @@
 /**
- * Rotation of a shared root. No replica knows the workloads of the others, so there is no acknowledgement to wait for: a stage
- * lasts as long as the longest certificate plus one day (docs/identity.md). The leader writes the next stage, and all replicas
- * apply what they read.
+ * Rotation of a shared root. No replica knows the workloads of the others, so there is no acknowledgement to wait for: a stage lasts as
+ * long as the longest certificate plus one day (docs/identity.md). The leader writes the next stage, and all replicas apply the stage that
+ * they read.
  */
 
 import { type Journal, rootsIn } from './authority.setup.ts';
 import type { AuthorityId } from './authority-protocol.ts';
 import type { SharedStage } from './shared-authority-protocol.ts';
 
-/** Stored with the keys: everything that the next leader needs to know. */
+/** State stored with the keys, for the next leader. */
 export interface SharedJournal extends Journal {
   /** When the stage was written, Unix time in milliseconds. */
   since: number;
   /** Maximum lifetime of a workload certificate, from which the end of all signed certificates follows. */
   longestLeafMs: number;
-  /**
-   * Previous signers, the most recent first: a replica that was down for a whole rotation recognizes the authority by them.
-   */
+  /** Previous signers, the most recent first: a replica that was down during a whole rotation recognizes the authority by them. */
   before: AuthorityId[];
 }
 
@@ -53,7 +51,7 @@ export function nextStep(journal: SharedJournal, facts: RotationFacts): Rotation
   const step = stepOf(journal, facts);
   const longestLeafMs = Math.max(journal.longestLeafMs, facts.longestLeafMs);
   if (step !== undefined) return { ...step, journal: { ...step.journal, longestLeafMs } };
-  // Orders take precedence.
+  // Orders have precedence.
   if (longestLeafMs === journal.longestLeafMs || facts.order !== null) return undefined;
   return { journal: { ...journal, longestLeafMs }, createsRoot: false };
 }
@@ -99,7 +97,7 @@ function changedOver(journal: SharedJournal): Partial<SharedJournal> {
   };
 }
 
-/** When a stage ends by itself, Unix time in milliseconds; `steady` has no end. */
+/** When a stage ends without an order, Unix time in milliseconds; `steady` has no end. */
 export function stageEnd(
   { stage, since, longestLeafMs }: SharedJournal,
   { endsAt, otherEndsAt }: RotationFacts,
@@ -117,9 +115,8 @@ export function stageEnd(
 }
 
 /**
- * Whether the stage that was read may replace the applied one: all workloads trust it and still trust earlier certificates, or
- * it follows from this authority while this replica was down. Workloads that know only the current root would reject any
- * other.
+ * Whether the read stage may replace the applied one: all workloads trust it and still trust earlier certificates, or it follows from this
+ * authority while this replica was down. Workloads that know only the current root would reject any other.
  */
 export function mayFollow(known: SharedStage | null, read: SharedStage & { fits: boolean }): boolean {
   if (known === null || read.fits) return true;
@@ -127,8 +124,8 @@ export function mayFollow(known: SharedStage | null, read: SharedStage & { fits:
 }
 
 /**
- * A root that an operator puts into the Secret becomes the next one of a rotation. If another rotation is signing, the applied
- * stage is restored instead, because there can be only two roots.
+ * A root that an operator puts into the Secret is the next one of a rotation. If another rotation is signing, the applied stage is restored
+ * instead, because there can be only two roots.
  */
 export function rotationTo(newRoot: AuthorityId, known: SharedJournal, now: number): SharedJournal {
   if (known.stage === 'signing') return known;

@@ -10,7 +10,6 @@ export interface SigningRequestInput {
   limitMs: number;
 }
 
-/** Result of one API request. */
 export type RequestStep = { outcome: 'done' } | { outcome: 'failed'; reason: string };
 /** State of the object. `issued`: the effects have the requested certificate. */
 export type RequestReading =
@@ -35,8 +34,8 @@ const maxPollMs = 1_000;
 const removalMs = 5_000;
 
 /**
- * One certificate requested from a signer of the cluster (certificates.k8s.io): a CertificateSigningRequest, which is approved
- * here or elsewhere, and signed by another controller or never. The object is removed in any case.
+ * One certificate from a signer of the cluster (certificates.k8s.io): a CertificateSigningRequest, which is approved here or elsewhere, and
+ * signed by another controller or never. The object is removed in any case.
  */
 export const signingRequestMachine = setup({
   types: {
@@ -103,7 +102,7 @@ export const signingRequestMachine = setup({
   initial: 'requesting',
   states: {
     requesting: {
-      description: 'Until the certificate is issued, or the request fails.',
+      description: 'The request is pending until the certificate is issued or the request fails.',
       after: { responseLimit: { target: 'removing', actions: 'recordTimeout' } },
       initial: 'creating',
       states: {
@@ -192,7 +191,6 @@ function failedTo<const Target extends string>(target: Target) {
   };
 }
 
-/** An internal error of the effect. */
 function brokenTo<const Target extends string>(target: Target) {
   const params = ({ event }: { event: { error: unknown } }) => ({ reason: reasonOf(event.error) });
   return { target, actions: { type: 'recordFailure' as const, params } };

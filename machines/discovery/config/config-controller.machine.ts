@@ -28,25 +28,25 @@ import { configSourceMachine } from './config-source.machine.ts';
 export interface ConfigControllerInput {
   /** Pause after which the events of a source are handled. */
   quietMs: number;
-  /** Time from the first event of a batch to the read, at most (spec/discovery.md §4.3: 20 ms). */
+  /** From the first event of a batch to the read, at most (spec/discovery.md §4.3: 20 ms). */
   coalesceMs: number;
 }
 
 interface KnownSource {
-  /** Address. */
+  /** Address of the source. */
   source: string;
-  /** Name of its actor. */
+  /** System ID of its actor. */
   name: string;
   /** The whole source was read once. */
   read: boolean;
-  /** Still configured. A removed source applies, after the kept, until all new ones have been read. */
+  /** Still configured. A removed source applies, after the configured ones, until all new ones have been read. */
   listed: boolean;
 }
 
 interface ConfigControllerContext extends ConfigControllerInput {
   /** In order of precedence. Empty: there is no configuration. */
   sources: KnownSource[];
-  /** Number of actors started, for the name of the next. */
+  /** For the name of the next actor. */
   started: number;
   /** Version of the merged objects; empty before the first merge. */
   version: string;
@@ -56,31 +56,29 @@ interface ConfigControllerContext extends ConfigControllerInput {
   failures: number;
 }
 
-/** Result of a merge. The objects are in the store of the effect. */
+/** Result of a merge, whose objects are in the store of the effect. */
 export type ConfigReading =
   | {
       outcome: 'read';
       version: string;
       /** Applied objects, including the last valid versions of rejected ones. */
       objects: number;
-      /** Since the last merge, by key. */
+      /** Changes since the last merge, by key. */
       changes: ConfigChange[];
-      /** New problems. */
       problems: ConfigProblem[];
-      /** All current problems. */
       problemCount: number;
       /** Places whose problems are resolved. */
       recovered: string[];
     }
   | { outcome: 'missing'; problems: ConfigProblem[] };
 
-/** Kinds that define services and endpoints; the service registry handles their changes (§4.2, §5.4). */
+/** Kinds that define services and endpoints: the service registry handles their changes (§4.2, §5.4). */
 const serviceKinds = [
   ...['ServiceEntry', 'WorkloadEntry'],
   ...['Service', 'Endpoints', 'EndpointSlice', 'Pod', 'Node', 'Namespace'],
 ];
 
-/** Kinds that name keys by address; they are pushed when the keys are available. */
+/** Kinds that name keys by address: they are pushed when the keys are available. */
 const keyKinds = ['RequestAuthentication'];
 
 /**
@@ -113,7 +111,7 @@ export const configControllerMachine = setup({
     configSource: configSourceMachine,
     /** Reports the sources of the flags and of the current mesh configuration on request. */
     listSources: callbackEffect<SourcesList, undefined>('listSources'),
-    /** Merges into the store what `sources` have read; removes objects of sources that are not `known`. */
+    /** Merges the objects of `sources` into the store; removes objects of sources that are not in `known`. */
     joinSources: promiseEffect<ConfigReading, { sources: string[]; known: string[] }>('joinSources'),
   },
   delays: { retryDelay: ({ context }) => retryDelayMs(context.failures) },
@@ -125,7 +123,6 @@ export const configControllerMachine = setup({
   },
   actions: {
     requestSources: sendTo('sources', { type: 'sources.list' } satisfies SourcesList),
-    /** Starts an actor for each new source, and stops those no longer needed. */
     reconcileSources: enqueueActions(({ context, enqueue }, params: { sources: string[] }) => {
       let { started } = context;
       const configured = params.sources.map((source): KnownSource => {
@@ -156,7 +153,7 @@ export const configControllerMachine = setup({
         enqueue.sendParent({ type: 'configs.pending', sources } satisfies ConfigsPending);
       }
     }),
-    /** The previous configuration still applies; operators must know why a new source does not. */
+    /** Operators must know why a new source does not apply. */
     reportPending: enqueueActions(({ context, enqueue }) => {
       const sources = unreadOf(context);
       if (sources.length > 0) {
@@ -271,11 +268,12 @@ export const configControllerMachine = setup({
     },
     'source.read': { actions: { type: 'recordRead', params: ({ event }) => event } },
     'source.missing': {
-      description: 'Its last objects still apply, and the error is reported. A source that was never read is pending.',
+      description:
+        'The last objects of the source apply, and the error is reported. A source that was never read is pending.',
       actions: 'markOutdated',
     },
     'source.failed': {
-      description: 'Its last objects still apply. It is read again.',
+      description: 'The last objects of the source apply. It is read again.',
       actions: { type: 'reportSourceFailed', params: ({ event }) => event },
     },
   },

@@ -5,18 +5,18 @@ import { incrementFailures, retryDelayMs } from '../retry-delay.ts';
 import { noLane } from '../timeline.ts';
 
 export interface ConfigSourceInput {
-  /** Address, `fs:///etc/mesh`. */
+  /** Address, such as `fs:///etc/mesh`. */
   source: string;
   /** Pause after which a batch is read. */
   quietMs: number;
-  /** Time from the first event of a batch to the read, at most (spec/discovery.md §4.3: 20 ms). */
+  /** From the first event of a batch to the read, at most (spec/discovery.md §4.3: 20 ms). */
   coalesceMs: number;
 }
 
 interface ConfigSourceContext extends ConfigSourceInput {
-  /** Changed places since the last read began, without duplicates. */
+  /** Changed places since the start of the last read, without duplicates. */
   places: string[];
-  /** Read everything: there were too many events, or some may be missing. */
+  /** Read the whole source: there were too many events, or some may be missing. */
   everywhere: boolean;
   /** A burst began before the next read, or during the current one. */
   isBurst: boolean;
@@ -28,16 +28,16 @@ interface ConfigSourceContext extends ConfigSourceInput {
   failures: number;
 }
 
-/** With more places, everything is read. */
+/** With more places, the whole source is read. */
 const maxPlaces = 256;
 
 /** Pause that ends a burst. `git checkout` of 3,000 files has shorter pauses. */
 const burstQuietMs = 200;
 
-/** Maximum time from the start of a burst to the read: as long as the maximum delay of a push (`PILOT_DEBOUNCE_MAX`). */
+/** From the start of a burst to the read, at most: the maximum delay of a push (`PILOT_DEBOUNCE_MAX`). */
 export const burstLimitMs = 10_000;
 
-/** Result of a read. The objects are in the source's snapshot, kept by the effect. */
+/** Result of a read, whose objects are in a snapshot of the effect. */
 export type SourceSummary =
   | {
       outcome: 'read';
@@ -47,7 +47,6 @@ export type SourceSummary =
       /** An object or a problem changed. Always true for the first read. */
       changed: boolean;
     }
-  /** The source does not exist. */
   | { outcome: 'missing'; reason: string }
   /** The read is repeated. */
   | { outcome: 'failed'; reason: string };
@@ -57,10 +56,7 @@ const remembered = {
   params: ({ event }: { event: SourceChanged }) => ({ place: event.place, isBurst: event.isBurst === true }),
 } as const;
 
-/**
- * Lifecycle of a source of configuration: watched before its first read, and read again after changes. A failed read changes
- * nothing.
- */
+/** One source of configuration: watched before its first read, and read again after changes. A failed read changes nothing. */
 export const configSourceMachine = setup({
   types: {
     context: {} as ConfigSourceContext,
@@ -72,8 +68,8 @@ export const configSourceMachine = setup({
     /** Reports changed places of the source. */
     watchSource: callbackEffect<{ type: never }, { source: string }>('watchSource'),
     /**
-     * Updates the source's snapshot: the given places, or everything if there are none. The first read resolves when the
-     * source is complete.
+     * Updates the snapshot of the source: the given places, or the whole source without places. The first read resolves when the source is
+     * complete.
      */
     readSource: promiseEffect<SourceSummary, { source: string; places: string[] }>('readSource'),
   },
@@ -111,7 +107,7 @@ export const configSourceMachine = setup({
     markAllChanged: assign({ everywhere: true }),
     countFailure: assign({ failures: ({ context }) => incrementFailures(context.failures) }),
     resetFailures: assign({ failures: 0 }),
-    /** Handles what changed during a read. */
+    /** Handles changes during a read. */
     readAgain: raise(({ context }) => ({ type: 'source.changed', place: context.places.at(-1) ?? '' })),
     reportRead: sendParent(({ context }, { summary }: { summary: SourceSummary }): SourceRead => {
       const { objects, problems } = summary.outcome === 'read' ? summary : { objects: 0, problems: 0 };
@@ -146,14 +142,14 @@ export const configSourceMachine = setup({
     src: 'watchSource',
     input: ({ context: { source } }) => ({ source }),
     onError: {
-      description: 'The source cannot be watched; its last objects still apply.',
+      description: 'The source cannot be watched: its last objects apply.',
       actions: { type: 'reportFailed', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
     },
   },
   initial: 'reading',
   states: {
     reading: {
-      description: 'Reads the source. Its last objects still apply.',
+      description: 'Reads the source. Its last objects apply.',
       meta: { waitsFor: 'reading the source; /ready lists it until its first read' },
       invoke: {
         id: 'reading',
@@ -233,7 +229,9 @@ export const configSourceMachine = setup({
       states: {
         debouncing: {
           description: 'Waits for a pause between events.',
-          after: { quiet: { description: 'There was no further event.', target: '#config-source.reading' } },
+          after: {
+            quiet: { description: 'There was no further event in the quiet time.', target: '#config-source.reading' },
+          },
           on: { 'source.changed': { target: 'debouncing', reenter: true, actions: remembered } },
         },
       },
@@ -252,7 +250,7 @@ export const configSourceMachine = setup({
       states: {
         debouncing: {
           description: 'Waits for a pause between events.',
-          after: { burstQuiet: { description: 'The burst has ended.', target: '#config-source.reading' } },
+          after: { burstQuiet: { description: 'The burst ended.', target: '#config-source.reading' } },
           on: { 'source.changed': { target: 'debouncing', reenter: true, actions: remembered } },
         },
       },

@@ -18,7 +18,7 @@ import { meshConfigTimeline } from '../timeline.ts';
 export interface MeshConfigInput {
   what: SettingsName;
   file: string;
-  /** Time from the first event of a batch to the read (spec/discovery.md §3.1: 100 ms, not re-armed). */
+  /** From the first event of a batch to the read (spec/discovery.md §3.1: 100 ms, not re-armed). */
   settleMs: number;
 }
 
@@ -30,8 +30,8 @@ interface MeshConfigContext extends MeshConfigInput {
 }
 
 /**
- * Result of reading the file, or the ConfigMap of a cluster. `version`: hash of the decoded value. `defaults`: version of the
- * built-in value.
+ * Result of reading the file, or the ConfigMap of a cluster. `version`: hash of the decoded value. `defaults`: version of the built-in
+ * value.
  */
 export type SettingsReading =
   | { outcome: 'valid'; version: string; origin?: 'config map' }
@@ -39,8 +39,8 @@ export type SettingsReading =
   | { outcome: 'invalid'; defaults: string; problems: ConfigProblem[] };
 
 /**
- * Keeps one file of mesh-wide settings up to date: the mesh configuration, or the networks. Without a file, the ConfigMap of
- * the watched cluster applies. An invalid or deleted file changes nothing; before the first valid one, the defaults apply.
+ * Keeps one file of mesh-wide settings up to date: the mesh configuration, or the networks. Without a file, the ConfigMap of the watched
+ * cluster applies. An invalid or deleted file changes nothing; before the first valid one, the defaults apply.
  */
 export const meshConfigMachine = setup({
   types: {
@@ -53,8 +53,8 @@ export const meshConfigMachine = setup({
     /** Watches a file, which need not exist, including links on its path, and the settings of the cluster. */
     watchFile: callbackEffect<{ type: never }, { file: string }>('watchFile'),
     /**
-     * Reads, decodes and validates the file, or the settings of the cluster if there is no file. Keeps the value by its
-     * version until it is applied.
+     * Reads, decodes and validates the file, or the settings of the cluster if there is no file. Stores the value by its version until it
+     * is applied.
      */
     readSettings: promiseEffect<SettingsReading, { what: SettingsName; file: string }>('readSettings'),
   },
@@ -127,7 +127,7 @@ export const meshConfigMachine = setup({
         src: 'watchFile',
         input: ({ context }) => ({ file: context.file }),
         onError: {
-          description: 'The file cannot be watched; the last settings still apply.',
+          description: 'The file cannot be watched: the last settings apply.',
           actions: {
             type: 'reportRejected',
             params: ({ context, event }) => ({ problems: [problem(context.file, event.error)] }),
@@ -183,12 +183,12 @@ export const meshConfigMachine = setup({
           on: { 'files.changed': 'debouncing' },
         },
         debouncing: {
-          description: 'Somebody is writing the file; the delay counts from the first event.',
+          description: 'The file is being written. The delay counts from the first event.',
           after: { debounceTime: 'reading' },
           on: { 'files.changed': { description: 'The pending read includes it.' } },
         },
         reading: {
-          description: 'Reads the file again. The last valid settings still apply.',
+          description: 'Reads the file again. The last valid settings apply.',
           meta: { waitsFor: 'reading a file; the last valid settings still apply' },
           invoke: {
             id: 'reading',

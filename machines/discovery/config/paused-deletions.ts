@@ -1,27 +1,24 @@
 /**
- * When deletions of a source over xDS apply. A source that has just started may send an empty state because its caches are not
- * filled yet, so a response that deletes most objects of a kind on a young stream does not apply at once
- * (spec/config-over-xds.md §5.3).
+ * Decides when deletions of a source over xDS apply. A source that has just started may send an empty state because its caches are not
+ * filled yet, so a response that deletes most objects of a kind on a young stream does not apply at once (spec/config-over-xds.md §5.3).
  */
 
 export interface PausedKind {
   readonly kind: string;
   /** Objects that the last response deletes. */
   readonly objects: number;
-  /** Sent on the current stream; otherwise on an earlier one. */
+  /** The response arrived on the current stream; otherwise on an earlier one. */
   readonly isConfirmed: boolean;
 }
 
-/** Effect of a response on the applied objects. */
+/** Effect of a response on the applied objects of a kind. */
 export interface Removal {
   readonly kind: string;
-  /** Applied objects of the kind. */
   readonly known: number;
-  /** Those that the response deletes. */
   readonly removed: number;
 }
 
-/** Minimum number of suspicious deletions, unless all objects are deleted. */
+/** Fewer deletions are not suspicious, unless all objects are deleted. */
 export const minSuspiciousDeletions = 20;
 
 /** Whether a response on a young stream deletes all objects of a kind, or at least 20 and more than half of them. */
@@ -30,8 +27,8 @@ export function isSuspicious({ known, removed }: Removal): boolean {
 }
 
 /**
- * Whether the deletions of a response are paused. A paused kind stays paused until a response deletes nothing: a source that
- * fills its caches gradually would otherwise delete what it has not read yet.
+ * Whether the deletions of a response are paused. A paused kind stays paused until a response deletes nothing, because a source that fills
+ * its caches gradually would otherwise delete objects that it has not read yet.
  */
 export function pausesDeletions(removal: Removal, paused: readonly PausedKind[], isYoung: boolean): boolean {
   if (removal.removed === 0) return false;

@@ -1,43 +1,38 @@
 /** Events of the chart `xds-source` and of its stream to another server (docs/config-over-xds.md). */
 import type { CatalogueRow } from '../../catalogue-row.ts';
 
-/** State of the world: each response has all resources of a type. Delta: it has the changes. */
+/** State of the world: each response has all resources of a type. Delta: a response has the changes. */
 export type XdsProtocol = 'sotw' | 'delta';
-
-// ---- xds-source-N/stream → xds-source-N
 
 /** xds-source-N/stream → xds-source-N. The stream is open, and the first requests are sent. */
 export type SourceStreamOpened = { type: 'source-stream.opened' };
 /** xds-source-N/stream → xds-source-N. A response was decoded; it applies when the chart has decided about its deletions. */
 export type SourceResponseReceived = {
   type: 'source-response.received';
-  /** `VirtualService`. */
+  /** Such as `VirtualService`. */
   kind: string;
   nonce: string;
-  /** Applied objects of this kind. */
   known: number;
-  /** Those that the response deletes. */
+  /** Objects that the response deletes. */
   removed: number;
-  /** Rejected objects; their previous versions are kept. */
+  /** Rejected objects, whose previous versions are kept. */
   rejected: number;
 };
 /** xds-source-N/stream → xds-source-N. The stream, or the attempt to open one, ended. */
 export type SourceStreamEnded = {
   type: 'source-stream.ended';
-  /** gRPC status, `UNAVAILABLE`. */
+  /** gRPC status, such as `UNAVAILABLE`. */
   code: string;
   reason: string;
-  /** Minimum delay that the server requests, in milliseconds; 0 without one. */
+  /** Minimum delay that the server requests; 0 without one. */
   retryAfterMs: number;
   /** Random, from 0 to 1: spreads the retries of several clients. */
   chance: number;
 };
 
-// ---- xds-source-N → xds-source-N/stream
-
 /**
- * xds-source-N → xds-source-N/stream. Apply the response and acknowledge it, or reject it if objects in it are invalid. `pause`: the objects
- * that it does not contain stay.
+ * xds-source-N → xds-source-N/stream. Apply the response and acknowledge it, or reject it if objects in it are invalid. `pause`: keep
+ * objects that it deletes.
  */
 export type SourceResponseApply = {
   type: 'source-response.apply';
@@ -45,14 +40,12 @@ export type SourceResponseApply = {
   nonce: string;
   deletions: 'apply' | 'pause';
 };
-/** xds-source-N → xds-source-N/stream. Apply the deletions of these kinds, which were paused. */
+/** xds-source-N → xds-source-N/stream. Apply the paused deletions of these kinds. */
 export type SourceDeletionsApply = { type: 'source-deletions.apply'; kinds: string[] };
-/** xds-source-N → xds-source-N/stream. Also request these kinds, which the server has not sent, by the other versions of their types. */
+/** xds-source-N → xds-source-N/stream. Also request other versions of these kinds, which the server has not sent. */
 export type SourceVersionsRequest = { type: 'source-versions.request'; kinds: string[] };
 
 export type XdsSourceOrder = SourceResponseApply | SourceDeletionsApply | SourceVersionsRequest;
-
-// ---- from outside
 
 /** outside → xds-source-N. An operator confirms all paused deletions (`POST /debug/configsourcez?apply=…`). */
 export type SourceDeletionsConfirmed = { type: 'source-deletions.confirmed' };

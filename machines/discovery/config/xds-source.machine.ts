@@ -16,13 +16,13 @@ import type {
 } from './xds-source-protocol.ts';
 
 export interface XdsSourceInput {
-  /** `xds://config.example.com:15010`. */
+  /** Such as `xds://config.example.com:15010`. */
   address: string;
   /** Requested kinds. The source counts as read when the server has sent each of them once. */
   kinds: string[];
   /** `auto`: delta if the server supports it. */
   protocol: XdsProtocol | 'auto';
-  /** How long the start waits for an optional server; null: without limit. */
+  /** Limit of the wait for an optional server at the start; null: without limit. */
   optionalMs: number | null;
   /** Time after which paused deletions apply, if the server still sends the same state. */
   pauseMs: number;
@@ -34,7 +34,7 @@ interface XdsSourceContext extends Omit<XdsSourceInput, 'protocol'> {
   mayFallBack: boolean;
   /** Kinds that the server has sent. */
   received: string[];
-  /** Objects restored from disk. */
+  /** Number of objects restored from disk. */
   restored: number;
   paused: PausedKind[];
   /** The server may have just started. */
@@ -51,17 +51,17 @@ interface XdsSourceContext extends Omit<XdsSourceInput, 'protocol'> {
 
 /** State on disk of an earlier run. */
 export interface RestoredState {
-  /** Objects that apply until the server has sent its own. */
+  /** Number of objects that apply until the server has sent others. */
   objects: number;
 }
 
 /** Streams younger than this may come from a server that has just started. */
 export const youngStreamMs = 60_000;
-/** Without `optional`, how long the start waits for the server if there is a state on disk. */
+/** Without `optional`: limit of the wait for the server at the start if there is a state on disk. */
 export const restoredStartMs = 10_000;
 /** A server that has not responded to a delta stream within this time does not support delta. */
 export const firstResponseMs = 5_000;
-/** After this time, a missing kind is also requested by the other versions of its type. */
+/** After this time, other versions of a missing kind are also requested. */
 export const versionMs = 5_000;
 const maxRetryMs = 30_000;
 const firstRetryMs = 500;
@@ -78,8 +78,8 @@ const responseReceived = [
 ] as const;
 
 /**
- * One source of configuration over xDS: its stream, the saved objects of an earlier run, and the decision when deletions
- * apply. A server that is unreachable, slow or empty after a restart deletes nothing.
+ * One source of configuration over xDS: its stream, the saved objects of an earlier run, and the decision when deletions apply. A server
+ * that is unreachable, slow or empty after a restart deletes nothing.
  */
 export const xdsSourceMachine = setup({
   types: {
@@ -245,7 +245,7 @@ export const xdsSourceMachine = setup({
                   initial: 'waiting',
                   states: {
                     waiting: {
-                      description: 'Kinds that the server does not send may have another version in its types.',
+                      description: 'The server may have other versions of kinds that it does not send.',
                       after: {
                         versionLimit: [
                           { guard: 'isComplete', target: 'checked' },

@@ -1,26 +1,23 @@
 /**
- * Whether a response of Consul may remove what is served. Consul responds with an empty list and status 200 if an ACL denies
- * access, if a server lost its data, and during a change of the leader (spec/consul.md §4, §5.7).
+ * Whether a response of Consul may remove served services. Consul responds with an empty list and status 200 if an ACL denies access, if a
+ * server lost its data, and during a change of the leader (spec/consul.md §4, §5.7).
  */
 
-/** Facts about a catalog that decisions need. */
 export interface CatalogReading {
   /** Nodes of the datacenter. A server with data lists at least itself. */
   nodes: number;
   /** Services of the mesh. */
   services: number;
   instances: number;
-  /**
-   * The token may not see everything: results were filtered by ACLs, or the default policy is `deny` and there is no token.
-   */
+  /** The token may not see all objects: results were filtered by ACLs, or the default policy is `deny` and there is no token. */
   restricted: boolean;
   /** Nodes or services that lost all instances in this read. */
   emptied: number;
 }
 
 /**
- * Why the whole catalog is read. After `growth` (more nodes than connections), server and token are fine, and a large part may
- * be removed at once; after `accepted`, an operator confirmed that everything may be removed.
+ * Why the whole catalog is read. After `growth` (more nodes than connections), server and token are valid, and a large part may be removed
+ * at once. After `accepted`, an operator confirmed that all services may be removed.
  */
 export type ReadCause = 'start' | 'reconnect' | 'lower index' | 'new credentials' | 'loss' | 'growth' | 'accepted';
 
@@ -30,7 +27,7 @@ const minServicesOfLargeLoss = 4;
 /**
  * Why the whole catalog must not be applied without a confirmation; `undefined` if it may.
  *
- * @param applied what is served; null before the first read
+ * @param applied the served catalog; null before the first read
  */
 export function alarmOf(applied: CatalogReading | null, reading: CatalogReading, cause: ReadCause): string | undefined {
   const { services, instances, restricted } = reading;
@@ -52,8 +49,8 @@ export function alarmOf(applied: CatalogReading | null, reading: CatalogReading,
 }
 
 /**
- * Whether the whole catalog must be read before a change applies: each blocking query returns a part, and an ACL hides the
- * catalog part by part.
+ * Whether the whole catalog must be read before a change applies: each blocking query returns a part, and an ACL hides the catalog part by
+ * part.
  */
 export function needsWholeRead(applied: CatalogReading, reading: CatalogReading): boolean {
   return (

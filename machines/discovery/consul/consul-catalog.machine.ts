@@ -41,7 +41,7 @@ const late = {
 type Failure = Pick<RequestFailure, 'failure' | 'draw'>;
 type Actual = { context: ConsulCatalogContext };
 
-/** Records and shows the failure; the last catalog is served. */
+/** Records and shows the failure. The last catalog is served. */
 const toWaiting = <Args extends Actual>(failure: (args: Args) => Failure) =>
   ({
     target: '#consul-catalog.backing off',
@@ -62,7 +62,6 @@ const failed = {
 const broken = { description: 'An internal error.', ...toWaiting((args: Actual & Broken) => faultOf(args)) } as const;
 const timedOut = toWaiting(() => late);
 
-/** The new catalog is served. */
 const toWatching = {
   target: '#consul-catalog.watching',
   actions: [
@@ -72,8 +71,8 @@ const toWatching = {
 } as const;
 
 /**
- * The catalog of one datacenter: read, then watched by blocking queries. The last applied catalog is served however long
- * Consul does not respond. A response that would remove everything, or most of it without evidence, is held back.
+ * The catalog of one datacenter: read, then watched by blocking queries. The last applied catalog is served however long Consul does not
+ * respond. A response that would remove all services, or most of them without evidence, is held back.
  */
 export const consulCatalogMachine = consulCatalogSetup.createMachine({
   id: 'consul-catalog',
@@ -96,9 +95,9 @@ export const consulCatalogMachine = consulCatalogSetup.createMachine({
       ],
     },
     'catalog.accept': { description: 'No response is held back.' },
-    'catalog.changed': { description: 'From a watch that was stopped: the whole catalog is being read.' },
-    'index.regressed': { description: 'From a watch that was stopped.' },
-    'query.failed': { description: 'From a watch that was stopped.' },
+    'catalog.changed': { description: 'From a stopped watch: the whole catalog is being read.' },
+    'index.regressed': { description: 'From a stopped watch.' },
+    'query.failed': { description: 'From a stopped watch.' },
   },
   states: {
     surveying: {
@@ -116,7 +115,7 @@ export const consulCatalogMachine = consulCatalogSetup.createMachine({
       after: { readLimit: timedOut },
     },
     reading: {
-      description: 'The whole catalog is read from index 0. What was applied last is served.',
+      description: 'Reads the whole catalog from index 0. The last applied catalog is served.',
       invoke: {
         id: 'reading',
         src: 'readCatalog',
@@ -178,7 +177,7 @@ export const consulCatalogMachine = consulCatalogSetup.createMachine({
     },
     held: {
       description:
-        'The last response would remove everything, or most of it. What was applied before is served; Consul is read again.',
+        'The last response would remove all or most services. The last applied catalog is served, and Consul is read again.',
       on: {
         'catalog.accept': {
           description: 'An operator confirmed the response.',
@@ -227,7 +226,7 @@ export const consulCatalogMachine = consulCatalogSetup.createMachine({
     },
     'backing off': {
       description:
-        'Consul does not respond, or with an error. What was applied last is served; it is read again later.',
+        'Consul does not respond, or responds with an error. The last applied catalog is served, and Consul is read again later.',
       after: { retryDelay: 'surveying' },
     },
   },

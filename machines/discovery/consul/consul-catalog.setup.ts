@@ -27,11 +27,11 @@ import {
 } from './watch-strategy.ts';
 
 export interface ConsulCatalogInput {
-  /** Empty: the datacenter of the agent. */
+  /** Empty: datacenter of the agent. */
   datacenter: string;
 }
 
-/** A failed request. `draw`: random, from 0 to 1. */
+/** `draw`: random, from 0 to 1. */
 export type RequestFailure = { outcome: 'failed'; failure: ConsulFailure; draw: number };
 export type SurveyOutcome = { outcome: 'read'; survey: CatalogSurvey } | RequestFailure;
 export type ReadOutcome = { outcome: 'read'; reading: CatalogReading } | RequestFailure;
@@ -49,11 +49,11 @@ export interface ReadOrder extends WatchOrder {
 
 export interface ConsulCatalogContext extends ConsulCatalogInput {
   chosen: ChosenStrategy;
-  /** The last reported choice; empty before the first. */
+  /** The last reported strategy; empty before the first. */
   reportedChoice: string;
   /** Maximum number of HTTP/1.1 connections. */
   maxConnections: number;
-  /** Served catalog; null before the first read. */
+  /** Null before the first read. */
   applied: CatalogReading | null;
   /** Why the whole catalog is read. */
   cause: ReadCause;
@@ -61,7 +61,7 @@ export interface ConsulCatalogContext extends ConsulCatalogInput {
   failures: number;
   /** Random, from 0 to 1: spreads the requests of control planes. */
   draw: number;
-  /** `catalog.failed` was reported, but not yet `catalog.recovered`. */
+  /** `catalog.failed` was reported, and `catalog.recovered` was not. */
   isReportedFailing: boolean;
   /** Consecutive consistent reads with the same held response. */
   repetitions: number;
@@ -73,7 +73,7 @@ const firstRetryDelayMs = 500;
 const maxRetryDelayMs = 30_000;
 const verifyIntervalMs = 10_000;
 const confirmationMs = 300_000;
-/** A response that would remove everything applies after five minutes of repetitions. */
+/** A response that would remove all services applies after five minutes of repetitions. */
 export const minRepetitions = confirmationMs / verifyIntervalMs;
 
 export const consulCatalogSetup = setup({
@@ -93,19 +93,19 @@ export const consulCatalogSetup = setup({
     /** Reports changed token or certificate files. */
     watchCredentials: callbackEffect<{ type: never }, ConsulCatalogInput>('watchCredentials'),
     surveyCatalog: promiseEffect<SurveyOutcome, ConsulCatalogInput>('surveyCatalog'),
-    /** Reads everything from index 0 and keeps it apart until it is applied. */
+    /** Reads the whole catalog from index 0 and stores it until it is applied. */
     readCatalog: promiseEffect<ReadOutcome, ReadOrder>('readCatalog'),
     /**
-     * Runs blocking queries from the indexes of the last read. Reports each change as part of a catalog that is kept apart
-     * until it is applied. Ends after its first failure.
+     * Runs blocking queries from the indexes of the last read. Reports each change with a catalog that is stored until it is applied. Ends
+     * after its first failure.
      */
     watchCatalog: callbackEffect<{ type: never }, WatchOrder>('watchCatalog'),
   },
   delays: {
-    /** A server without a leader does not respond. The whole catalog of 2,000 services takes half a second. */
+    /** A server without a leader does not respond. A catalog of 2,000 services takes half a second. */
     readLimit: 30_000,
     verifyInterval: verifyIntervalMs,
-    /** Only a longer watch resets the delays. */
+    /** A longer watch resets the delays. */
     stableDelay: 10_000,
     /** 0.5 s, 1 s, 2 s … 30 s, ±25 %. */
     retryDelay: ({ context: { failures, draw } }) =>
@@ -114,7 +114,7 @@ export const consulCatalogSetup = setup({
   guards: {
     hasFailed: (_, { outcome }: { outcome: string }) => outcome === 'failed',
     removesTooMuch: ({ context }, outcome: ReadOutcome) => alarmIn(context, outcome) !== undefined,
-    /** Not repeated often enough, or read with a token that may not see everything. */
+    /** Not repeated often enough, or read with a token that may not see all objects. */
     isUnconfirmed: ({ context }, outcome: ReadOutcome) =>
       alarmIn(context, outcome) !== undefined && (isRestricted(outcome) || context.repetitions + 1 < minRepetitions),
     needsFullRead: ({ context }, { reading }: CatalogChanged) =>
@@ -138,7 +138,7 @@ export const consulCatalogSetup = setup({
       repetitions: ({ context }, outcome: ReadOutcome) => (isRestricted(outcome) ? 0 : context.repetitions + 1),
     }),
     resetRepetitions: assign({ repetitions: 0 }),
-    /** Records the served catalog, and reports what is new. */
+    /** Records the served catalog, and reports changes. */
     recordApplied: enqueueActions(({ context, enqueue }, { reading }: { reading: CatalogReading }) => {
       const { datacenter, applied, chosen, reportedChoice, isReportedFailing } = context;
       const choice = JSON.stringify(chosen);
@@ -155,11 +155,11 @@ export const consulCatalogSetup = setup({
         enqueue.sendParent({ type: 'catalog.recovered', datacenter } satisfies CatalogRecovered);
       }
     }),
-    /** Effect: serves the last read, and clears errors. */
+    /** Effect: serves the last read catalog, and clears errors. */
     applyCatalog: (_, _params: { datacenter: string }) => {},
     /** Effect: closes connections, so that new ones use the new credentials. */
     reconnect: (_, _params: { datacenter: string }) => {},
-    /** Effect: `/ready`, `/debug` and the metrics show that the response is held back. */
+    /** Effect: `/ready`, `/debug` and the metrics show the held response. */
     publishHeld: (_, _params: { datacenter: string; reason: string }) => {},
     /** Effect: `/ready`, `/debug` and the metrics show that Consul does not respond. */
     publishFailing: (_, _params: { datacenter: string; reason: string }) => {},
@@ -199,7 +199,7 @@ export function alarmIn({ applied, cause }: ConsulCatalogContext, outcome: ReadO
   return outcome.outcome === 'read' ? alarmOf(applied, outcome.reading, cause) : undefined;
 }
 
-/** Missing permissions are no evidence that services do not exist. */
+/** Without permission, a missing service may still exist. */
 function isRestricted(outcome: ReadOutcome): boolean {
   return outcome.outcome === 'read' && outcome.reading.restricted;
 }

@@ -3,43 +3,32 @@ import type { CatalogueRow } from '../../catalogue-row.ts';
 import type { CatalogReading } from './catalog-change.ts';
 import type { WatchStrategy } from './watch-strategy.ts';
 
-/** Failure of a request to Consul. */
 export type ConsulFailure = {
-  /** For the log. */
+  /** Text for the log. */
   reason: string;
   /** HTTP status; 0 without a response. */
   status: number;
 };
 
-// ---- consul/datacenters → consul
-
 /** consul/datacenters → consul. These datacenters are read, and no others. Empty: that of the agent. */
 export type DatacentersListed = { type: 'datacenters.listed'; datacenters: string[] };
 
-// ---- discovery/http → consul → consul-catalog-N
-
-/** discovery/http → consul → consul-catalog-N. An operator confirms the response that is held back. */
+/** discovery/http → consul → consul-catalog-N. An operator confirms the held response. */
 export type CatalogAccept = { type: 'catalog.accept'; datacenter: string };
 
-// ---- consul-catalog-N/credentials → consul-catalog-N
-
-/** consul-catalog-N/credentials → consul-catalog-N. The file of the token, or one of the certificates, changed. */
+/** consul-catalog-N/credentials → consul-catalog-N. The file of the token or a certificate changed. */
 export type ConsulCredentialsChanged = { type: 'consul-credentials.changed' };
-
-// ---- consul-catalog-N/watching → consul-catalog-N
 
 /** consul-catalog-N/watching → consul-catalog-N. Blocking queries returned other content; it is not served yet. */
 export type CatalogChanged = { type: 'catalog.changed'; reading: CatalogReading };
-/** consul-catalog-N/watching → consul-catalog-N. An index is lower than before: the server lost data, or is another one. */
+/** consul-catalog-N/watching → consul-catalog-N. An index is lower than before: the server lost data, or was replaced. */
 export type IndexRegressed = { type: 'index.regressed'; query: string };
-/** consul-catalog-N/watching → consul-catalog-N. A blocking query failed. `draw`: at random, from 0 to 1. */
+/** consul-catalog-N/watching → consul-catalog-N. A blocking query failed. `draw`: random, from 0 to 1. */
 export type QueryFailed = { type: 'query.failed'; failure: ConsulFailure; draw: number };
-
-// ---- consul-catalog-N → consul
 
 /** consul-catalog-N → consul. The catalog was read for the first time. */
 export type CatalogSynced = { type: 'catalog.synced'; datacenter: string; services: number; instances: number };
-/** consul-catalog-N → consul. How the catalog is watched, once for each choice. */
+/** consul-catalog-N → consul. How the catalog is watched. Sent once per choice. */
 export type StrategyChosen = {
   type: 'strategy.chosen';
   datacenter: string;
@@ -47,11 +36,11 @@ export type StrategyChosen = {
   transport: string;
   connections: number;
 };
-/** consul-catalog-N → consul. A response is held back; the last known services are served. */
+/** consul-catalog-N → consul. A response is held back: the last known services are served. */
 export type CatalogHeld = { type: 'catalog.held'; datacenter: string; reason: string };
 /** consul-catalog-N → consul. The response is no longer held back: it was applied, or the next one removes little. */
 export type CatalogReleased = { type: 'catalog.released'; datacenter: string; cause: ReleaseCause };
-/** consul-catalog-N → consul. Consul does not respond, or responds with an error; the last known services are served. */
+/** consul-catalog-N → consul. Consul does not respond, or responds with an error: the last known services are served. */
 export type CatalogFailed = { type: 'catalog.failed'; datacenter: string; reason: string };
 /** consul-catalog-N → consul. Consul responds again. */
 export type CatalogRecovered = { type: 'catalog.recovered'; datacenter: string };

@@ -6,13 +6,13 @@ import type { CatalogAccept, CatalogReport, DatacentersListed } from './consul-p
 
 interface KnownDatacenter {
   datacenter: string;
-  /** Name of its actor. */
+  /** System ID of its actor. */
   name: `consul-catalog-${number}`;
 }
 
 interface ConsulContext {
   datacenters: KnownDatacenter[];
-  /** Number of actors started, for the name of the next. */
+  /** For the name of the next actor. */
   started: number;
   /** Why the list of datacenters no longer changes; empty while it does. */
   trouble: string;
@@ -26,12 +26,11 @@ export const consulMachine = setup({
     children: {} as { datacenters: 'listDatacenters' } & Record<`consul-catalog-${number}`, 'consulCatalog'>,
   },
   actors: {
-    /** Lists the datacenters, at once and after each change. */
+    /** At once and after each change. */
     listDatacenters: callbackEffect<{ type: never }, undefined>('listDatacenters'),
     consulCatalog: consulCatalogMachine,
   },
   actions: {
-    /** Starts a catalog for each new datacenter, and stops those of removed ones. */
     reconcileDatacenters: enqueueActions(({ context, enqueue }, { datacenters: listed }: DatacentersListed) => {
       let { started } = context;
       const known = new Map(context.datacenters.map((one) => [one.datacenter, one]));
@@ -57,7 +56,7 @@ export const consulMachine = setup({
   },
 }).createMachine({
   id: 'consul',
-  description: 'Datacenters of Consul that services are read from.',
+  description: 'Datacenters of Consul, from which services are read.',
   meta: { timeline: consulTimeline },
   context: { datacenters: [], started: 0, trouble: '' },
   invoke: {

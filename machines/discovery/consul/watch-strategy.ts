@@ -1,17 +1,17 @@
 /**
- * Which blocking queries watch a catalog (spec/consul.md §3). A blocking query on the list of services does not return when an instance
- * becomes unhealthy, and one on a service occupies a connection of HTTP/1.1.
+ * Chooses the blocking queries that watch a catalog (spec/consul.md §3). A blocking query for the list of services does not return when an
+ * instance becomes unhealthy, and one for a service occupies a connection of HTTP/1.1.
  */
 
 /**
- * `nodes`: a query for each node, one for nodes, one for checks that do not pass. `services`: a query for each service, one for
- * the list of services. `coarse`: three lists; each change of services reads all of them again.
+ * `nodes`: a query per node, one for nodes, one for checks that do not pass. `services`: a query per service, one for the list of services.
+ * `coarse`: three lists; each change of services reads all of them again.
  */
 export type WatchStrategy = 'nodes' | 'services' | 'coarse';
 
 export type ConsulTransport = 'HTTP/1.1' | 'HTTP/2';
 
-/** How much there is to watch. */
+/** Size of a catalog. */
 export interface CatalogSurvey {
   nodes: number;
   /** All names in the list of services. */
@@ -26,19 +26,17 @@ export interface ChosenStrategy {
   connections: number;
 }
 
-/**
- * HTTP/1.1 needs one for each query. An agent allows 200 connections per address, and other programs of the host need some.
- */
+/** HTTP/1.1 needs one per query. An agent allows 200 connections per address, and other programs of the host need some. */
 export const maxConsulConnections = 150;
-/** A 429 does not lower the number of connections below this, which the coarse strategy needs. */
+/** The coarse strategy needs as many, also after a 429. */
 export const minConsulConnections = 8;
 /** Streams of one HTTP/2 connection of an agent. */
 const streamsPerConnection = 250;
 /** HTTP/2: each carries {@link streamsPerConnection} queries. */
 const maxHttp2Connections = 8;
-/** Queries of the `nodes` strategy in addition to those of nodes: the list of nodes, and checks. */
+/** Queries of the `nodes` strategy in addition to one per node: the list of nodes, and checks. */
 const nodeLists = 2;
-/** Queries of the `services` strategy in addition to those of services: the list of services. */
+/** Queries of the `services` strategy in addition to one per service: the list of services. */
 const serviceLists = 1;
 const coarseQueries = 3;
 
@@ -48,7 +46,7 @@ export function chooseStrategy(survey: CatalogSurvey, maxConnections: number): C
   const byNode = { strategy: 'nodes', queries: nodes + nodeLists } as const;
   const byService = { strategy: 'services', queries: services + serviceLists } as const;
   const coarse = { strategy: 'coarse', queries: coarseQueries } as const;
-  // By service, only the changed services are read again; by node, the fewest HTTP/1.1 connections are used.
+  // By service, only changed services are read again; by node, fewest HTTP/1.1 connections are used.
   const preferred =
     transport === 'HTTP/2'
       ? [byService, byNode]

@@ -3,9 +3,8 @@ import { callbackEffect, promiseEffect } from '../../effect.ts';
 import type { DistributionChanged } from '../protocol.ts';
 import { noLane } from '../timeline.ts';
 
-/** Result of a computation. */
 export interface DistributionSummary {
-  /** Objects that are not in all proxies that they concern, or that Envoy rejects partly. */
+  /** Objects that some proxies which they concern do not have, or that Envoy rejects partly. */
   unfinished: number;
   tookMs: number;
 }
@@ -13,7 +12,7 @@ export interface DistributionSummary {
 interface DistributionContext {
   /** A change happened during the computation. */
   again: boolean;
-  /** Consecutive computations without a change before them. */
+  /** Consecutive computations without a new change. */
   unchangedComputations: number;
   tookMs: number;
 }
@@ -24,13 +23,13 @@ const minRecheckMs = 500;
 const maxRecheckMs = 5_000;
 /** Maximum delay until a rejection is seen, however long a computation takes. */
 const maxDebounceMs = 1_000;
-/** Ratio of a pause to the computation before it, which limits distribution to 5 % of a processor. */
+/** Ratio of a pause to the computation before it: distribution uses at most 5 % of a processor. */
 const recheckFactor = 20;
 const debounceFactor = 5;
 
 /**
- * Decides when to compute the delivery of a cluster's objects: soon after a change, and at increasing intervals while some
- * proxies lack objects. The effect writes the resulting statuses.
+ * Decides when to compute the delivery of a cluster's objects: soon after a change, and at increasing intervals while some proxies lack
+ * objects. The effect writes the resulting statuses.
  */
 export const distributionMachine = setup({
   types: {

@@ -10,14 +10,14 @@ export type WriteRun = {
   lease: LeaseName;
   /** Includes writes that failed before. */
   retry: boolean;
-  /** Includes all known objects: another replica may have written since. */
+  /** Includes all known objects, because another replica may have written since. */
   anew: boolean;
 };
 
 export type WriteOutcome = { written: number; failed: number; reason: string };
 
 interface ElectedWriterContext extends ElectedWriterInput {
-  /** All known objects still need to be compared once. */
+  /** All known objects must be compared once. */
   isNew: boolean;
   /** Consecutive runs with a failure. */
   failures: number;
@@ -27,12 +27,12 @@ interface ElectedWriterContext extends ElectedWriterInput {
   isRested: boolean;
 }
 
-/** Related writes, such as those of objects of one change, are done together. */
+/** Related writes, such as those for objects of one change, are done together. */
 const coalescingMs = 20;
 
 /**
- * The writes of one replica during one term: first all known objects, because the writes of the previous leader are unknown,
- * then what becomes due. Failed writes are retried after a delay and delay no others. Stopped at the end of the term.
+ * The writes of one replica during one term: first all known objects, because the writes of the previous leader are unknown, then due ones.
+ * Failed writes are retried after a delay and delay no others. Stopped at the end of the term.
  */
 export const electedWriterMachine = setup({
   types: {
@@ -42,9 +42,8 @@ export const electedWriterMachine = setup({
     children: {} as { due: 'watchDuty'; writing: 'writeDuty' },
   },
   actors: {
-    /** Reports that a write is due. */
     watchDuty: callbackEffect<{ type: never }, ElectedWriterInput>('watchDuty'),
-    /** Writes what is due, each object once. Each write has a limit. */
+    /** Writes each due object once, with a limit. */
     writeDuty: promiseEffect<WriteOutcome, WriteRun>('writeDuty'),
   },
   delays: {
@@ -123,8 +122,8 @@ export const electedWriterMachine = setup({
       on: { 'duty.due': 'coalescing' },
     },
     coalescing: {
-      description: 'Something is due; more may follow.',
-      on: { 'duty.due': { description: 'It is part of the next run.' } },
+      description: 'A write is due; more may follow.',
+      on: { 'duty.due': { description: 'The write is part of the next run.' } },
       after: { coalescing: 'writing' },
     },
     'backing off': {
@@ -140,11 +139,11 @@ export const electedWriterMachine = setup({
           on: { 'duty.due': 'coalescing' },
         },
         coalescing: {
-          on: { 'duty.due': { description: 'It is part of the next run.' } },
+          on: { 'duty.due': { description: 'The write is part of the next run.' } },
           after: { coalescing: 'writing' },
         },
         writing: {
-          description: 'Writes what has not failed.',
+          description: 'Writes due objects that have not failed.',
           meta: { waitsFor: 'the responses of the API server, each of which has a limit' },
           entry: 'startRun',
           invoke: {

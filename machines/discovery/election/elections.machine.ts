@@ -14,11 +14,11 @@ import type {
 export type ElectionsInput = {
   /** Lease and times of each duty. */
   leaders: Omit<LeaderInput, 'number'>[];
-  /** The Lease of this replica's presence, one of `leaders`. */
+  /** The Lease for the presence of this replica, one of `leaders`. */
   presence: LeaseName;
 };
 
-/** How long the start waits for the Lease of this replica, in milliseconds. */
+/** How long the start waits for the Lease of this replica. */
 const maxAnnounceMs = 5_000;
 
 interface ElectionsContext extends ElectionsInput {
@@ -26,7 +26,7 @@ interface ElectionsContext extends ElectionsInput {
   held: string[];
 }
 
-/** All duties of a replica for a cluster; each has an election (leader.machine.ts). */
+/** All duties of a replica for a cluster, each with an election (leader.machine.ts). */
 export const electionsMachine = setup({
   types: {
     context: {} as ElectionsContext,
@@ -125,14 +125,14 @@ export const electionsMachine = setup({
           },
           { actions: { type: 'recordResigned', params: ({ event }) => event } },
         ],
-        'elections.resign': { description: 'It is in progress; its end is reported once.' },
+        'elections.resign': { description: 'Resignation is in progress; its end is reported once.' },
       },
     },
     resigned: {
       description: 'No Lease is held.',
       meta: { waitsFor: 'the end of the program' },
       entry: 'reportResigned',
-      on: { 'elections.resign': { description: 'Reports it again.', actions: 'reportResigned' } },
+      on: { 'elections.resign': { description: 'Reports the resignation again.', actions: 'reportResigned' } },
     },
   },
 });

@@ -1,43 +1,34 @@
-/**
- * Every event between the charts of elections and their effects. Each duty has a Lease, and its holder writes
- * (spec/kubernetes.md §2).
- */
+/** Events between the charts of elections and their effects. Each duty has a Lease, and its holder writes (spec/kubernetes.md §2). */
 import type { CatalogueRow } from '../../catalogue-row.ts';
 
 /** Name of the Lease of a duty. */
 export type LeaseName = string;
 
-// ---- discovery ↔ elections
-
-/** discovery → elections. Write the Lease of this replica's presence: proxies will connect soon. */
+/** discovery → elections. Write the Lease for the presence of this replica: proxies will connect soon. */
 export type ReplicaAnnounce = { type: 'replica.announce' };
-/** elections → discovery. Other replicas know that this one runs, or its Lease was not written within the limit. */
+/** elections → discovery. Other replicas know of this one, or its Lease was not written within the limit. */
 export type ReplicaAnnounced = { type: 'replica.announced' };
 /** discovery → elections. The program serves: become a candidate for every duty. */
 export type ElectionsJoin = { type: 'elections.join' };
-/** discovery → elections. The program ends: give back all Leases. May be sent again; each is reported. */
+/** discovery → elections. The program exits: give back all Leases. May be sent again; each is reported. */
 export type ElectionsResign = { type: 'elections.resign' };
-/** elections → discovery. No Lease is held any more, or the remaining ones will expire. */
+/** elections → discovery. No Lease is held, or the remaining ones will expire. */
 export type ElectionsResigned = { type: 'elections.resigned' };
 
-// ---- elections ↔ leader-N
-
-/** elections → leader-N. Give back the Lease, and end. */
+/** elections → leader-N. Give back the Lease and end. */
 export type LeaderResign = { type: 'leader.resign' };
-/** leader-N → elections. This replica writes from now on. */
+/** leader-N → elections. This replica may write. */
 export type LeaderElected = { type: 'leader.elected'; lease: LeaseName };
 /** leader-N → elections. This replica stops writing and is a candidate again. */
 export type LeaderLost = { type: 'leader.lost'; lease: LeaseName; reason: string };
-/** leader-N → elections. The Lease could not be read or written; it is tried again. */
+/** leader-N → elections. The Lease could not be read or written; the request is repeated. */
 export type LeaderFailed = { type: 'leader.failed'; lease: LeaseName; reason: string };
 /** leader-N → elections. The leader has ended. `released`: the Lease was given back, so that other replicas need not wait. */
 export type LeaderResigned = { type: 'leader.resigned'; lease: LeaseName; released: boolean };
 
-// ---- elected-writer-N
-
-/** elected-writer-N/due → elected-writer-N. There is something to write. */
+/** elected-writer-N/due → elected-writer-N. A write is due. */
 export type DutyDue = { type: 'duty.due' };
-/** elected-writer-N → leader-N. A run has ended. `reason`: that of its last failure. */
+/** elected-writer-N → leader-N. A run has ended. `reason`: of its last failure. */
 export type DutyWritten = { type: 'duty.written'; lease: LeaseName; written: number; failed: number; reason: string };
 
 export type LeaderReport = LeaderElected | LeaderLost | LeaderFailed | LeaderResigned;

@@ -21,10 +21,9 @@ export type {
 } from './leader.setup.ts';
 
 /**
- * Leader election for one duty by a Lease (spec/kubernetes.md §2). The API server names the holder. Expiry is measured by
- * local clocks: by the holder from before it sent the last renewal, by others from when they saw it, which is later and lasts
- * longer. A claim is conditional on the version that was read, so only one of several succeeds. A leader that loses the Lease
- * becomes a candidate again.
+ * Leader election for one duty by a Lease (spec/kubernetes.md §2). The API server names the holder. Expiry is measured by local clocks: by
+ * the holder from before it sent the last renewal, by others from when they read it, which is later and lasts longer. A claim is
+ * conditional on the version that was read, so only one of several succeeds. A leader that loses the Lease is a candidate again.
  */
 export const leaderMachine = leaderSetup.createMachine({
   id: 'leader',
@@ -54,7 +53,7 @@ export const leaderMachine = leaderSetup.createMachine({
                 actions: { type: 'recordVersion', params: sighting },
               },
               {
-                description: 'The Lease had expired and is unchanged.',
+                description: 'The Lease expired and is unchanged.',
                 guard: { type: 'isUnchangedAndExpired', params: sighting },
                 target: '#leader.claiming',
                 actions: { type: 'recordVersion', params: sighting },

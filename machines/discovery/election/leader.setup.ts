@@ -12,13 +12,10 @@ import type {
   LeaseName,
 } from './leader-protocol.ts';
 
-/** In milliseconds. */
 export type LeaseTimes = {
-  /** How long others wait after the last renewal that they saw. */
+  /** How long other replicas wait after the last renewal that they read. */
   leaseMs: number;
-  /**
-   * How long the holder writes after it sent the last renewal: shorter than `leaseMs` by the tolerated difference of clocks.
-   */
+  /** How long the holder writes after it sent the last renewal: shorter than `leaseMs` by the tolerated difference of clocks. */
   termMs: number;
   /** Between two renewals; candidates read slightly less often. */
   retryMs: number;
@@ -33,21 +30,20 @@ export type LeaderInput = {
   times: LeaseTimes;
 };
 
-/** Two clocks of one process, in milliseconds since any time. */
+/** Monotonic time and wall clock of one process, in milliseconds. The start of the monotonic time is arbitrary. */
 export type ReadMoment = { monotonicMs: number; wallMs: number };
 
-/** A Lease as read. `draw`: random, from 0 to 1. */
+/** `draw`: random, from 0 to 1. */
 export type LeaseSighting =
   | { outcome: 'absent'; draw: number }
   | {
       outcome: 'seen';
       version: ResourceVersion;
-      /** All fields that the holder writes: a change means that the holder is alive. */
+      /** All fields that the holder writes: a change means that the holder is running. */
       record: string;
       holder: 'nobody' | 'this one' | 'another';
-      /** For the log. */
       identity: string;
-      /** How long the holder keeps it after each renewal. */
+      /** How long the holder keeps the Lease after each renewal. */
       leaseMs: number;
       draw: number;
     }
@@ -56,28 +52,28 @@ export type LeaseSighting =
 export type LeaseOrder = {
   lease: LeaseName;
   operation: 'claim' | 'renew' | 'release';
-  /** Version of the Lease when it was read; empty if there was none. */
+  /** Version of the read Lease; empty if it did not exist. */
   version: ResourceVersion;
 };
 
 export type LeaseWriteResult =
-  /** `sent`: before the request was sent. `tookMs`: duration until now, by the clock with the larger value. */
+  /** `sent`: time before the request was sent. `tookMs`: duration until now, by the clock with the larger value. */
   | { outcome: 'taken'; version: ResourceVersion; sent: ReadMoment; tookMs: number; draw: number }
-  /** The Lease was changed since. */
+  /** The Lease was changed since it was read. */
   | { outcome: 'conflict'; draw: number }
   /** Not sent: the Lease has not expired by the clock with the smaller value. */
   | { outcome: 'early'; leftMs: number; draw: number }
   | { outcome: 'failed'; reason: string; retryAfterMs: number; draw: number };
 
 interface LeaderContext extends LeaderInput {
-  /** Last known version of the Lease; empty if there is none. */
+  /** Last known version of the Lease; empty if it does not exist. */
   version: ResourceVersion;
   record: string;
-  /** Holder, for the log; empty if there is none or it is unknown. */
+  /** Holder, for the log; empty if unknown or if the Lease has no holder. */
   holder: string;
-  /** Time until it may be claimed, from the last seen change. */
+  /** Time until the Lease may be claimed, from the last change that was read. */
   holdsMs: number;
-  /** That time has passed. */
+  /** The time until a claim has passed. */
   isExpired: boolean;
   /** Duration of the last successful renewal request. */
   tookMs: number;
@@ -86,7 +82,6 @@ interface LeaderContext extends LeaderInput {
   draw: number;
 }
 
-/** A failed outcome. */
 interface Failure {
   outcome: string;
   reason?: string;
@@ -139,23 +134,23 @@ export const leaderSetup = setup({
       result.outcome === 'taken' && result.tookMs < times.termMs,
     isHeldHere: (_, { sighting }: { sighting: LeaseSighting }) =>
       sighting.outcome === 'seen' && sighting.holder === 'this one',
-    /** No replica or this process holds it: it was released, or the response to a claim was lost. */
+    /** No replica or this process holds the Lease: it was released, or the response to a claim was lost. */
     isFree: (_, { sighting }: { sighting: LeaseSighting }) =>
       sighting.outcome === 'absent' || (sighting.outcome === 'seen' && sighting.holder !== 'another'),
-    /** The holder has not renewed it since it was first read. */
+    /** The holder has not renewed the Lease since the first read. */
     isUnchanged: ({ context }, { sighting }: { sighting: LeaseSighting }) =>
       sighting.outcome === 'seen' && sighting.record === context.record,
     isUnchangedAndExpired: ({ context }, { sighting }: { sighting: LeaseSighting }) =>
       sighting.outcome === 'seen' && sighting.record === context.record && context.isExpired,
   },
   actions: {
-    /** Another replica holds it from now on, for its lease time. */
+    /** Another replica holds the Lease, for its lease time. */
     recordHolder: assign((_, { sighting }: { sighting: LeaseSighting }) => {
       if (sighting.outcome !== 'seen') return {};
       const { version, record, identity, leaseMs, draw } = sighting;
       return { version, record, holder: identity, holdsMs: leaseMs, isExpired: false, draw };
     }),
-    /** The Lease was not renewed by its holder. */
+    /** The Lease was changed without a renewal by its holder. */
     recordVersion: assign((_, { sighting }: { sighting: LeaseSighting }) =>
       sighting.outcome === 'seen'
         ? { version: sighting.version, draw: sighting.draw }
@@ -187,7 +182,6 @@ export const leaderSetup = setup({
     }),
     /** Effect: allows writes until the end of the term, which began when the claim was sent. */
     startTerm: (_, _params: { lease: LeaseName; sent: ReadMoment; termMs: number }) => {},
-    /** Effect: extends the term. */
     extendTerm: (_, _params: { lease: LeaseName; sent: ReadMoment; termMs: number }) => {},
     /** Effect: allows no new writes. `giveUp`: does not wait for running ones. */
     endTerm: (_, _params: { lease: LeaseName; giveUp: boolean }) => {},
@@ -223,7 +217,6 @@ export function termOf({ context, event }: Written & { context: LeaderInput }) {
   return { lease, termMs: times.termMs, sent };
 }
 
-/** The request failed: report and retry. */
 const inVain = <Params>(params: Params) =>
   [
     { type: 'recordFailure', params },
@@ -266,7 +259,7 @@ export function writeLease<const Operation extends LeaseOrder['operation']>(oper
   } as const;
 }
 
-/** Stops writing; the replica becomes a candidate again. */
+/** Stops writing; the replica is a candidate again. */
 export function lost(reason: string) {
   type Lease = { context: { lease: LeaseName } };
   return {

@@ -1,14 +1,14 @@
 /**
- * Decides which key sets may be fetched. Namespaces take turns, and each may run a few fetches at a time: a tenant with many
- * or unresponsive issuers delays only its own keys.
+ * Decides which key sets may be fetched. Namespaces take turns, and each may run a few fetches at a time: a tenant with many or
+ * unresponsive issuers delays only its own keys.
  */
 
-/** Each fetch may occupy one of the four resolver threads of Node until its name is resolved. */
+/** Each fetch may occupy one of Node's four resolver threads until its name is resolved. */
 export const maxFetches = 8;
 export const maxFetchesOfNamespace = 2;
 
 export interface WaitingFetch {
-  /** Name of the actor that waits. */
+  /** System ID of the actor that waits. */
   readonly name: string;
   /** Namespaces of the objects that name the issuer: the first free slot of any of them is used. */
   readonly namespaces: readonly string[];
@@ -65,7 +65,7 @@ export function grantFetches(queue: FetchQueue): { readonly queue: FetchQueue; r
       turns: [...current.turns.filter((one) => one !== namespace), namespace],
     };
   }
-  // Drops namespaces without fetches, since names of namespaces come and go.
+  // Drops namespaces without fetches, so that the record does not grow.
   const { running, waiting } = current;
   const isPresent = (one: string): boolean =>
     running.some(({ namespace }) => namespace === one) || waiting.some(({ namespaces }) => namespaces.includes(one));

@@ -37,18 +37,18 @@ export interface KeySource {
   source: string;
   /** Limit of a request. */
   timeoutMs: number;
-  /** The objects that use it. */
+  /** Objects that use the key set. */
   users: ConfigKeyText[];
 }
 
 type KeySetName = `key-set-${number}`;
 
 interface KnownSource extends KeySource {
-  /** Name of its actor. */
+  /** System ID of its actor. */
   name: KeySetName;
   /**
-   * State of the first fetch. `awaited`: objects that use the key set are held. `late`: they are no longer held, although the
-   * issuer has neither responded nor failed.
+   * State of the first fetch. `awaited`: objects that use the key set are held. `late`: they are not held any more, although the issuer has
+   * neither responded nor failed.
    */
   firstFetch: 'awaited' | 'late' | 'settled';
   isStarted: boolean;
@@ -60,16 +60,16 @@ interface JwksContext extends JwksInput {
   changed: ConfigKeyText[];
   /** Objects to push when no first response is pending for them. */
   due: ConfigKeyText[];
-  /** Fetches that wait for a slot, and running ones. */
+  /** Waiting and running fetches. */
   queue: FetchQueue;
-  /** Number of actors started, for the name of the next. */
+  /** For the name of the next actor. */
   started: number;
 }
 
 /**
- * Keys of the issuers that RequestAuthentications name by address (spec/discovery.md §8.10). A new or changed object is pushed
- * when its issuers have responded or exceeded the limit, so that tokens are not rejected for lack of keys. It does not wait
- * for issuers of other objects.
+ * Keys of the issuers that RequestAuthentications name by address (spec/discovery.md §8.10). A new or changed object is pushed when its
+ * issuers have responded or exceeded the limit, so that tokens are not rejected for lack of keys. It does not wait for issuers of other
+ * objects.
  */
 export const jwksMachine = setup({
   types: {
@@ -131,7 +131,7 @@ export const jwksMachine = setup({
         enqueue.spawnChild('keySet', { id: name, input: { source, timeoutMs, refreshMs, firstKeysTimeoutMs } });
       enqueue.assign({
         sources: context.sources.map((one) => (starting.has(one) ? { ...one, isStarted: true } : one)),
-        // Queued together with the start: an event for each would be a separate step.
+        // Queued together with the start: an event per fetch would be a separate step.
         queue: enqueueFetches(context.queue, [...starting].map(fetchOf)),
       });
     }),
@@ -159,7 +159,7 @@ export const jwksMachine = setup({
         due: event.type === 'key-set.fetched' ? union(context.due, of.users) : context.due,
       };
     }),
-    /** Later objects do not wait for it either. */
+    /** Later objects do not wait for the issuer either. */
     recordLate: assign(({ context, event }) => {
       if (event.type !== 'key-set.late') return {};
       const isLate = (one: KnownSource): boolean => one.source === event.source && isAwaited(one);
@@ -191,7 +191,7 @@ export const jwksMachine = setup({
     'key-fetch.requested': { actions: ['queueFetch', 'grantFetches'] },
     'key-fetch.finished': { actions: ['releaseSlot', 'grantFetches'] },
     'key-set.fetched': { actions: 'recordResponse' },
-    'key-set.failed': { description: 'The last keys still apply.', actions: 'recordResponse' },
+    'key-set.failed': { description: 'The last keys apply.', actions: 'recordResponse' },
     'key-set.late': { description: 'Tokens of this issuer are rejected until it responds.', actions: 'recordLate' },
     'jwks.load': { description: 'The bundles are loaded already.' },
   },

@@ -1,8 +1,5 @@
-/**
- * Decides which actors of key sets start next. Starting one takes up to 0.3 ms, so a thousand at once would block the program.
- */
+/** Decides which actors of key sets start next. Starting one takes up to 0.3 ms, so a thousand at once would block the program. */
 
-/** Size of a batch. */
 export const maxStartsAtATime = 12;
 /** Pause between batches: any value lets other work run. */
 export const startPauseMs = 1;

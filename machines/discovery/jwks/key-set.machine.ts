@@ -33,7 +33,7 @@ interface KeySetContext extends KeySetInput {
   failures: number;
 }
 
-/** Response of an issuer. `version`: hash of the key set. */
+/** `version`: hash of the key set. */
 export type IssuerResponse = { outcome: 'fetched'; version: string } | { outcome: 'failed'; reason: string };
 
 const retryMs = 1_000;
@@ -43,8 +43,8 @@ const minBackoffMs = 60_000;
 const maxBackoffMs = 3_600_000;
 
 /**
- * Keeps the keys of one issuer up to date (spec/discovery.md §8.10: refreshed every 20 minutes, retried after a second, then
- * after one minute to an hour). The last keys apply however long the issuer fails.
+ * Keeps the keys of one issuer up to date (spec/discovery.md §8.10: refreshed every 20 minutes, retried after a second, then after one
+ * minute to an hour). The last keys apply however long the issuer fails.
  */
 export const keySetMachine = setup({
   types: {
@@ -115,7 +115,7 @@ export const keySetMachine = setup({
       on: { 'key-fetch.granted': 'fetching' },
     },
     fetching: {
-      description: 'Fetches the keys. The last keys still apply.',
+      description: 'Fetches the keys. The last keys apply.',
       exit: 'reportFinished',
       meta: { waitsFor: 'the response of the issuer, which has a limit' },
       invoke: {

@@ -20,9 +20,9 @@ interface ApiServerContext extends ApiServerInput {
   waiting: ResourceName[];
   /** Kinds that were never synced. */
   unsynced: ResourceName[];
-  /** The server is believed to support streaming lists. */
+  /** The server is assumed to support streaming lists. */
   streams: boolean;
-  /** The outage was so long that the server may have been restored and have reached its earlier versions again. */
+  /** The outage was so long that the server may have been restored from a backup and have reached earlier versions again. */
   wasLongAway: boolean;
   /** Consecutive failed probes. */
   failures: number;
@@ -39,8 +39,8 @@ const ofServer = <Type extends string>(type: Type) =>
   ({ type, params: ({ context: { server } }: { context: ApiServerContext }) => ({ server }) }) as const;
 
 /**
- * Availability of one API server, for all its kinds. Each kind alone could detect neither an outage (a dead connection stays
- * open for minutes) nor its end (each has its own retry delay).
+ * Availability of one API server, for all its kinds. Each kind alone could detect neither an outage (a dead connection stays open for
+ * minutes) nor its end (each has a separate retry delay).
  */
 export const apiServerMachine = setup({
   types: {
@@ -51,13 +51,13 @@ export const apiServerMachine = setup({
   },
   actors: {
     informer: informerMachine,
-    /** Pings over the connection of watches; opens one if there is none. */
+    /** Pings over the connection of watches, and opens one if necessary. */
     ping: promiseEffect<PingResult, { server: string }>('ping'),
-    /** Reports that watched kinds were defined or removed. */
+    /** Reports when watched kinds are defined or removed. */
     watchDefinitions: callbackEffect<{ type: never }, { resources: ResourceName[] }>('watchDefinitions'),
   },
   delays: {
-    /** Kinds resume one after the other. */
+    /** Between two kinds that resume. */
     resumeInterval: 10,
     pingInterval: 2_000,
     /** Long enough for a pause of this process, such as garbage collection. */
@@ -99,7 +99,7 @@ export const apiServerMachine = setup({
         streams,
       });
     }),
-    /** All kinds learn it from the first one. */
+    /** The first kind that detects it disables streaming lists for all. */
     disableStreamingLists: enqueueActions(({ context, enqueue }) => {
       enqueue.assign({ streams: false });
       for (const index of context.resources.keys())
@@ -125,9 +125,8 @@ export const apiServerMachine = setup({
     }),
     /** Effect: all kinds are synced for the first time. */
     publishSynced: (_, _params: { server: string }) => {},
-    /** Effect: reports the outage; the last objects still apply. */
+    /** Effect: reports the outage. The last objects apply. */
     publishUnreachable: (_, _params: { server: string; reason: string }) => {},
-    /** Effect: reports the end of the outage. */
     publishReachable: (_, _params: { server: string }) => {},
     /** Effect: closes the connection of watches; the next request opens another one. */
     reconnect: (_, _params: { server: string }) => {},
@@ -211,7 +210,7 @@ export const apiServerMachine = setup({
       },
     },
     reachable: {
-      description: 'The server responds. Kinds are watched, or about to be.',
+      description: 'The server responds. Kinds are watched, or will be soon.',
       entry: 'resetFailures',
       initial: 'resuming',
       states: {
@@ -272,7 +271,7 @@ export const apiServerMachine = setup({
       },
     },
     unreachable: {
-      description: 'The server does not respond. The last objects still apply. It is pinged repeatedly.',
+      description: 'The server does not respond. The last objects apply. The server is pinged repeatedly.',
       entry: 'enableStreamingLists',
       after: {
         longOutage: {

@@ -1,9 +1,9 @@
-/** State of a watched kind, and the consequences of a server's responses: a plain record and pure rules. */
+/** State of a watched kind, and the consequences of a server's responses: a plain record and pure functions. */
 import type { RequestFailure, ResourceName, ResourceVersion } from './kubernetes-protocol.ts';
 
 /**
- * Version requested for the next list. `not older`: at least the last version, so that no object goes back in time. `newest`:
- * the current state. `newest at once`: without pages, whose version the server may forget between two requests.
+ * Version requested for the next list. `not older`: at least the last version, so that no object goes back in time. `newest`: the current
+ * state. `newest at once`: without pages, whose version the server may forget between two requests.
  */
 export type Basis = 'not older' | 'newest' | 'newest at once';
 
@@ -11,14 +11,14 @@ export interface InformerRecord {
   resource: ResourceName;
   /** Last known version; empty before the first list. */
   version: ResourceVersion;
-  /** Number in the store. */
+  /** Number of objects in the store. */
   objects: number;
   /** The store has a complete list that was processed, and a watch can continue from its version. */
   isWhole: boolean;
   basis: Basis;
   /** Content of the store that its readers have processed or are processing. */
   handed: 'nothing' | 'objects' | 'absence';
-  /** The server is believed to support streaming lists. */
+  /** The server is assumed to support streaming lists. */
   streams: boolean;
   /** Consecutive streaming lists that the server throttled. */
   throttledStreams: number;
@@ -44,7 +44,7 @@ export const failuresKept = 2;
 /** Limit of a list or page, which grows with each failure so that a slow server can respond eventually. */
 const minLimitMs = 4_000;
 const maxLimitMs = 30_000;
-/** A server may report a kind as unknown while it starts: number of such responses before its objects are removed. */
+/** A server may report a kind as unknown while it starts: number of such responses that remove the objects of the kind. */
 const absencesBelieved = 3;
 /** One more such response removes the objects. */
 export const absencesBeforeBelief = absencesBelieved - 1;
@@ -54,7 +54,7 @@ const throttledStreamsTried = 3;
 export const limitMs = ({ failures }: InformerRecord): number => Math.min(minLimitMs * 2 ** failures, maxLimitMs);
 
 export function retryDelayMs({ failures, absences, draw, retryAfterMs }: InformerRecord): number {
-  // Absence is decided quickly: a few requests in short succession.
+  // Absence is decided quickly: by a few requests in short succession.
   const pause = absences > 0 ? minAbsentMs : minRetryMs * 2 ** Math.max(0, failures - 1);
   const delay = Math.min(pause, maxRetryMs) * (1 + draw / 2);
   return Math.max(delay, Math.min(retryAfterMs, maxRetryAfterMs));
@@ -69,7 +69,7 @@ export const fewFailures = ({ failures }: InformerRecord): number => Math.min(fa
 
 export const incrementFailures = (failures: number): number => Math.min(failures + 1, maxFailures);
 
-/** What to request instead; `undefined` if there is no alternative. */
+/** `undefined` if there is no alternative. */
 export function nextBasis(basis: Basis): Basis | undefined {
   if (basis === 'not older') return 'newest';
   return basis === 'newest' ? 'newest at once' : undefined;
@@ -83,7 +83,7 @@ export const mayStream = ({ streams, throttledStreams }: InformerRecord): boolea
 export const isAbsenceBelieved = ({ handed, absences }: InformerRecord): boolean =>
   handed !== 'objects' || absences + 1 >= absencesBelieved;
 
-/** Compares versions of one kind in one server's history. A restored server is detected by it. */
+/** Compares versions in the history of one server. Detects a restored server. */
 export function isEarlier(one: ResourceVersion, other: ResourceVersion): boolean {
   return one.length === other.length ? one < other : one.length < other.length;
 }
@@ -108,6 +108,6 @@ export const isAbsent = ({ code }: RequestFailure): boolean => code === 404;
 /** GOAWAY: servers use it to distribute connections. */
 export const isGoingAway = ({ kind }: RequestFailure): boolean => kind === 'going away';
 
-/** The failure concerns credentials or the connection, not the request, which can be repeated from the same version. */
+/** The failure is about credentials or the connection. The request can be repeated from the same version. */
 export const isAboutUs = ({ kind, code }: RequestFailure): boolean =>
   kind === 'credentials' || kind === 'going away' || kind === 'aborted' || code === 401 || code === 403;

@@ -19,7 +19,7 @@ const faultOfOurs = (type: 'countFailure' | 'reportFailed') =>
     }),
   }) as const;
 
-/** Publishes what was collected to the store. */
+/** Publishes the collected objects to the store. */
 const handsOver = ({ absent }: { absent: boolean }) =>
   ({
     id: 'hand-over',
@@ -38,8 +38,8 @@ const completeActions = [
 ] as const;
 
 /**
- * Watches one kind of object on one API server: lists it, publishes the complete list, then watches it. The published objects
- * apply until the next complete list.
+ * Watches one kind of object on one API server: lists it, publishes the complete list, then watches it. The published objects apply until
+ * the next complete list.
  */
 export const informerMachine = informerSetup.createMachine({
   id: 'informer',
@@ -63,7 +63,7 @@ export const informerMachine = informerSetup.createMachine({
   },
   states: {
     'waiting for server': {
-      description: 'The server may be unreachable. The last objects still apply.',
+      description: 'The server may be unreachable. The last objects apply.',
       meta: { waitsFor: 'a response of the server, which api-server pings at least every two seconds' },
       on: {
         'server.reachable': [
@@ -331,7 +331,7 @@ export const informerMachine = informerSetup.createMachine({
     },
     absent: {
       description: 'The server does not serve the kind, so there are no objects.',
-      on: { 'kind.removed': { description: 'This is known.' } },
+      on: { 'kind.removed': { description: 'The absence is known.' } },
       initial: 'starting',
       states: {
         starting: {

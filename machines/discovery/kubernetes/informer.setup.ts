@@ -19,7 +19,6 @@ export interface InformerInput {
   resource: ResourceName;
 }
 
-/** Parameters of a watch or list. */
 export interface SetOrder {
   resource: ResourceName;
   /** Whether a watch begins with all objects, as a list always does. */
@@ -28,7 +27,7 @@ export interface SetOrder {
   version: ResourceVersion;
 }
 
-/** A failed request. `draw`: random, from 0 to 1, for the retry delay. */
+/** `draw`: random, from 0 to 1, for the retry delay. */
 export type Failed = { failure: RequestFailure; draw: number };
 
 export const informerSetup = setup({
@@ -40,13 +39,11 @@ export const informerSetup = setup({
   },
   actors: {
     /**
-     * Watches until it is stopped. Objects of a streaming list are kept apart until it is complete; later changes go to the
-     * store.
+     * Watches until it is stopped. Objects of a streaming list are stored separately until it is complete; later changes go to the store.
      */
     watchKind: callbackEffect<{ type: never }, SetOrder>('watchKind'),
-    /** Reads a list in pages, and keeps it apart. */
+    /** Reads a list in pages, and stores it separately. */
     listKind: callbackEffect<{ type: never }, SetOrder>('listKind'),
-    /** Requests the current version. */
     checkHistory: callbackEffect<{ type: never }, { resource: ResourceName }>('checkHistory'),
     /**
      * Replaces the content of the store with the list, or removes it if the kind is absent. Resolves when all readers have
@@ -56,11 +53,10 @@ export const informerSetup = setup({
   },
   delays: {
     /**
-     * Limit for the next part or the end of a streaming list, which some servers never send. A server that lags behind takes
-     * three seconds to report it.
+     * Limit for the next part or the end of a streaming list, which some servers never send. A server that lags behind takes three seconds
+     * to report it.
      */
     initialListLimit: 3_500,
-    /** Limit of a list or page. */
     responseLimit: ({ context }) => rules.limitMs(context),
     /** A watch that ends sooner, without an event, has failed (kubernetes#104171). */
     shortWatch: 1_000,

@@ -1,6 +1,6 @@
 /**
- * Every event between the charts that watch the API server of a cluster, and their effects. Events contain kinds, versions and
- * counts; the objects are in a store of the effects (src/discovery/kubernetes).
+ * Events between the charts that watch the API server of a cluster, and their effects. Events contain kinds, versions and counts; the
+ * objects are in a store of the effects (src/discovery/kubernetes).
  */
 import type { CatalogueRow } from '../../catalogue-row.ts';
 
@@ -10,7 +10,7 @@ export type ResourceName = string;
 /** Version of a list, bookmark or object: a decimal number of any length. Empty if unknown. */
 export type ResourceVersion = string;
 
-/** Failure of a request: `ApiFailure` of src/discovery/kubernetes as plain data. */
+/** `ApiFailure` of src/discovery/kubernetes as plain data. */
 export type RequestFailure = {
   kind: 'status' | 'unreachable' | 'going away' | 'closed' | 'timeout' | 'invalid' | 'credentials' | 'aborted';
   message: string;
@@ -22,33 +22,27 @@ export type RequestFailure = {
   retryAfterMs?: number;
 };
 
-// ---- api-server-N → informer-N
-
 /**
- * api-server-N → informer-N. The server responds: start requests. Kinds are notified one after the other, so that their requests
- * do not come at once.
+ * api-server-N → informer-N. The server responds: start requests. Kinds are notified one after the other, so that they do not send requests
+ * at the same time.
  */
 export type ServerReachable = {
   type: 'server.reachable';
   /** The outage was so long that the history may differ: the kind is listed again. */
   anew: boolean;
-  /** The server is believed to support streaming lists. */
+  /** The server is assumed to support streaming lists. */
   streams: boolean;
 };
 /** api-server-N → informer-N. The connection is closed, with all its requests. */
 export type ServerLost = { type: 'server.lost'; reason: string };
-/** api-server-N → informer-N. The server does not support streaming lists, as another kind has found. */
+/** api-server-N → informer-N. Another kind found that the server does not support streaming lists. */
 export type StreamingListsDisabled = { type: 'streaming-lists.disabled' };
 /** api-server-N → informer-N. The kind was defined, or its definition changed. */
 export type KindDefined = { type: 'kind.defined' };
-/** api-server-N → informer-N. The definition of the kind was removed: a response that it is unknown is expected. */
+/** api-server-N → informer-N. The definition of the kind was removed: the server is expected to respond that it is unknown. */
 export type KindRemoved = { type: 'kind.removed' };
 
-// ---- informer-N → api-server-N
-
-/**
- * informer-N → api-server-N. A request got no response or was interrupted. The kind waits until the server is known to respond.
- */
+/** informer-N → api-server-N. A request got no response or was interrupted. The kind waits until the server responds. */
 export type ServerUnresponsive = { type: 'server.unresponsive'; resource: ResourceName; reason: string };
 /** informer-N → api-server-N. The server does not support streaming lists, or does not end them. */
 export type StreamingListsUnsupported = { type: 'streaming-lists.unsupported'; resource: ResourceName; reason: string };
@@ -57,36 +51,30 @@ export type StreamingListsUnsupported = { type: 'streaming-lists.unsupported'; r
  * does not serve the kind, so the list is empty.
  */
 export type KindSynced = { type: 'kind.synced'; resource: ResourceName; objects: number; absent: boolean };
-/** informer-N → api-server-N. A request was rejected and is repeated later; the last objects still apply. */
+/** informer-N → api-server-N. A request was rejected and is repeated later: the last objects apply. */
 export type KindFailed = { type: 'kind.failed'; resource: ResourceName; reason: string };
 
-// ---- effects of an informer
-
-/** informer-N/stream → informer-N. Objects of the first list were received. `objects`: their number so far. */
+/** informer-N/stream → informer-N. Objects of the first list were received. `objects`: number so far. */
 export type InitialListProgressed = { type: 'initial-list.progressed'; objects: number };
 /** informer-N/stream → informer-N. The first list is complete at this version. */
 export type InitialListEnded = { type: 'initial-list.ended'; version: ResourceVersion };
 /** informer-N/stream → informer-N. Objects changed; the store has them. */
 export type ObjectsChanged = { type: 'objects.changed'; version: ResourceVersion; objects: number };
-/** informer-N/stream → informer-N. There is no other change up to this version. */
+/** informer-N/stream → informer-N. There is no other change until this version. */
 export type BookmarkReceived = { type: 'bookmark.received'; version: ResourceVersion };
 /** informer-N/stream → informer-N. The server ended the watch, as it does every few minutes. */
 export type WatchEnded = { type: 'watch.ended' };
 /** informer-N/check → informer-N. The current version of the server. */
 export type VersionReceived = { type: 'version.received'; version: ResourceVersion };
-/** informer-N/list → informer-N. A page of the list was received. `objects`: their number so far. */
+/** informer-N/list → informer-N. A page of the list was received. `objects`: number so far. */
 export type PageReceived = { type: 'page.received'; objects: number };
 /** informer-N/list → informer-N. The list of this version is complete. */
 export type ListEnded = { type: 'list.ended'; version: ResourceVersion };
 /** informer-N/stream, informer-N/list, informer-N/check → informer-N. A request failed. `draw`: random, from 0 to 1. */
 export type RequestFailed = { type: 'request.failed'; failure: RequestFailure; draw: number };
 
-// ---- effects of api-server-N
-
 /** api-server-N/definitions → api-server-N. The definition of a kind was added, changed or removed. */
 export type DefinitionChanged = { type: 'definition.changed'; resource: ResourceName; defined: boolean };
-
-// ---- remote-clusters/secrets → remote-clusters
 
 /** A cluster of a Secret, without its credentials. */
 export type ListedCluster = {

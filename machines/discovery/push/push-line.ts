@@ -11,7 +11,6 @@ import type { ConfigKeyText, ProxiesServe } from '../protocol.ts';
 /** Changes kept separately for proxies that have received some of them. With more, all waiting proxies get all of them. */
 export const maxChanges = 64;
 
-/** The contents of a push. */
 export interface Change {
   version: string;
   forced: boolean;
@@ -23,14 +22,13 @@ export interface Change {
 /** Consecutive proxies that wait for the same changes. */
 export interface Group {
   connections: number[];
-  /** Number of the first change that they have not received. */
+  /** Number of the first change that the proxies have not received. */
   from: number;
 }
 
-/** A proxy that is being served. */
 export interface Served {
   connection: number;
-  /** Number of the first change since it was started; null without one. */
+  /** Number of the first change since the serving started; null without one. */
   next: number | null;
 }
 
@@ -39,18 +37,17 @@ export interface Line {
   proxies: number[];
   waiting: Group[];
   serving: Served[];
-  /** Changes that some proxy has not received, oldest first. */
+  /** Changes that some proxies have not received, oldest first. */
   changes: Change[];
   /** Number of the first change in `changes`. */
   first: number;
 }
 
-/** Proxies to serve, and the changes for them. */
+/** Proxies to serve, and their changes. */
 export type Batch = Omit<ProxiesServe, 'type'>;
 
 export const emptyLine: Line = { proxies: [], waiting: [], serving: [], changes: [], first: 0 };
 
-/** No proxy waits or is being served. */
 export function isAtRest({ waiting, serving }: Line): boolean {
   return waiting.length === 0 && serving.length === 0;
 }
@@ -60,7 +57,6 @@ export function withProxy(line: Line, connection: number): Line {
   return { ...line, proxies: [...line.proxies, connection] };
 }
 
-/** Removes a proxy from all lists. */
 export function withoutProxy(line: Line, connection: number): Line {
   const remaining = (list: number[]): number[] => list.filter((other) => other !== connection);
   return withoutOldChanges({
@@ -89,7 +85,7 @@ export function withPush(line: Line, change: Change): Line {
   });
 }
 
-/** Fills free slots; one batch for each group. */
+/** Fills free slots, with one batch per group. */
 export function withTurns(line: Line, throttle: number): { line: Line; batches: Batch[] } {
   const batches: Batch[] = [];
   let waiting = line.waiting;
@@ -130,7 +126,6 @@ export function merged(changes: readonly Change[]): Change {
   };
 }
 
-/** Proxies that neither wait nor are being served. */
 function free({ proxies, waiting, serving }: Line): number[] {
   if (waiting.length === 0 && serving.length === 0) return proxies;
   const busy = new Set(serving.map(({ connection }) => connection));
@@ -149,7 +144,6 @@ function changesFrom({ changes, first }: Line, from: number): Change[] {
   return changes.slice(Math.max(0, from - first));
 }
 
-/** Drops changes that all proxies have received. */
 function withoutOldChanges(line: Line): Line {
   const { waiting, serving, changes } = line;
   if (changes.length === 0) return line;

@@ -32,9 +32,8 @@ interface PushQueueContext extends PushQueueInput {
 }
 
 /**
- * Decides which proxies get a push and when (spec/discovery.md §6.4): in order, a limited number at a time, each with all
- * changes since its last push. A slot is free as soon as the connection has been ordered to push, so a slow proxy delays no
- * other.
+ * Decides which proxies get a push and when (spec/discovery.md §6.4): in order, a limited number at a time, each with all changes since its
+ * last push. A slot is free as soon as the connection was ordered to push, so a slow proxy delays no other.
  */
 export const pushQueueMachine = setup({
   types: {
@@ -62,7 +61,6 @@ export const pushQueueMachine = setup({
       line: ({ context }, params: { connections: number[] }) => withServed(context.line, params.connections),
     }),
     reportServed: sendTo(peer('push'), { type: 'clients.served' } satisfies ClientsServed),
-    /** Up to `throttle` proxies at a time. */
     grantSlots: enqueueActions(({ context, enqueue }) => {
       const { line, batches } = withTurns(context.line, context.throttle);
       if (batches.length === 0) return;
@@ -81,7 +79,7 @@ export const pushQueueMachine = setup({
   initial: 'accepting pushes',
   on: {
     'proxy.disconnected': {
-      description: 'Its slot goes to the next proxy.',
+      description: 'The slot of the proxy goes to the next one.',
       actions: [{ type: 'removeProxy', params: ({ event }) => ({ connection: event.connection }) }, 'grantSlots'],
     },
     'proxies.served': {
@@ -96,7 +94,7 @@ export const pushQueueMachine = setup({
           actions: ['queueAll', 'grantSlots'],
         },
         'proxy.connected': {
-          description: 'It requests the current state; later changes are pushed.',
+          description: 'A new proxy requests the current state; later changes are pushed.',
           actions: { type: 'addProxy', params: ({ event }) => ({ connection: event.connection }) },
         },
         'queue.drain': 'draining',
@@ -140,8 +138,8 @@ export const pushQueueMachine = setup({
       meta: { waitsFor: 'queued clients; the shutdown time is the limit' },
       always: { guard: 'isIdle', target: 'drained' },
       on: {
-        'clients.push': { description: 'The next server has it.' },
-        'proxy.connected': { description: 'Nothing will be pushed to it.' },
+        'clients.push': { description: 'The next server has the change.' },
+        'proxy.connected': { description: 'Nothing will be pushed to the proxy.' },
         'queue.drain': { description: 'Draining is in progress.' },
       },
     },
@@ -149,9 +147,9 @@ export const pushQueueMachine = setup({
       description: 'The queue is empty and closed.',
       meta: { waitsFor: 'nothing' },
       on: {
-        'clients.push': { description: 'The next server has it.' },
-        'proxy.connected': { description: 'Nothing will be pushed to it.' },
-        'queue.drain': { description: 'It is drained.' },
+        'clients.push': { description: 'The next server has the change.' },
+        'proxy.connected': { description: 'Nothing will be pushed to the proxy.' },
+        'queue.drain': { description: 'The queue is drained.' },
       },
     },
   },

@@ -22,7 +22,6 @@ export interface PushInput {
   debounceEndpoints: boolean;
 }
 
-/** A published context. */
 export interface PublishedContext {
   version: string;
   /** Unix time in milliseconds. */
@@ -35,7 +34,6 @@ interface MergedRequest extends PushOrder {
 }
 
 interface PushContext extends PushInput {
-  /** Collected requests. */
   gathered: MergedRequest;
   /** Requests of the context that is being built. */
   underWay: MergedRequest;
@@ -43,15 +41,15 @@ interface PushContext extends PushInput {
   urgent: MergedRequest;
   /** Urgent endpoint changes that are being built. */
   urgentUnderWay: MergedRequest;
-  /** Requests of failed contexts: the next context includes them. */
+  /** Requests of failed contexts, which the next context includes. */
   unbuilt: MergedRequest;
   /** Consecutive failed contexts. */
   failures: number;
 }
 
 /**
- * Maximum delay of requests of several namespaces, as a multiple of the quiet time: a namespace that changes continuously delays
- * the push of another by no more.
+ * Maximum delay of requests of several namespaces, as a multiple of the quiet time: a namespace that changes continuously delays pushes of
+ * others by no more.
  */
 const maxSharedQuietTimes = 3;
 
@@ -62,10 +60,10 @@ const nothing: MergedRequest = { configs: [], forced: false, reasons: {}, update
 const everything: PushOrder = { configs: [], forced: true, reasons: { global: 1 } };
 
 /**
- * Builds contexts from push requests: requests close together share one context, one context is built at a time, and requests
- * during that time are collected for the next (spec/discovery.md §6.2). The next context also waits until the proxies are
- * served: they share generated resources only if they use the same context, so an overloaded server builds fewer contexts
- * instead of generating resources for a few proxies each.
+ * Builds contexts from push requests: requests close together share one context, one context is built at a time, and requests during that
+ * time are collected for the next (spec/discovery.md §6.2). The next context also waits until the proxies are served, because they share
+ * generated resources only if they use the same context: an overloaded server builds fewer contexts instead of generating resources for a
+ * few proxies each.
  */
 export const pushMachine = setup({
   types: {
@@ -178,7 +176,7 @@ export const pushMachine = setup({
     failures: 0,
   }),
   on: {
-    'clients.served': { description: 'Too late: the push was of urgent endpoints, or its limit has passed.' },
+    'clients.served': { description: 'The event is late: the push was of urgent endpoints, or its limit has passed.' },
   },
   initial: 'waiting for sources',
   states: {
@@ -206,7 +204,7 @@ export const pushMachine = setup({
       },
       on: {
         'push.request': { actions: 'collect' },
-        'push.start': { description: 'It has started.' },
+        'push.start': { description: 'The chart has started.' },
       },
     },
     pushing: {
@@ -214,7 +212,7 @@ export const pushMachine = setup({
       type: 'parallel',
       on: {
         'push.request': { description: 'Unreachable: every state of `requests` handles it.' },
-        'push.start': { description: 'It has started.' },
+        'push.start': { description: 'The chart has started.' },
       },
       states: {
         requests: {
@@ -336,7 +334,7 @@ export const pushMachine = setup({
             },
             'backing off': {
               description:
-                'The last context could not be built. It is repeated at increasing intervals. The previous one still applies.',
+                'The last context could not be built. The build is repeated at increasing intervals. The previous context applies.',
               always: {
                 guard: 'isPushDue',
                 target: 'building',

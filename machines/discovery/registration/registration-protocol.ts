@@ -1,13 +1,10 @@
-/**
- * Events of workloads that register themselves (spec/discovery.md §5.5). Their order is in sequences/registrations.mmd and
- * registration.mmd. Nodes and entries stay in the effects.
- */
+/** Events of workloads that register themselves (spec/discovery.md §5.5). Nodes and entries stay in the effects. */
 import type { CatalogueRow } from '../../catalogue-row.ts';
 
 /** `namespace/name` of a WorkloadEntry. */
 export type EntryKey = string;
 
-/** Health as reported by a workload. */
+/** Health reported by a workload. */
 export type WorkloadHealth = { healthy: boolean /** Reason; empty if healthy. */; message: string };
 
 // ---- registrations/workloads → registrations → registration-N
@@ -17,20 +14,20 @@ export type WorkloadConnected = { type: 'workload.connected'; entry: EntryKey };
 /** The last connection of a workload was closed. */
 export type WorkloadDisconnected = { type: 'workload.disconnected'; entry: EntryKey };
 /**
- * Its slot is given to a workload of a namespace with fewer. Its connections are being closed, and its entry is deleted without a
- * grace period.
+ * A workload of a namespace with fewer slots gets its slot. Its connections are being closed, and its entry is deleted without a grace
+ * period.
  */
 export type WorkloadEvicted = { type: 'workload.evicted'; entry: EntryKey };
 /** The workload reported its health. */
 export type WorkloadHealthReported = { type: 'workload-health.reported'; entry: EntryKey } & WorkloadHealth;
-/** The entry of a connected workload was deleted, or states that it is not connected: another process changed it. */
+/** The entry of a connected workload was deleted, or states that the workload is disconnected: another process changed it. */
 export type EntryLost = { type: 'entry.lost'; entry: EntryKey };
 
 // ---- registration-N → registrations
 
 /** A write was rejected, or its result is unknown; it is repeated. */
 export type RegistrationFailed = { type: 'registration.failed'; entry: EntryKey; reason: string };
-/** The workload cannot be registered: its connections are closed. */
+/** The workload cannot be registered, and its connections are closed. */
 export type RegistrationRejected = { type: 'registration.rejected'; entry: EntryKey; reason: string };
 /** The registration is finished: its entry was deleted, or belongs to another replica. */
 export type RegistrationEnded = { type: 'registration.ended'; entry: EntryKey };

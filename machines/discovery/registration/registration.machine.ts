@@ -7,7 +7,6 @@ export type { EntryOrder, EntryResult, RegistrationInput } from './registration.
 type Done = { event: { output: EntryResult } };
 const result = ({ event }: Done): EntryResult => event.output;
 
-/** The write failed: report and retry. */
 const failed = {
   target: 'backing off',
   actions: ['countFailure', { type: 'reportFailed', params: ({ event }: Done) => reasonIn(event.output) }],
@@ -22,8 +21,8 @@ const broken = {
 } as const;
 
 /**
- * One workload that registers itself, while this replica is responsible for it. Each write is awaited whatever happens during
- * it, so that no two writes overlap and none takes effect late.
+ * One workload that registers itself, while this replica is responsible for it. Each write is awaited whatever happens during it, so that
+ * no two writes overlap and none takes effect late.
  */
 export const registrationMachine = registrationSetup.createMachine({
   id: 'registration',
@@ -130,7 +129,7 @@ export const registrationMachine = registrationSetup.createMachine({
       },
     },
     'rate limited': {
-      description: 'The health was written a moment ago. Writes of a health that flaps are limited.',
+      description: 'The health was written recently. Writes of a health that flaps are limited.',
       after: { healthInterval: 'deciding' },
       on: {
         'workload.disconnected': { target: 'awaiting reconnect', actions: 'recordDisconnected' },

@@ -17,13 +17,13 @@ export interface RegistrationInput {
 }
 
 interface RegistrationContext extends RegistrationInput {
-  /** There is a connection to this replica. */
+  /** The workload has a connection to this replica. */
   isConnected: boolean;
-  /** Its slot was given to another namespace: the entry is deleted without a grace period. */
+  /** Another namespace has its slot: the entry is deleted without a grace period. */
   isDisplaced: boolean;
   /** The entry is written and names this replica. */
   isRegistered: boolean;
-  /** It was written at least once. */
+  /** The entry was written at least once. */
   wasRegistered: boolean;
   /** Another process changed the entry since the write started. */
   isOverridden: boolean;
@@ -35,11 +35,11 @@ interface RegistrationContext extends RegistrationInput {
   writtenHealth: WorkloadHealth | null;
   /** Consecutive failures. */
   failures: number;
-  /** Why it cannot be registered. */
+  /** Why the workload cannot be registered. */
   rejection: string;
 }
 
-/** One write. The effect reads the entry first, and writes on the condition that its version is unchanged. */
+/** One write. The effect reads the entry before, and writes on the condition that its version is unchanged. */
 export type EntryOrder = { entry: EntryKey } & (
   | { operation: 'register' }
   | { operation: 'report health'; health: WorkloadHealth }
@@ -50,16 +50,16 @@ export type EntryOrder = { entry: EntryKey } & (
 
 export type EntryResult =
   | { outcome: 'written' }
-  /** There is no entry, or it belongs to another process: nothing was written. */
+  /** The entry does not exist, or belongs to another process: nothing was written. */
   | { outcome: 'foreign' }
-  /** The workload cannot be registered; a retry would not help. */
+  /** The workload cannot be registered, so a retry does not help. */
   | { outcome: 'rejected'; reason: string }
-  /** Rejected, also because of a conflict, or the result is unknown. */
+  /** Rejected, for example because of a conflict, or the result is unknown. */
   | { outcome: 'failed'; reason: string };
 
 /** A workload that reconnects within this time causes no write. */
 const settleMs = 1_000;
-/** Minimum time between two writes of its health. */
+/** Minimum time between two writes of a workload's health. */
 const paceMs = 1_000;
 /** How long the rejection is repeated without a request to the API server. */
 const rejectionMs = 5_000;

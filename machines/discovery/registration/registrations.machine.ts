@@ -11,16 +11,16 @@ export interface RegistrationsInput {
 
 interface RegistrationsContext extends RegistrationsInput {
   workloads: { entry: EntryKey; name: `registration-${number}` }[];
-  /** Number of actors started, for the name of the next. */
+  /** For the name of the next actor. */
   started: number;
 }
 
-/** Interval at which entries of failed replicas are searched. */
+/** Interval of searches for entries of failed replicas. */
 const orphanMs = 5_000;
 
 /**
- * Workloads of WorkloadGroups that are, or were recently, connected to this replica (spec/discovery.md §5.5). This replica
- * writes their entries, whichever replica is elected. The effect bounds their number, with a fair share for each namespace.
+ * Workloads of WorkloadGroups that are, or were recently, connected to this replica (spec/discovery.md §5.5). This replica writes their
+ * entries, whichever replica is elected. The effect bounds their number, with a fair share for each namespace.
  */
 export const registrationsMachine = setup({
   types: {
@@ -30,16 +30,13 @@ export const registrationsMachine = setup({
     children: {} as { workloads: 'watchWorkloads' } & Record<`registration-${number}`, 'registration'>,
   },
   actors: {
-    /**
-     * Reports connects, disconnects and health of workloads, and changes of their entries by other processes; a bounded
-     * number.
-     */
+    /** Reports connects, disconnects and health of workloads, and changes of their entries by other processes. */
     watchWorkloads: callbackEffect<{ type: never }, undefined>('watchWorkloads'),
     registration: registrationMachine,
   },
   delays: { orphanInterval: orphanMs },
   actions: {
-    /** Forwards the event to the registration of the workload, and starts one at its first connect. */
+    /** Starts a registration when the workload connects for the first time. */
     forwardToRegistration: enqueueActions(({ context, enqueue }, report: WorkloadReport) => {
       const known = context.workloads.find(({ entry }) => entry === report.entry);
       if (known !== undefined) enqueue.sendTo(known.name, report);
@@ -53,7 +50,7 @@ export const registrationsMachine = setup({
     removeRegistration: enqueueActions(({ context, enqueue }, { entry }: { entry: EntryKey }) => {
       enqueue.assign({ workloads: context.workloads.filter((one) => one.entry !== entry) });
     }),
-    /** Effect: releases everything kept for the workload. */
+    /** Effect: releases the state of the workload. */
     releaseWorkload: (_, _params: { entry: EntryKey }) => {},
     /** Effect: closes the connections of the workload with the reason. */
     closeConnections: (_, _params: { entry: EntryKey; reason: string }) => {},
@@ -84,7 +81,7 @@ export const registrationsMachine = setup({
         'workload.evicted': { actions: { type: 'forwardToRegistration', params: ({ event }) => event } },
         'workload-health.reported': { actions: { type: 'forwardToRegistration', params: ({ event }) => event } },
         'entry.lost': { actions: { type: 'forwardToRegistration', params: ({ event }) => event } },
-        'registration.failed': { description: 'Recorded only: it is repeated.' },
+        'registration.failed': { description: 'Recorded only: the write is repeated.' },
         'registration.rejected': { actions: { type: 'closeConnections', params: ({ event }) => event } },
         'registration.ended': {
           actions: [

@@ -13,20 +13,19 @@ interface GatewayNameContext extends GatewayNameInput {
   addresses: string[];
   /** Time to live of the last response. */
   timeToLiveMs: number;
-  /** Consecutive failures. */
   failures: number;
 }
 
-/** Result of resolving a name: addresses of both families, sorted. */
+/** Addresses of both families, sorted. */
 export type NameResolution =
   | { outcome: 'resolved'; addresses: string[]; timeToLiveMs: number }
   | { outcome: 'failed'; reason: string };
 
-/** Two attempts of two seconds per server; this bounds configurations with many servers. */
+/** Two attempts of two seconds per server; bounds configurations with many servers. */
 const resolveLimitMs = 15_000;
 /**
- * Bounds of the time to live: at least 30 s, so that it does not cause a full push every second (MinGatewayTTL), and at most
- * one hour (MaxGatewayTTL).
+ * Bounds of the time to live: at least 30 s, so that it does not cause a full push every second (MinGatewayTTL), and at most one hour
+ * (MaxGatewayTTL).
  */
 const minRefreshMs = 30_000;
 const maxRefreshMs = 3_600_000;
@@ -36,8 +35,8 @@ const maxRetryMs = 60_000;
 const maxFailures = 7;
 
 /**
- * Keeps one host name of network gateways resolved (spec/discovery.md §3.3). The last addresses apply however long DNS fails,
- * so that an outage of DNS does not separate networks.
+ * Keeps one host name of network gateways resolved (spec/discovery.md §3.3). The last addresses apply however long DNS fails, so that an
+ * outage of DNS does not separate networks.
  */
 export const gatewayNameMachine = setup({
   types: {
@@ -66,7 +65,7 @@ export const gatewayNameMachine = setup({
       return { addresses, timeToLiveMs, failures: 0 };
     }),
     countFailure: assign({ failures: ({ context }) => Math.min(context.failures + 1, maxFailures) }),
-    /** Effect: gateways have these addresses from now on. */
+    /** Effect: applies the addresses to gateways. */
     applyAddresses: (_, _params: NameResolution) => {},
     reportResolved: sendParent(
       ({ context: { hostname, addresses } }): GatewayNameResolved => ({
@@ -92,7 +91,7 @@ export const gatewayNameMachine = setup({
   initial: 'resolving',
   states: {
     resolving: {
-      description: 'Resolves the name. The last addresses still apply.',
+      description: 'Resolves the name. The last addresses apply.',
       invoke: {
         id: 'resolving',
         src: 'resolveName',

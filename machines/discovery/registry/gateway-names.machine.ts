@@ -6,21 +6,21 @@ import { gatewayNameMachine } from './gateway-name.machine.ts';
 
 interface ResolvedName {
   hostname: string;
-  /** Name of its actor. */
+  /** System ID of its actor. */
   name: string;
 }
 
 interface GatewayNamesContext {
   names: ResolvedName[];
-  /** Number of actors started, for the name of the next. */
+  /** For the name of the next actor. */
   started: number;
   /** Why the list of names no longer changes; empty while it does. */
   trouble: string;
 }
 
 /**
- * Resolves host names of network gateways (RESOLVE_HOSTNAME_GATEWAYS). The start does not wait for them: a gateway without an
- * address is not used, and a changed address causes a push.
+ * Resolves host names of network gateways (RESOLVE_HOSTNAME_GATEWAYS). The start does not wait for them: a gateway without an address is
+ * not used, and a changed address causes a push.
  */
 export const gatewayNamesMachine = setup({
   types: {
@@ -34,7 +34,6 @@ export const gatewayNamesMachine = setup({
     gatewayName: gatewayNameMachine,
   },
   actions: {
-    /** Starts an actor for each new name, and stops those of removed ones. */
     reconcileNames: enqueueActions(({ context, enqueue }, { hostnames }: GatewayNamesListed) => {
       let { started } = context;
       const known = new Map(context.names.map((one) => [one.hostname, one]));
@@ -73,8 +72,8 @@ export const gatewayNamesMachine = setup({
       meta: { waitsFor: 'a change of the list of names: normal operation' },
       on: {
         'gateway-names.listed': { actions: { type: 'reconcileNames', params: ({ event }) => event } },
-        'gateway-name.resolved': { description: 'Recorded only: its gateways have the addresses already.' },
-        'gateway-name.failed': { description: 'Recorded only: the last addresses still apply.' },
+        'gateway-name.resolved': { description: 'Recorded only: gateways have the addresses already.' },
+        'gateway-name.failed': { description: 'Recorded only: the last addresses apply.' },
       },
     },
   },

@@ -7,7 +7,6 @@ import { noLane } from '../timeline.ts';
 export type RegistryInput = ListedRegistry;
 
 interface RegistryContext extends RegistryInput {
-  /** Consecutive failures. */
   failures: number;
 }
 
@@ -43,7 +42,7 @@ export const registryMachine = setup({
   },
 }).createMachine({
   id: 'registry',
-  description: 'One source of services: the objects of the configuration, a cluster, Consul.',
+  description: 'One source of services: objects of the configuration, a cluster, or Consul.',
   meta: { timeline: noLane },
   context: ({ input }) => ({ ...input, failures: 0 }),
   initial: 'running',
@@ -70,7 +69,7 @@ export const registryMachine = setup({
       initial: 'listing',
       states: {
         listing: {
-          description: 'The registry has not sent its whole list. The services of its predecessor still apply.',
+          description: 'The registry has not sent its complete list. The services of its predecessor apply.',
           meta: { waitsFor: 'the first list of the registry; during the start it has a limit, and /ready lists it' },
           on: {
             'registry.synced': { target: 'synced', actions: ['resetFailures', 'reportSynced'] },
@@ -88,8 +87,7 @@ export const registryMachine = setup({
       },
     },
     unreachable: {
-      description:
-        'The registry is unavailable. Its last services still apply. It is started again at increasing intervals.',
+      description: 'The registry is unavailable. Its last services apply. It is restarted at increasing intervals.',
       after: { retryDelay: 'running' },
     },
   },

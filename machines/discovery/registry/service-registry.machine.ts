@@ -24,8 +24,8 @@ const notLoaded = {
 } as const;
 
 /**
- * Computes services and endpoints after changes of their sources (spec/discovery.md §5.5), and requests the smallest push:
- * endpoints alone concern far fewer proxies and resources.
+ * Computes services and endpoints after changes of their sources (spec/discovery.md §5.5), and requests the smallest push: endpoints alone
+ * concern far fewer proxies and resources.
  */
 export const serviceRegistryMachine = serviceRegistrySetup.createMachine({
   id: 'service-registry',
@@ -81,7 +81,7 @@ export const serviceRegistryMachine = serviceRegistrySetup.createMachine({
     },
     'registry.changed': { actions: 'recordRegistriesChanged' },
     'registry.failed': {
-      description: 'Its last services still apply.',
+      description: 'The last services of the registry apply.',
       actions: { type: 'reportRegistryFailed', params: ({ event }) => event },
     },
     'services.load': { description: 'The services are computed already.' },
@@ -148,7 +148,7 @@ export const serviceRegistryMachine = serviceRegistrySetup.createMachine({
       always: { guard: 'hasPendingChanges', target: 'computing' },
     },
     computing: {
-      description: 'Computes services and endpoints. The last result still applies.',
+      description: 'Computes services and endpoints. The last result applies.',
       meta: { waitsFor: 'a computation; the last services still apply' },
       entry: 'claimChanges',
       invoke: {

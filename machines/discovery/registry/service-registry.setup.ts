@@ -31,18 +31,17 @@ export interface ServiceRegistryInput {
 }
 
 interface KnownRegistry extends ListedRegistry {
-  /** Name of its actor. */
+  /** System ID of its actor. */
   name: string;
-  /** It has sent its complete list once. */
+  /** The registry has sent its complete list once. */
   synced: boolean;
 }
 
 interface ServiceRegistryContext extends ServiceRegistryInput {
   /** Null before the first list. */
   registries: KnownRegistry[] | null;
-  /** Number of actors started, for the name of the next. */
+  /** For the name of the next actor. */
   started: number;
-  /** Changes since the last computation. */
   pending: ConfigChange[];
   /** A registry changed since the last computation. */
   registriesMoved: boolean;
@@ -50,13 +49,13 @@ interface ServiceRegistryContext extends ServiceRegistryInput {
   underWay: ConfigChange[];
   /** Keys of other objects that changed together with `pending`; they are pushed with the services. */
   alongside: string[];
-  /** The same, for the running computation. */
+  /** As `alongside`, for the running computation. */
   alongsideUnderWay: string[];
   /** Consecutive failed computations. */
   failures: number;
 }
 
-/** Result of a computation. Keys are `ServiceEntry/namespace/host` and `Endpoints/namespace/host`. */
+/** Keys are `ServiceEntry/namespace/host` and `Endpoints/namespace/host`. */
 export interface ServicesReading {
   services: number;
   endpoints: number;
@@ -66,7 +65,7 @@ export interface ServicesReading {
   changedEndpoints: string[];
   /** `Proxy/cluster/address`: proxies whose workload has changed labels or locality. */
   changedProxies?: string[];
-  /** A registry was removed, or network gateways changed: everything is generated again for all proxies. */
+  /** A registry was removed, or network gateways changed: all resources are generated again for all proxies. */
   forced?: boolean;
   /** Reasons of the push; absent if they follow from the changes. */
   reasons?: Partial<Record<PushReason, number>>;
@@ -77,7 +76,6 @@ export interface ServicesReading {
 }
 
 export interface ServicesOrder {
-  /** Objects that changed since the last computation. */
   changes: ConfigChange[];
   /** `Provider/cluster` of all registries: others are removed. Null before the first list. */
   registries: string[] | null;
@@ -102,10 +100,7 @@ export const serviceRegistrySetup = setup({
     } & Record<`registry-${number}`, 'registry'>,
   },
   actors: {
-    /**
-     * Lists the registries, at once and after each change; reports changes of the watched cluster and of resolved gateway
-     * names.
-     */
+    /** Lists the registries, at once and after each change; reports changes of the watched cluster and of resolved gateway names. */
     listRegistries: callbackEffect<{ type: never }, undefined>('listRegistries'),
     registry: registryMachine,
     gatewayNames: gatewayNamesMachine,
@@ -142,7 +137,7 @@ export const serviceRegistrySetup = setup({
     clearChanges: assign({ underWay: [], alongsideUnderWay: [] }),
     countFailure: assign({ failures: ({ context }) => incrementFailures(context.failures) }),
     resetFailures: assign({ failures: 0 }),
-    /** Starts an actor for each new registry, and stops those of removed or replaced ones. */
+    /** Also replaces the actors of changed registries. */
     reconcileRegistries: enqueueActions(({ context, enqueue }, { listed }: { listed: ListedRegistry[] }) => {
       let { started } = context;
       const known = new Map(context.registries?.map((one) => [idOf(one), one]));

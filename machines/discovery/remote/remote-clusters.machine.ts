@@ -4,7 +4,7 @@ import { apiServerMachine } from '../kubernetes/api-server.machine.ts';
 import type { ClusterSynced, ClustersListed, ListedCluster } from '../kubernetes/kubernetes-protocol.ts';
 import { remoteClustersTimeline } from '../timeline.ts';
 
-/** A cluster with one kubeconfig; there may be two with the same ID for a while. */
+/** A cluster with one kubeconfig. While a kubeconfig is replaced, there are two with the same ID. */
 export interface KnownRemote {
   cluster: string;
   revision: string;
@@ -17,7 +17,7 @@ export interface KnownRemote {
 interface RemoteClustersContext {
   /** Of the same ID, the older one first. */
   clusters: KnownRemote[];
-  /** Number of actors started, for the name of the next. */
+  /** For the name of the next actor. */
   started: number;
   /** Why the list of clusters no longer changes; empty while it does. */
   trouble: string;
@@ -27,9 +27,8 @@ interface RemoteClustersContext {
 const informersOfServer = 1_000;
 
 /**
- * Remote clusters, as defined by Secrets (spec/discovery.md §5.7). A new kubeconfig applies when all objects were read with
- * it; until then the previous one is used. Objects of a cluster apply while its API server is unavailable, and are removed
- * with its Secret.
+ * Remote clusters, as defined by Secrets (spec/discovery.md §5.7). A new kubeconfig applies when all objects were read with it; until then
+ * the previous one is used. Objects of a cluster apply while its API server is unavailable, and are removed with its Secret.
  */
 export const remoteClustersMachine = setup({
   types: {
@@ -43,10 +42,7 @@ export const remoteClustersMachine = setup({
     apiServer: apiServerMachine,
   },
   actions: {
-    /**
-     * Starts an `api-server` for each new cluster, and stops those of removed clusters and of kubeconfigs that were never
-     * used.
-     */
+    /** Also stops the actors of kubeconfigs that were replaced before they were used. */
     reconcileClusters: enqueueActions(({ context, enqueue }, { clusters: listed }: ClustersListed) => {
       let { started } = context;
       const isListed = ({ cluster, revision, synced }: KnownRemote): boolean =>

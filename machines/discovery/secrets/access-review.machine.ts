@@ -5,18 +5,16 @@ import type { AccessReviewed, AccessUnavailable } from '../protocol.ts';
 import { noLane } from '../timeline.ts';
 
 export interface AccessReviewInput {
-  /** Service account: `namespace/name`. */
+  /** `namespace/name`. */
   account: string;
 }
 
 interface AccessReviewContext extends AccessReviewInput {
-  /** Last result. */
   allowed: 'unknown' | 'yes' | 'no';
   /** Consecutive failed reviews. */
   failures: number;
 }
 
-/** Result of a review. */
 export type AccessResult = { outcome: 'answered'; allowed: boolean } | { outcome: 'failed'; reason: string };
 
 /** How long a result applies (spec/discovery.md §8.7: one minute, as in Istio). */
@@ -25,8 +23,8 @@ const minRetryMs = 1_000;
 const maxRetryMs = 60_000;
 
 /**
- * Whether one service account may read the Secrets of its namespace. Not before the first review. The last result applies
- * while the API server does not respond: Envoy has the allowed Secrets already.
+ * Whether one service account may read the Secrets of its namespace, which it may not before the first review. The last result applies
+ * while the API server does not respond, because Envoy has the allowed Secrets already.
  */
 export const accessReviewMachine = setup({
   types: {
@@ -35,7 +33,7 @@ export const accessReviewMachine = setup({
     children: {} as { asking: 'reviewAccess' },
   },
   actors: {
-    /** SubjectAccessReview: may the account list Secrets in its namespace? With a limit. */
+    /** SubjectAccessReview with a limit: may the account list Secrets in its namespace? */
     reviewAccess: promiseEffect<AccessResult, AccessReviewInput>('reviewAccess'),
   },
   delays: {
@@ -75,7 +73,7 @@ export const accessReviewMachine = setup({
   initial: 'requesting',
   states: {
     requesting: {
-      description: 'Requests a SubjectAccessReview. The last result still applies.',
+      description: 'Requests a SubjectAccessReview. The last result applies.',
       meta: { waitsFor: 'the response of the API server, which has a limit' },
       invoke: {
         id: 'asking',

@@ -7,7 +7,7 @@ import { noLane } from '../timeline.ts';
 export interface CredentialDates {
   /** Secrets with a part that became valid or expired since the last comparison. */
   due: ConfigKeyText[];
-  /** Milliseconds until the next date; `null` if there is none. */
+  /** Milliseconds until the next date; `null` without one. */
   nextInMs: number | null;
 }
 
@@ -22,8 +22,8 @@ const maxRestMs = 60_000;
 const minRestMs = 1_000;
 
 /**
- * Requests a push of Secrets when one of their dates passes: a revocation list is used from its start, and its expiry is
- * reported, without a change of the Secret.
+ * Requests a push of Secrets when one of their dates passes: a revocation list is used from its start, and its expiry is reported, without
+ * a change of the Secret.
  */
 export const credentialDatesMachine = setup({
   types: { context: {} as CredentialDatesContext, children: {} as { comparing: 'compareDates' } },

@@ -12,13 +12,13 @@ interface ReviewedAccount {
 
 interface SecretAccessContext {
   accounts: ReviewedAccount[];
-  /** Number of actors started, for the name of the next. */
+  /** For the name of the next actor. */
   started: number;
 }
 
 /**
- * Decides by SubjectAccessReviews which service accounts may read the Secrets of their namespaces (spec/discovery.md §8.7).
- * Only accounts of connected proxies that use Secrets are reviewed. No Secret is served before the first result.
+ * Decides by SubjectAccessReviews which service accounts may read the Secrets of their namespaces (spec/discovery.md §8.7). Only accounts
+ * of connected proxies that use Secrets are reviewed. No Secret is served before the first result.
  */
 export const secretAccessMachine = setup({
   types: {
@@ -32,7 +32,6 @@ export const secretAccessMachine = setup({
     accessReview: accessReviewMachine,
   },
   actions: {
-    /** Starts an actor for each new account, and stops those of removed ones. */
     reconcileAccounts: enqueueActions(({ context, enqueue }, { accounts: listed }: { accounts: string[] }) => {
       let { started } = context;
       const known = new Map(context.accounts.map((one) => [one.account, one]));
@@ -75,7 +74,7 @@ export const secretAccessMachine = setup({
           ],
         },
         'access.unavailable': {
-          description: 'Recorded only: the last result still applies; without one, no Secrets are served.',
+          description: 'Recorded only: the last result applies; without one, no Secrets are served.',
         },
       },
     },

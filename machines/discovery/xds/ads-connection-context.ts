@@ -9,9 +9,7 @@ export interface AdsConnectionInput {
   onlyType: string | null;
   /** How long a change waits for the acknowledgement of the previous response. */
   ackTimeoutMs: number;
-  /**
-   * How long a response may wait for earlier ones to be written; then the stream of a client that reads nothing is closed.
-   */
+  /** How long a response may wait for earlier ones to be written. Then the stream of a client that does not read is closed. */
   congestionMs: number;
   /** How long listeners and routes wait for clusters that are new to the client. */
   makeBeforeBreakMs: number;
@@ -20,20 +18,17 @@ export interface AdsConnectionInput {
 }
 
 export interface AdsConnectionContext extends AdsConnectionInput {
-  /** Identities of the client from its certificate or token, if authentication is required. */
+  /** Identities in the client's certificate or token, if authentication is required. */
   identities: readonly string[];
   /** Node ID; empty until it is known. */
   node: string;
   /** Subscriptions of the client, recorded only at trace level `full`. No decision depends on them. */
   watches: Watches;
-  /** Status with which the server ends the stream. */
   end: End;
   drainMs: number;
 }
 
-/**
- * Status of a stream that the server ends. `cut`: at once, without pending data; the client does not receive the status.
- */
+/** Status of a stream that the server ends. `cut`: at once, without pending data; the client does not receive the status. */
 export type End = { code: EndCode; reason: string; cut?: true };
 
 export const unauthenticated: End = {

@@ -31,8 +31,8 @@ const introductionLimitMs = 10_000;
 
 /**
  * One xDS stream, from its first message to its end: its phase, and the limit of each wait. The stream keeps a plain record of
- * subscriptions, responses and acknowledgements, changed by the rules of ads-exchange.ts; it notifies the chart when changes
- * are held and when the client has acknowledged everything.
+ * subscriptions, responses and acknowledgements, changed by the rules of ads-exchange.ts. It notifies the chart when changes are held and
+ * when the client has acknowledged everything.
  */
 export const adsConnectionMachine = setup({
   types: {
@@ -44,7 +44,7 @@ export const adsConnectionMachine = setup({
     children: {} as { stream: 'stream' },
   },
   actors: {
-    /** The gRPC stream and the resources of the node: reads requests, generates and sends responses. */
+    /** Reads requests, generates and sends responses. */
     stream: callbackEffect<StreamOrder, { connection: number }>('stream'),
   },
   delays: {
@@ -105,7 +105,7 @@ export const adsConnectionMachine = setup({
   invoke: { id: 'stream', src: 'stream', input: ({ context }) => ({ connection: context.connection }) },
   on: {
     'stream.closed': { target: '.closed', description: 'The stream has closed.' },
-    // Of one-time requests that were made before the end was ordered.
+    // For one-time requests that arrived before the end was ordered.
     'request.denied': {},
     'workload.rejected': { description: 'The stream is ending already.' },
     // Before and after `streaming`, other limits apply.
@@ -237,7 +237,7 @@ export const adsConnectionMachine = setup({
               on: {
                 'stream.resumed': {
                   target: 'up to date',
-                  description: 'If changes are still held, that is reported again.',
+                  description: 'If changes are still held, the stream reports them again.',
                 },
               },
               after: {

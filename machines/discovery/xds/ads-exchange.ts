@@ -1,7 +1,7 @@
 /**
- * The exchange between a stream and its client: a plain record, never changed in place, and the rules by which each message
- * changes it. The stream applies the rules itself, because an event of its chart would cost more than the response; the chart
- * is notified of what affects the lifecycle of the stream.
+ * The exchange between a stream and its client: a plain record, never changed in place, and the rules by which each message changes it. The
+ * stream applies the rules itself, because an event of its chart would cost more than the response. The chart is notified of what affects
+ * the lifecycle of the stream.
  */
 import type {
   AdsRequest,
@@ -62,7 +62,6 @@ export type ExchangeRules = Rules & {
   isGrpcProgram?: boolean;
 };
 
-/** Messages of the stream and orders of the chart. */
 export type ExchangeEvent =
   | RequestReceived
   | ConnectionPush
@@ -111,14 +110,14 @@ export type ExchangeStep = {
   reports: readonly ExchangeReport[];
 };
 
-/** The rules as a function, so that tests can replace it. */
+/** The rules as a function, which tests replace. */
 export type ExchangeStepper = (exchange: Exchange, event: ExchangeEvent, rules: ExchangeRules) => ExchangeStep;
 
 const noReports: readonly ExchangeReport[] = [];
 
 /**
- * Whether the record handles a request. The chart handles all others: one-time requests, health reports, and types that the
- * stream does not serve.
+ * Whether the record handles a request. The chart handles all others: one-time requests, health reports, and types that the stream does not
+ * serve.
  */
 export function isOfExchange({ typeUrl }: AdsRequest, onlyType: string | null): boolean {
   if (onlyType !== null) return typeUrl === onlyType;
@@ -189,7 +188,7 @@ function changedWatch(watches: Watches, typeUrl: string, change: (watch: Watches
   return watch === undefined ? watches : { ...watches, [typeUrl]: change(watch) };
 }
 
-/** A client that has requested the type gets a response anyway; a draining stream accepts nothing new. */
+/** A client that has requested the type gets a response anyway; a draining stream accepts no new changes. */
 function withUnrequested({ watches, standing }: Exchange, typeUrl: string): Watches {
   if (!isWatchable(typeUrl) || watches[typeUrl] !== undefined) return watches;
   const isDraining = standing === 'draining' || standing === 'settled';
@@ -208,7 +207,7 @@ export function stepTo(
   return { exchange: { watches, standing }, orders, reports: allReports };
 }
 
-/** Repeats the current reports: the chart received an event after which it is up to date. */
+/** Repeats the current reports after an event that makes the chart up to date. */
 function repeatedReports({ standing }: Exchange, changed: Watches, reports: readonly ExchangeReport[]): ExchangeStep {
   return stepTo({ watches: changed, standing: standing === 'changes held' ? 'caught up' : standing }, changed, reports);
 }
@@ -243,7 +242,7 @@ const reportedClasses: Partial<Record<RequestClass, RequestClassified['verdict']
 function takeRequest(exchange: Exchange, request: AdsRequest, rules: ExchangeRules): ExchangeStep {
   const { watches } = exchange;
   const { typeUrl } = request;
-  // No response for types that are not served (spec/discovery.md §7.6 row 12); nothing of them is stored.
+  // Types that are not served get no response (spec/discovery.md §7.6 row 12); nothing of them is stored.
   if (!isWatchable(typeUrl)) return { exchange, orders: [], reports: [classified(typeUrl, 'unserved', '')] };
   const { watch, requestClass } = classify(watches[typeUrl], believed(request, watches, rules), rules);
   if (exceedsNames(watches, request, watch, rules)) {
@@ -255,9 +254,9 @@ function takeRequest(exchange: Exchange, request: AdsRequest, rules: ExchangeRul
 }
 
 /**
- * Envoy requests clusters first, but not while a changed cluster waits for its endpoints. The endpoints that it reports then
- * belong to the previous form of the cluster, so they must be sent although their versions match; otherwise it would wait
- * without end (test/e2e/reconnect.test.ts).
+ * Envoy requests clusters first, but not while a changed cluster waits for its endpoints. The endpoints that it reports then belong to the
+ * previous form of the cluster, so they must be sent although their versions match; otherwise it would wait without end
+ * (test/e2e/reconnect.test.ts).
  */
 function believed(request: AdsRequest, watches: Watches, { resendsEndpoints }: ExchangeRules): AdsRequest {
   if (request.protocol === 'sotw' || request.knownVersions.length === 0) return request;
@@ -294,14 +293,14 @@ function exceedsNames(
   const ofOtherTypes = Object.entries(watches).flatMap(([typeUrl, { names }]) =>
     typeUrl === request.typeUrl ? [] : [names],
   );
-  // A client with a wildcard subscription does not name what it has, but must be notified of removals.
+  // A client with a wildcard subscription does not list its resources, but must be notified of removals.
   const has = request.protocol === 'delta' && watch?.wildcard === true ? request.known : noNames;
   return watch !== undefined && !isWithin([...ofOtherTypes, watch.names, has]);
 }
 
 // ---- what the server has
 
-/** A draining stream accepts no pushes: the next server has them. */
+/** A draining stream accepts no pushes: the next server has the changes. */
 function takePush(exchange: Exchange, types: readonly string[]): ExchangeStep {
   const { watches, standing } = exchange;
   if (standing === 'draining' || standing === 'settled') return { exchange, orders: [], reports: noReports };
@@ -313,7 +312,6 @@ function takePush(exchange: Exchange, types: readonly string[]): ExchangeStep {
   return stepTo(exchange, changed);
 }
 
-/** The subscriptions after the outcome of an order. */
 function afterOutcome(watches: Watches, outcome: ResponseSent | ResponseSkipped, rules: ExchangeRules): Watches {
   const { typeUrl } = outcome;
   // Outcomes of one-time requests change no subscription.
@@ -326,7 +324,6 @@ function afterOutcome(watches: Watches, outcome: ResponseSent | ResponseSkipped,
   return { ...next, [endpointType]: withNewClusters(endpoints) };
 }
 
-/** The acknowledgement is no longer awaited. */
 function afterSilence(watches: Watches): Watches {
   return Object.fromEntries(Object.entries(watches).map(([type, watch]) => [type, withoutAckTimeout(watch)]));
 }

@@ -1,12 +1,11 @@
 /**
- * Every event of the actors of an xDS stream, with sender and receiver. Their order is in sequences/ads.mmd.
+ * Events of the actors of an xDS stream, with sender and receiver. Their order is in sequences/ads.mmd.
  *
- * Events contain no resources, which go from the cache to the stream. The stream keeps the state of each watched type (names,
- * nonces, versions), changed by the rules of ads-exchange.ts.
+ * Events contain no resources, which go from the cache to the stream. The stream keeps the state of each watched type (names, nonces,
+ * versions), changed by the rules of ads-exchange.ts.
  */
 import type { KnownResources, Watch } from './watch-record.ts';
 
-/** A state-of-the-world request. */
 export type SotwRequest = {
   protocol: 'sotw';
   typeUrl: string;
@@ -22,7 +21,6 @@ export type SotwRequest = {
   version?: string;
 };
 
-/** A delta request. */
 export type DeltaRequest = {
   protocol: 'delta';
   typeUrl: string;
@@ -31,7 +29,7 @@ export type DeltaRequest = {
   unsubscribe: readonly string[];
   /** Names in `initial_resource_versions`: resources of an earlier stream. */
   known: readonly string[];
-  /** Their versions, in the same order. */
+  /** In the order of `known`. */
   knownVersions: readonly string[];
   rejection: string | null;
 };
@@ -45,7 +43,7 @@ export type ResponseOrder = {
   names: readonly string[] | '*';
   /** Send all subscribed resources, whatever was sent before. */
   all: boolean;
-  /** With `all`: except those that the client reports to have in their current version. */
+  /** With `all`: except those that the client reports in their current version. */
   has?: KnownResources;
   /** Send these, whatever was sent before. */
   asked: readonly string[];
@@ -55,11 +53,10 @@ export type ResponseOrder = {
   ready?: readonly string[];
   /** With `all`: the client has resources of another stream, but does not report which, or not their versions. */
   returning?: true;
-  /** With `changed`: repeat what was sent with this version if the client needs it again, and nothing newer. */
+  /** With `changed`: repeat the resources of this version if the client needs them again, and nothing newer. */
   again?: string;
 };
 
-/** The gRPC status of an ended stream. */
 export type EndCode =
   | 'OK'
   | 'FAILED_PRECONDITION'
@@ -95,7 +92,7 @@ export type RequestInvalid = { type: 'request.invalid'; reason: string };
 export type PeerHalfClosed = { type: 'peer.half-closed' };
 /** A response waits until earlier ones are written; the client is not read. */
 export type StreamCongested = { type: 'stream.congested' };
-/** No response waits any more; the client is read again. */
+/** No response waits: the client is read again. */
 export type StreamResumed = { type: 'stream.resumed' };
 /** The stream has closed. */
 export type StreamClosed = { type: 'stream.closed'; reason: string };
@@ -103,8 +100,8 @@ export type StreamClosed = { type: 'stream.closed'; reason: string };
 // ---- ads-connection/stream → ads-connection: outcome of the rules
 
 /**
- * An unusual request: the client rejects a response, or the request is ignored because it acknowledges an old response (`stale`),
- * requests nothing new (`misuse`), or names a type that is not served (`unserved`).
+ * An unusual request: the client rejects a response, or the request is ignored because it acknowledges an old response (`stale`), requests
+ * nothing new (`misuse`), or names a type that is not served (`unserved`).
  */
 export type RequestClassified = {
   type: 'request.classified';
@@ -117,11 +114,11 @@ export type RequestClassified = {
 export type SubscriptionLimitExceeded = { type: 'subscription-limit.exceeded'; reason: string };
 /** There are changes, but the client has not acknowledged or rejected the previous response. */
 export type ChangesHeld = { type: 'changes.held' };
-/** No change is held any more. */
+/** No change is held. */
 export type ChangesReleased = { type: 'changes.released' };
 /** On a draining stream: no response is pending, and the client has acknowledged or rejected all of them. */
 export type ClientIdle = { type: 'client.idle' };
-/** The rules order these responses; each is sent after the previous one was acknowledged or rejected. */
+/** The rules order these responses, each sent after the previous one was acknowledged or rejected. */
 export type ResponsesScheduled = { type: 'responses.scheduled'; orders: readonly ResponseOrder[] };
 /** The subscription of a type changed. */
 export type WatchChanged = { type: 'watch.changed'; typeUrl: string; watch: Watch };
@@ -140,7 +137,7 @@ export type ResponseSent = {
   /** Clusters that other resources of the type wait for. */
   awaits?: readonly string[];
 };
-/** No response was sent: nothing changed, all of it waits for clusters, the type is not served, or the source failed. */
+/** No response was sent: nothing changed, all resources wait for clusters, the type is not served, or the source failed. */
 export type ResponseSkipped = {
   type: 'response.skipped';
   typeUrl: string;
@@ -164,9 +161,9 @@ export type ClustersAbandoned = { type: 'clusters.abandoned'; clusters: readonly
 export type ClustersLingering = { type: 'clusters.lingering'; clusters: readonly string[] };
 export type RetentionState = 'named' | 'unacknowledged' | 'lingering' | 'removable';
 /**
- * Clusters that are no longer configured, and the reason for which the client keeps them from now on: a listener or route names them
- * (`named`), the client has not acknowledged these types without them (`unacknowledged`), requests may still use them (`lingering`), or the
- * next response with clusters removes them (`removable`).
+ * Clusters that are no longer configured, and why the client keeps them: a listener or route names them (`named`), the client has not
+ * acknowledged these types without them (`unacknowledged`), requests may still use them (`lingering`), or the next response with clusters
+ * removes them (`removable`).
  */
 export type ClustersRetained = {
   type: 'clusters.retained';
@@ -181,7 +178,7 @@ export type ClustersRemoved = { type: 'clusters.removed' };
 
 // ---- ads-connection → ads-connection/stream
 
-/** Respond to a one-time request. Watched types are handled by the rules in the stream (ads-exchange.ts). */
+/** Respond to a one-time request. The rules in the stream (ads-exchange.ts) handle watched types. */
 export type ResponsesSend = { type: 'responses.send'; orders: readonly ResponseOrder[] };
 /** Send the held changes: the client has not responded in time. */
 export type ChangesRelease = { type: 'changes.release' };
@@ -377,9 +374,8 @@ export const adsCatalogue = [
 ] as const;
 
 /**
- * Routine events of an xDS stream, which occur for every proxy and type of every push. They are sent only at trace level
- * `full`, except requests for types that are not watched. Everything unusual (`request.classified`, held changes, ends,
- * changes of state) is in every trace.
+ * Routine events of an xDS stream, which occur for every proxy and type of every push. They are sent only at trace level `full`, except
+ * requests for types that are not watched. Unusual events (`request.classified`, held changes, ends, changes of state) are in every trace.
  */
 export const routineMessages = [
   'connection.push',

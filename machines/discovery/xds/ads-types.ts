@@ -17,7 +17,7 @@ export const bootstrapPatchesName = 'patches';
 /** Health reports of clients; no response (spec/discovery.md §7.1). */
 export const healthType = `${prefix}istio.v1.HealthInformation`;
 
-/** Debug requests, sent as if they were resources: one response, no subscription (§7.1). */
+/** Debug requests in the form of resources: one response, no subscription (§7.1). */
 const debugType = 'istio.io/debug';
 
 export function isOneTimeType(typeUrl: string): boolean {
@@ -28,8 +28,8 @@ export function isOneTimeType(typeUrl: string): boolean {
 const pushOrder: readonly string[] = [clusterType, endpointType, listenerType, routeType, secretType];
 
 /**
- * Configuration types for clients that are control planes (docs/config-over-xds.md): `networking.istio.io/v1/VirtualService`.
- * Those that Istio's client requests, with their older versions.
+ * Configuration types for clients that are control planes (docs/config-over-xds.md), such as `networking.istio.io/v1/VirtualService`. Those
+ * that Istio's client requests, with their older versions.
  */
 const configTypes: readonly string[] = [
   'core/v1alpha1/MeshConfig',
@@ -63,8 +63,8 @@ const watched: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Whether a type can be watched. Nothing is stored for other types, so a client can neither choose keys of a record nor exceed
- * the number of types here.
+ * Whether a type can be watched. Nothing is stored for other types, so a client can neither choose keys of a record nor exceed the number
+ * of these types.
  */
 export function isWatchable(typeUrl: string): boolean {
   return watched.has(typeUrl);
@@ -79,8 +79,8 @@ const subscribedByName: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Whether subscriptions name resources, and a response may contain some of them. Other types can be requested as a whole, and
- * a state-of-the-world response contains all of them (§7.1).
+ * Whether subscriptions name resources, and a response may contain some of them. Other types can be requested as a whole, and a
+ * state-of-the-world response contains all of them (§7.1).
  */
 export function isByName(typeUrl: string): boolean {
   return subscribedByName.has(typeUrl);
@@ -89,7 +89,7 @@ export function isByName(typeUrl: string): boolean {
 const independent: ReadonlySet<string> = new Set([secretType, nameTableType, proxyConfigType, ...configTypes]);
 
 /**
- * Whether resources of the type refer to none that a push sends earlier. Their changes wait for no other type: a client may
+ * Whether resources of the type refer to none that a push sends earlier. Their changes wait for no other type, because a client may
  * acknowledge clusters only after it has a secret that they fetch.
  */
 export function isIndependent(typeUrl: string): boolean {
@@ -98,7 +98,6 @@ export function isIndependent(typeUrl: string): boolean {
 
 const ranks: ReadonlyMap<string, number> = new Map(pushOrder.map((typeUrl, rank) => [typeUrl, rank]));
 
-/** Type URLs in push order. */
 export function inPushOrder(typeUrls: readonly string[]): readonly string[] {
   if (typeUrls.length < 2) return typeUrls;
   const rank = (typeUrl: string): number => ranks.get(typeUrl) ?? pushOrder.length;

@@ -2,8 +2,8 @@
  * The subscription of a client to one type: a plain record, and the rules by which requests, responses and pushes change it
  * (spec/discovery.md §7.3 S1–S9, §7.4 D1–D5; deviations: spec/xds-conformance.md).
  *
- * A record is never changed in place. One response of a type is pending at a time: a push waits for its acknowledgement, with
- * a limit. New subscriptions do not wait.
+ * A record is never changed in place. One response of a type is pending at a time: a push waits for its acknowledgement, with a limit. New
+ * subscriptions do not wait.
  */
 import type { AdsRequest, DeltaRequest, ResponseOrder, SotwRequest } from './ads-protocol.ts';
 import { inPushOrder, isByName, isIndependent } from './ads-types.ts';
@@ -12,7 +12,6 @@ import type { Due, Watch, Watches } from './watch-record.ts';
 
 export type { Due, Watch, Watches } from './watch-record.ts';
 
-/** Classification of a request. */
 export type RequestClass =
   | 'subscription'
   | 'unsubscription'
@@ -72,16 +71,14 @@ export function isSettled(watch: Watch): boolean {
   return watch.ordered === 'nothing' && !isOutstanding(watch);
 }
 
-/** Differences between servers. */
 export type Rules = {
   /**
-   * Whether a delta client's names count in a late acknowledgement. They state its subscription, which it will not repeat. (A
-   * plain cache must ignore them: spec/xds-conformance.md.)
+   * Whether a delta client's names in a late acknowledgement count. They state its subscription, which it will not repeat. (A plain cache
+   * must ignore them: spec/xds-conformance.md.)
    */
   acceptsLateNames: boolean;
 };
 
-/** Handles a request of either protocol. */
 export function classify(watch: Watch | undefined, request: AdsRequest, rules: Rules): Classification {
   if (watch?.unrequested === true) return classifyFirst(watch, request, rules);
   if (request.rejection !== null) return reject(watch, request, request.rejection);
@@ -89,8 +86,8 @@ export function classify(watch: Watch | undefined, request: AdsRequest, rules: R
 }
 
 /**
- * The first request of a type that was sent without one. It may also acknowledge that response. In delta, it reports the
- * resources of the client and gets a response like any first request.
+ * The first request of a type that was sent without one. It may also acknowledge that response. In delta, it reports the resources of the
+ * client and gets a response like any first request.
  */
 function classifyFirst({ unrequested: _, ...watch }: Watch, request: AdsRequest, rules: Rules): Classification {
   const classification = classify(watch, request, rules);
@@ -101,8 +98,8 @@ function classifyFirst({ unrequested: _, ...watch }: Watch, request: AdsRequest,
 }
 
 /**
- * S1, D1: a rejection gets no response. It settles the last response if it names it. Its names count in delta, where they are
- * sent only once (Envoy sends them with its next request); a complete list is repeated.
+ * S1, D1: a rejection gets no response. It settles the last response if it names it. Its names count in delta, where they are sent only
+ * once (Envoy sends them with its next request); a complete list is repeated.
  */
 function reject(watch: Watch | undefined, request: AdsRequest, reason: string): Classification {
   if (watch === undefined) return { watch, requestClass: 'rejection' };
@@ -121,8 +118,8 @@ function acknowledge(watch: Watch): Watch {
 type Subscription = Pick<Watch, 'wildcard' | 'names'>;
 
 /**
- * Meaning of a list of names. An empty list means everything in the first request of a type that can be requested as a whole,
- * and until a name is sent; a list with one empty name means nothing.
+ * Meaning of a list of names. An empty list means all resources in the first request of a type that can be requested as a whole, and until
+ * a name is sent. A list with one empty name means none.
  */
 function subscriptionOf(request: SotwRequest, previous: Watch | undefined): Subscription {
   const { names, hasStar } = readNames(request.names);
@@ -144,10 +141,7 @@ function classifySotw(watch: Watch | undefined, request: SotwRequest): Classific
   return change(next, subscriptionOf(request, watch), isByName(request.typeUrl));
 }
 
-/**
- * The client has a version that it first rejected: an agent forwarded part of the response after it had fetched the Wasm
- * module.
- */
+/** The client has a version that it first rejected: an agent forwarded part of the response after it had fetched the Wasm module. */
 function acceptsLater({ versionSent, versionAcked }: Watch, { version = '' }: SotwRequest): boolean {
   return version !== '' && version === versionSent && version !== versionAcked;
 }
@@ -204,7 +198,7 @@ function firstDelta(request: DeltaRequest): Classification {
   const known = readNames(request.known);
   const wildcard =
     !isByName(request.typeUrl) && (request.subscribe.length === 0 || subscribe.hasStar) && !unsubscribe.hasStar;
-  // Removals are reported for the resources that it has, which a wildcard subscription does not name.
+  // Removals are reported for the client's resources, which a wildcard subscription does not name.
   const has = without(known.names, unsubscribe.names);
   const named = without(subscribe.names, unsubscribe.names);
   const names = wildcard ? named : union(named, has);
@@ -245,17 +239,17 @@ function changeDelta(watch: Watch, request: DeltaRequest): Classification {
   return { watch: next, requestClass: added.length > 0 || isAll ? 'subscription' : 'unsubscription' };
 }
 
-// ---- what goes out
+// ---- responses and pushes
 
-/** A push concerns the type. Pending pushes are merged: the response has the state at the time when it is sent. */
+/** A push concerns the type. Pending pushes are merged: the response has the state of the time when it is sent. */
 export function withChange(watch: Watch): Watch {
   if (!isSubscribed(watch) || watch.due.changed) return watch;
   return { ...watch, due: { ...watch.due, changed: true } };
 }
 
 /**
- * Clusters were sent. Envoy waits for the endpoints of a changed cluster even if it has them, so they are sent again (§7.4),
- * unless a pending order includes them.
+ * Clusters were sent. Envoy waits for the endpoints of a changed cluster even if it has them, so they are sent again (§7.4), unless a
+ * pending order includes them.
  */
 export function withNewClusters(watch: Watch): Watch {
   if (watch.ordered === 'changes' || !isSubscribed(watch)) return watch;
@@ -289,12 +283,11 @@ export function withResponse(
   return withAwaited({ ...watch, ordered: 'nothing', nonceSent, versionSent, sentAt }, sent.awaits);
 }
 
-/** There was nothing to send. @param awaits clusters that resources of the type wait for */
+/** No response was sent. @param awaits clusters that resources of the type wait for */
 export function withoutResponse(watch: Watch, awaits?: readonly string[]): Watch {
   return withAwaited({ ...watch, ordered: 'nothing' }, awaits);
 }
 
-/** Clusters that resources of the type wait for; may be empty. */
 export function withAwaited(watch: Watch, awaits: readonly string[] = noNames): Watch {
   if (awaits.length > 0) return { ...watch, awaits };
   if (watch.awaits === undefined) return watch;
@@ -303,8 +296,8 @@ export function withAwaited(watch: Watch, awaits: readonly string[] = noNames): 
 }
 
 /**
- * Responses that may be sent now, in push order. A type waits while an earlier one has a change that cannot be sent yet: a
- * route must not arrive before its cluster. Independent types do not wait.
+ * Responses that may be sent now, in push order. A type waits while an earlier one has a change that cannot be sent yet: a route must not
+ * arrive before its cluster. Independent types do not wait.
  */
 export function nextOrders(watches: Watches): { watches: Watches; orders: readonly ResponseOrder[] } {
   const types = typesDue(watches);
@@ -361,7 +354,6 @@ function moreOf({ has, returning }: Due): Pick<ResponseOrder, 'has' | 'returning
   return { ...(has !== undefined && { has }), ...(returning !== undefined && { returning }) };
 }
 
-/** Types with something to send: none after most acknowledgements. */
 function typesDue(watches: Watches): readonly string[] {
   const types: string[] = [];
   for (const typeUrl in watches) {

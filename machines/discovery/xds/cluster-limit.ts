@@ -1,30 +1,30 @@
 /**
- * Limit of a wait: resources that wait for a cluster are sent, and the cluster is abandoned, but the client is not
- * disconnected. The cluster is sent again with a limit for what it fetches: Envoy then uses it and acknowledges clusters again
- * (measured with Envoy 1.40 in both protocols). Without that limit, all clusters of the client would stay unacknowledged.
+ * Limit of a wait: resources that wait for a cluster are sent, and the cluster is abandoned, but the client is not disconnected. The
+ * cluster is sent again with a limit for what it fetches: Envoy then uses it and acknowledges clusters again (measured with Envoy 1.40 in
+ * both protocols). Without that limit, all clusters of the client would stay unacknowledged.
  */
 import { anyCluster, type GivenUpCluster, type NewCluster, type Rollout, settled } from './cluster-rollout.ts';
 
-/** Version of a configured cluster; `undefined` if there is none. */
+/** `undefined` if the cluster is not configured. */
 export type VersionOf = (name: string) => string | undefined;
 
 /** Clusters of a client that may never become usable. The client does not report which cluster is warming. */
 export type Suspects = {
-  /** They fetch a secret that the client requests and that does not exist. */
+  /** Clusters that fetch a secret which the client requests and which does not exist. */
   certain: readonly string[];
-  /** They fetch a secret, the most likely first. */
+  /** Clusters that fetch a secret, the most likely first. */
   possible: readonly string[];
 };
 
 export type NextSuspects = {
   names: readonly string[];
-  /** Probably the client acknowledges clusters after these are abandoned, so others wait. */
+  /** After these clusters are abandoned, the client probably acknowledges clusters, so others wait. */
   areCertain: boolean;
 };
 
 /**
- * Number of possible suspects abandoned at first; it doubles with each further limit, so that a slow client does not get all
- * its clusters again.
+ * Number of possible suspects abandoned at first; it doubles with each further limit, so that a slow client does not get all its clusters
+ * again.
  */
 export const firstSuspects = 100;
 
@@ -65,8 +65,8 @@ export function isSearching({ newClusters }: Rollout): boolean {
 }
 
 /**
- * Suspects that the next CDS response abandons. Certain ones come first: Envoy replaces each cluster that is sent again, and
- * resets running calls of filters (authorization checks, mirrored requests) that use it.
+ * Suspects that the next CDS response abandons. Certain ones come first, because Envoy replaces each cluster that is sent again, and resets
+ * running calls of filters (authorization checks, mirrored requests) that use it.
  */
 export function nextSuspects({ givenUp }: Rollout, { certain, possible }: Suspects): NextSuspects {
   const known = new Set(givenUp.map(({ name }) => name));
@@ -93,7 +93,7 @@ function isExpiring({ stepsLeft }: NewCluster): boolean {
   return stepsLeft === 1;
 }
 
-/** A cluster whose configuration changed is no longer abandoned. @param versionOf current configuration of a cluster */
+/** A cluster whose configuration changed is no longer abandoned. */
 export function withConfiguration(rollout: Rollout, versionOf: VersionOf): Rollout {
   const givenUp = rollout.givenUp.filter(({ name, version }) => versionOf(name) === version);
   return givenUp.length === rollout.givenUp.length ? rollout : { ...rollout, givenUp };

@@ -1,7 +1,7 @@
 /**
- * Clusters are removed last: one that is no longer configured stays at the client until no listener or route of the client
- * names it, the client has acknowledged those, and requests that chose a route before have ended. A request chooses its route
- * before the filters run and its cluster after them, and a retry chooses it again (spec/make-before-break.md §3).
+ * Clusters are removed last: one that is no longer configured stays at the client until no listener or route of the client names it, the
+ * client has acknowledged those, and earlier requests have ended. A request chooses its route before the filters run and its cluster after
+ * them, and a retry chooses it again (spec/make-before-break.md §3).
  */
 import type { RetainedCluster, Rollout } from './cluster-rollout.ts';
 
@@ -95,8 +95,8 @@ export function isRemovalPending({ retained }: Rollout): boolean {
 }
 
 /**
- * One step of the removal delay has passed. Removable clusters are removed with the next CDS response: for one step, none is
- * sent for them alone (in state of the world, it would contain all other clusters).
+ * One step of the removal delay has passed. Removable clusters are removed with the next CDS response: for one step, none is sent for them
+ * alone (in state of the world, it would contain all other clusters).
  */
 export function afterRemovalStep(rollout: Rollout): Rollout {
   const retained = rollout.retained.map((cluster): RetainedCluster => {

@@ -1,7 +1,7 @@
 /**
- * Make before break: the clusters that one client has and can use, as a plain record, and the rules by which it changes.
- * Routes and listeners that name a cluster which the client cannot use yet are held until it can, or until a limit. When idle,
- * the record is empty. A record is never changed in place.
+ * Make before break: the clusters that one client has and can use, as a plain record, and the rules by which it changes. Routes and
+ * listeners that name a cluster which the client cannot use yet are held until it can, or until a limit. When idle, the record is empty. A
+ * record is never changed in place.
  *
  * Envoy acknowledges CDS when no cluster is warming, and reads one stream in order (spec/make-before-break.md §1).
  */
@@ -9,18 +9,17 @@ import type { AdsRequest, RetentionState } from './ads-protocol.ts';
 import { extensionType, listenerType, routeType } from './ads-types.ts';
 import type { Watch } from './watch-record.ts';
 
-/** A cluster whose sent form the client does not use yet. */
+/** A cluster that was sent in a form which the client does not use yet. */
 export type NewCluster = {
-  /** Its name, or {@link anyCluster}. */
+  /** Name, or {@link anyCluster}. */
   name: string;
   /**
-   * `unsent`: a held resource names it, and no CDS response contains it yet. `sent`: the client may be warming it. `updating`:
-   * the client uses an earlier form and may be warming this one; no resource waits. `rejected`: the client does not have it.
-   * `abandoned`: the limit has passed; no resource waits. For {@link anyCluster}: the possible causes are abandoned, more with
-   * each CDS response.
+   * `unsent`: a held resource names it, and no CDS response contains it yet. `sent`: the client may be warming it. `updating`: the client
+   * uses an earlier form and may be warming this one; no resource waits. `rejected`: the client does not have it. `abandoned`: the limit
+   * has passed; no resource waits. For {@link anyCluster}: the possible causes are abandoned, more with each CDS response.
    */
   state: 'unsent' | 'sent' | 'updating' | 'rejected' | 'abandoned';
-  /** What makes it usable: an EDS response with its assignment, or the acknowledgement of its CDS response. */
+  /** Event after which it is usable: an EDS response with its assignment, or the acknowledgement of its CDS response. */
   needs: 'assignment' | 'acknowledgement';
   /** Name of its ClusterLoadAssignment. */
   assignment: string;
@@ -31,8 +30,8 @@ export type NewCluster = {
 };
 
 /**
- * A cluster that the client did not acknowledge within the limit. While a cluster warms, Envoy acknowledges none, and after a
- * reconnect it requests none. The cluster is sent again with a limit for what it fetches, until its configuration changes.
+ * A cluster that the client did not acknowledge within the limit. While a cluster warms, Envoy acknowledges none, and after a reconnect it
+ * requests none. The cluster is sent again with a limit for what it fetches, until its configuration changes.
  */
 export type GivenUpCluster = {
   name: string;
@@ -54,8 +53,8 @@ export type HeldResource = {
 export type RetainedCluster = {
   name: string;
   /**
-   * `named`: a sent listener or route names it. `unacknowledged`: none does, but the client has not acknowledged that.
-   * `lingering`: requests may still use it. `removable`: the next CDS response removes it.
+   * `named`: a sent listener or route names it. `unacknowledged`: none does, but the client has not acknowledged that. `lingering`:
+   * requests may still use it. `removable`: the next CDS response removes it.
    */
   state: RetentionState;
   /** Types whose acknowledgement is pending. */
@@ -74,7 +73,7 @@ export type Rollout = {
   givenUp: readonly GivenUpCluster[];
 };
 
-/** Represents all clusters if it is unknown which of them the client has. */
+/** Represents all clusters of a client if they are unknown. */
 export const anyCluster = '*';
 
 /** Number of steps of the limit, so that a wait that begins during another one also ends within the limit. */
@@ -97,7 +96,6 @@ export function isGated(typeUrl: string): boolean {
 /** A cluster of a CDS response that is new to the client. */
 export type SentCluster = Pick<NewCluster, 'name' | 'assignment'> & { needs: NewCluster['needs'] | 'nothing' };
 
-/** New clusters of a CDS response. */
 export type ClustersSent = {
   nonce: string;
   added: readonly SentCluster[];
@@ -111,7 +109,7 @@ export type ClustersSent = {
   absent: readonly string[];
 };
 
-/** The names because of which a resource is held. */
+/** Clusters because of which a resource is held. */
 export function unusableClusters({ newClusters }: Rollout): readonly string[] {
   return newClusters.filter(isUnusable).map(({ name }) => name);
 }
@@ -133,12 +131,11 @@ export function isWaiting({ held }: Rollout): boolean {
   return held.some(({ clusters }) => clusters.length > 0);
 }
 
-/** The held resources of a type that can be sent. */
 export function readyResources({ held }: Rollout, typeUrl: string): readonly string[] {
   return held.filter((one) => one.typeUrl === typeUrl && one.clusters.length === 0).map(({ name }) => name);
 }
 
-/** The clusters that resources of a type wait for. */
+/** Clusters that resources of the type, or of all types, wait for. */
 export function awaitedClusters({ held }: Rollout, typeUrl?: string): readonly string[] {
   const ofType = typeUrl === undefined ? held : held.filter((one) => one.typeUrl === typeUrl);
   return ofType.length === 0 ? [] : [...new Set(ofType.flatMap(({ clusters }) => clusters))];
@@ -192,12 +189,12 @@ function sentInForm(cluster: NewCluster, { needs, assignment }: SentCluster, non
   return [{ ...cluster, needs, assignment }];
 }
 
-/** A cluster that the client warms for the first time is no update: {@link sentInForm}. */
+/** A cluster that the client warms for the first time is no update, see {@link sentInForm}. */
 function isUpdatable(known: NewCluster | undefined): boolean {
   return known === undefined || known.state === 'abandoned' || known.state === 'updating';
 }
 
-/** An EDS response was sent. @param assignments its contents */
+/** An EDS response was sent. */
 export function withAssignmentsSent(rollout: Rollout, assignments: (name: string) => boolean): Rollout {
   return without(
     rollout,
@@ -212,7 +209,7 @@ export function withClustersAcknowledged(rollout: Rollout, request: AdsRequest, 
   const acknowledged = countAcknowledged(rollout, request, watch);
   if (acknowledged === 0) return rollout;
   if (rejection === null) return without(rollout, ({ nonce }, index) => nonce !== '' && index < acknowledged);
-  // Envoy applies everything that its rejection does not name.
+  // Envoy applies all clusters that its rejection does not name.
   const rejected = rollout.newClusters.map((cluster, index): NewCluster => {
     const isRejected = index < acknowledged && cluster.nonce !== '' && isNamedIn(rejection, cluster.name);
     return isRejected && isUnusable(cluster) ? { ...cluster, state: 'rejected' } : cluster;
@@ -226,8 +223,8 @@ export function withClustersAcknowledged(rollout: Rollout, request: AdsRequest, 
 }
 
 /**
- * The client has rejected clusters of a response with {@link anyCluster}: it does not have those that its rejection names.
- * Resources that wait for all clusters are generated again.
+ * The client has rejected clusters of a response with {@link anyCluster}: it does not have those that its rejection names. Resources that
+ * wait for all clusters are generated again.
  *
  * @param sent names of all clusters in the response
  */
@@ -293,9 +290,7 @@ export function withHeld(
   return settled({ ...rollout, newClusters: [...restarted, ...added], held: [...kept, ...held] });
 }
 
-/**
- * Sent clusters are no longer configured, and their endpoints are unknown: resources that wait for them are generated again.
- */
+/** Sent clusters are no longer configured, and their endpoints are unknown: resources that wait for them are generated again. */
 export function withClustersRemoved(rollout: Rollout, names: readonly string[]): Rollout {
   const removed = new Set(names);
   const newClusters = rollout.newClusters.filter(({ name }) => !removed.has(name));
@@ -305,8 +300,8 @@ export function withClustersRemoved(rollout: Rollout, names: readonly string[]):
 }
 
 /**
- * A reconnected client requests endpoints of clusters that are no longer configured. Resources that wait for all clusters may
- * name them, so they are generated again.
+ * A reconnected client requests endpoints of clusters that are no longer configured. Resources that wait for all clusters may name them, so
+ * they are generated again.
  */
 export function withUnknownRemoved(rollout: Rollout): Rollout {
   const held = rollout.held.filter(({ clusters }) => !clusters.includes(anyCluster));
@@ -319,8 +314,8 @@ function without(rollout: Rollout, usable: (cluster: NewCluster, index: number) 
 }
 
 /**
- * Removes waits for usable clusters, and sets the limit of clusters that resources wait for or that may prevent the
- * acknowledgement of all others.
+ * Removes waits for usable clusters, and sets the limit of clusters that resources wait for or that may prevent the acknowledgement of all
+ * others.
  */
 export function settled(rollout: Rollout): Rollout {
   const { newClusters, held } = rollout;

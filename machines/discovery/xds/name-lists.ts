@@ -1,28 +1,26 @@
 /**
- * Immutable lists of names. Equal lists are usually the same object, so that results are computed once for all clients and
- * comparisons are cheap.
+ * Immutable lists of names. Equal lists are usually the same object, so that results are computed once for all clients and comparisons are
+ * cheap.
  */
 
 type Names = readonly string[];
 
 export const noNames: Names = [];
 
-/** A parsed list of names. */
 type Reading = {
-  /** Without duplicates, the star and the empty name. */
+  /** Without duplicates, star and empty name. */
   names: Names;
-  /** Wildcard: requests everything. */
+  /** Wildcard: requests all resources. */
   hasStar: boolean;
 };
 
 const readings = new WeakMap<Names, Reading>();
-/** Cached results, kept as long as the lists are referenced. References from the cache itself do not count. */
+/** Cached results, kept while the lists are referenced. References from the cache itself do not count. */
 type Results = WeakMap<Names, WeakMap<Names, WeakRef<Names>>>;
 
 const unions: Results = new WeakMap();
 const remainders: Results = new WeakMap();
 
-/** Parses a list from the wire. */
 export function readNames(list: Names): Reading {
   let reading = readings.get(list);
   if (reading === undefined) {
@@ -35,7 +33,7 @@ export function readNames(list: Names): Reading {
   return reading;
 }
 
-/** The names of the first list, then those only in the second; the first list itself if there are none. */
+/** The names of the first list, then additional ones of the second. Returns the first list itself if it has all. */
 export function union(one: Names, other: Names): Names {
   if (one === other || other.length === 0) return one;
   if (one.length === 0) return other;
@@ -45,7 +43,7 @@ export function union(one: Names, other: Names): Names {
   });
 }
 
-/** The names of the first list that are not in the second; the first list itself if there are no others. */
+/** The names of the first list that are not in the second. Returns the first list itself if it keeps all. */
 export function without(one: Names, other: Names): Names {
   if (one === other) return noNames;
   if (one.length === 0 || other.length === 0) return one;
@@ -57,12 +55,12 @@ export function without(one: Names, other: Names): Names {
   });
 }
 
-/** The names of the first list that are also in the second; the first list itself if those are all. */
+/** The names of the first list that are also in the second. Returns the first list itself if it keeps all. */
 export function within(one: Names, other: Names): Names {
   return without(one, without(one, other));
 }
 
-/** Whether two lists have the same names in any order. Neither has duplicates. */
+/** Whether two lists without duplicates have the same names in any order. */
 export function isSameNames(one: Names, other: Names): boolean {
   return one === other || (one.length === other.length && without(one, other).length === 0);
 }

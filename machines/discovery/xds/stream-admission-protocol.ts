@@ -1,16 +1,12 @@
-/** Events of the chart `stream-admission`. */
 import type { CatalogueRow } from '../../catalogue-row.ts';
 
-// ---- discovery/ads-server → stream-admission
-
-/** discovery/ads-server → stream-admission. A client waits for a slot: none did before. */
+/** discovery/ads-server → stream-admission. A client waits for a slot, and no client did before. */
 export type ClientsQueued = { type: 'clients.queued' };
 /** discovery/ads-server → stream-admission. No client waits for a slot any more. */
 export type ClientsAdmitted = { type: 'clients.admitted' };
 /**
- * stream-admission/load → stream-admission. Load of the server since the last measurement. `turnMs`: processor time of a turn of the event
- * loop, on average. `requests`, `proxies`: requests that wait to be handled, and served proxies that wait for a push. `isFull`: all slots
- * are taken.
+ * stream-admission/load → stream-admission. Load of the server since the last measurement. `turnMs`: average processor time of a turn of
+ * the event loop. `requests`: pending requests. `proxies`: served proxies that wait for a push. `isFull`: all slots are taken.
  */
 export type LoadMeasured = {
   type: 'load.measured';

@@ -8,7 +8,6 @@ interface StreamAdmissionContext {
   slots: number;
 }
 
-/** From one measurement to the next. */
 export const measureIntervalMs = 50;
 /**
  * Bounds of the slots. A client needs several round trips: with 4 slots on a machine with other busy programs, the server was idle for most
@@ -20,8 +19,8 @@ export const maxSlots = 512;
 export const initialSlots = minSlots;
 
 /**
- * Limits in processor time and counts rather than in elapsed time: another program on the same processors must not slow down admission. In a
- * turn of the event loop, requests, new streams, new connections and pushes have 5 ms each.
+ * Limits in processor time and counts rather than in elapsed time, because another program on the same processors must not slow down
+ * admission. In a turn of the event loop, requests, new streams, new connections and pushes have 5 ms each.
  */
 const maxTurnMs = 12;
 const maxRequests = 48;
@@ -30,8 +29,8 @@ const maxProxies = 32;
 const slack = 0.6;
 
 /**
- * How many clients may connect at a time, by load (PILOT_MAX_REQUESTS_PER_SECOND is a constant limit beside it): TLS handshakes begin and
- * streams are admitted as long as requests of admitted clients are handled at once and pushes to served proxies are not delayed.
+ * How many clients may connect at a time, by load (PILOT_MAX_REQUESTS_PER_SECOND is a constant limit in addition): TLS handshakes begin and
+ * streams are admitted while requests of admitted clients are handled at once and pushes to served proxies are not delayed.
  */
 export const streamAdmissionMachine = setup({
   types: {
@@ -40,7 +39,6 @@ export const streamAdmissionMachine = setup({
     children: {} as { load: 'load' },
   },
   actors: {
-    /** Measures the load at each interval. */
     load: callbackEffect<{ type: never }, undefined>('load'),
   },
   guards: {
@@ -52,7 +50,7 @@ export const streamAdmissionMachine = setup({
     resetSlots: assign({ slots: initialSlots }),
     addSlots: assign({ slots: ({ context }) => Math.min(maxSlots, context.slots + Math.ceil(context.slots / 8)) }),
     removeSlots: assign({ slots: ({ context }) => Math.max(minSlots, Math.floor(context.slots * 0.75)) }),
-    /** Effect: the queue admits so many at a time. */
+    /** Effect: the queue admits this many at a time. */
     applySlots: (_, _params: { slots: number }) => {},
   },
 }).createMachine({
@@ -91,7 +89,7 @@ export const streamAdmissionMachine = setup({
           meta: { waitsFor: 'a measurement, one at each interval' },
         },
         'at capacity': {
-          description: 'The load is near a limit, and the slots stay as they are.',
+          description: 'The load is near a limit, and the number of slots does not change.',
           meta: { waitsFor: 'a measurement, one at each interval' },
         },
         overloaded: {

@@ -1,4 +1,4 @@
-/** Nonces of responses. They identify their stream. */
+/** Nonces of responses, which identify their stream. */
 
 /**
  * @param version `version_info` of the response
@@ -10,8 +10,7 @@ export function nonceOf(version: string, connection: number, response: number): 
 }
 
 /**
- * Whether a nonce may belong to this stream. Clients may send others in a first request: Istio's client (`pkg/adsc`) sends the
- * time of day.
+ * Whether a nonce may belong to this stream. Clients may send others in a first request: Istio's client (`pkg/adsc`) sends the time of day.
  */
 export function isNonceOf(nonce: string, connection: number): boolean {
   const [prefix, count] = [`${connection}-`, nonce.slice(nonce.lastIndexOf('/') + 1)];

@@ -1,23 +1,23 @@
-/** State of a watched type. ads-watch.ts has its rules. */
+/** State of a watched type, changed by the rules of ads-watch.ts. */
 
 /** Resources of an earlier stream that a client reports. */
 export type KnownResources = {
   names: readonly string[];
-  /** In the same order. */
+  /** In the order of `names`. */
   versions: readonly string[];
 };
 
-/** What must be sent. */
+/** Contents of the next response. */
 export type Due = {
-  /** Everything subscribed: a new subscription. */
+  /** All subscribed resources: the subscription is new. */
   all: boolean;
-  /** With `all`: except what the client reports to have. */
+  /** With `all`: except resources that the client reports. */
   has?: KnownResources;
   /** Names that were added to a subscription. */
   asked: readonly string[];
-  /** A push. */
+  /** A push concerns the type. */
   changed: boolean;
-  /** Sent clusters may wait for it: the client may acknowledge them only after this. */
+  /** Sent clusters may wait for it: the client may acknowledge them only after this response. */
   warming?: true;
   /** Resources that were held until clusters were usable. */
   ready?: readonly string[];
@@ -26,20 +26,20 @@ export type Due = {
 };
 
 export type Watch = {
-  /** Everything of the type, not only `names`. */
+  /** All resources of the type, not only `names`. */
   wildcard: boolean;
   /** Without a wildcard and names, the client has unsubscribed; the record keeps the last nonce. */
   names: readonly string[];
   due: Due;
   /**
-   * Responses that were ordered and whose outcome is not reported yet: requested names, or everything that differs from the
-   * state of the client (including later changes).
+   * Responses that were ordered and whose outcome is not reported yet: requested names, or all differences from the client's state,
+   * including later changes.
    */
   ordered: 'nothing' | 'names' | 'changes';
   nonceSent: string;
   nonceAcked: string;
   nonceRejected: string;
-  /** Response whose acknowledgement is overdue: changes no longer wait for it. */
+  /** Response whose acknowledgement is overdue: changes do not wait for it any more. */
   nonceOverdue: string;
   versionSent: string;
   versionAcked: string;

@@ -9,44 +9,40 @@ export interface Bounds {
   /** Changed certificates, SIGHUPs and, if they are among the orders, SIGUSR1s. */
   readonly triggers: number;
   /**
-   * Crashes, refused and unfinished bootstraps, failed spawns, processes that do not end, refused repairs, unusable
-   * certificates, processes that do not respond or cannot be killed, configurations with which Envoy never becomes
-   * live, or lacks a listener.
+   * Crashes, rejected and unfinished bootstraps, failed spawns, processes that do not exit, rejected repairs, unusable certificates,
+   * processes that do not respond or cannot be killed, configurations with which Envoy never becomes live or lacks a listener.
    */
   readonly faults: number;
-  /** SIGTERMs: 1 is a stop, 2 a stop that is cut short. */
+  /** SIGTERMs: 1 is a stop, 2 an interrupted stop. */
   readonly stops: 0 | 1 | 2;
 }
 
 export interface ExplorationOptions {
   readonly settings?: AgentSettings;
-  /** Base ids that the agent gets: the first one and the fallback. */
+  /** Base IDs of the agent: primary and spare. */
   readonly baseIds?: readonly number[];
   readonly invariants?: readonly Invariant[];
-  /** The only faults that may occur, by the names of their choices: `starve`. Absent: all but `usr1`. */
+  /** Names of the faults that may occur, such as `starve`. Absent: all but `usr1`. */
   readonly faults?: readonly string[];
-  /** The only triggers that may occur, by name: `binary`. A stop is always allowed. Absent: all but `reopen`. */
+  /** Names of the triggers that may occur, such as `binary`. A stop is always allowed. Absent: all but `reopen`. */
   readonly orders?: readonly string[];
-  /**
-   * States whose deadlines have different distances are different states, even if the order of the deadlines is the
-   * same.
-   */
+  /** Distinguishes states by the distances of their deadlines, not only by the order. */
   readonly exactTimes?: boolean;
-  /** Files that the first start requires appear later, or never. */
+  /** Files that the first start requires appear later or never. */
   readonly filesLate?: boolean;
-  /** A new process is reported after a while, not at once. */
+  /** A new process is reported after a delay. */
   readonly spawnsLate?: boolean;
-  /** Reading the certificate files takes time, and may never finish. */
+  /** Reading the certificate files takes time, or never finishes. */
   readonly readingHangs?: boolean;
   /** The watch of the certificate directory may fail or hang, and the directory may disappear and reappear. */
   readonly watchFails?: boolean;
-  /** The Envoy binary may be replaced by another one: a compatible one, or, as a fault, an incompatible one. */
+  /** The Envoy binary may be replaced by a compatible one or, as a fault, by an incompatible one. */
   readonly binaryReplaced?: boolean;
   /** The agent may be killed, which leaves its Envoys running; another agent follows. */
   readonly agentKilled?: boolean;
-  /** A newer agent may run, which takes over from this one in time, or does not. */
+  /** A newer agent may run, which takes over from this one in time or not. */
   readonly agentSucceeded?: boolean;
-  /** The agent logs what an Envoy waits for. This has no other effect, so it is off by default. */
+  /** The agent logs why an Envoy is not live. Without other effects, so off by default. */
   readonly notices?: boolean;
   readonly inspect?: (event: InspectionEvent) => void;
   /** Records the elapsed time, for traces. */
@@ -55,7 +51,7 @@ export interface ExplorationOptions {
 
 export const explorationBaseIds: readonly number[] = [7, 8];
 
-/** The binary is not watched unless it may be replaced. */
+/** The binary is watched only if it may be replaced. */
 export const withBinary = (settings: AgentSettings, isReplaced: boolean): AgentSettings => ({
   ...settings,
   binary: { ...settings.binary, path: isReplaced ? '/usr/bin/envoy' : '', first: firstBinary },

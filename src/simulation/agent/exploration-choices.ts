@@ -11,15 +11,14 @@ export interface Situation {
   /** The watch of the certificate directory may fail or hang, and the directory may disappear and reappear. */
   readonly watchFails: boolean;
   readonly mayBeKilled: boolean;
-  /** A newer agent may take over. */
   readonly mayBeSucceeded: boolean;
   /** The agent has released its Envoys for a newer one, which has not taken over yet. */
   readonly standsBy: boolean;
-  /** The agent is past the point of no return and accepts no triggers. */
+  /** The agent can no longer cancel its exit and accepts no triggers. */
   readonly agentEnds: boolean;
 }
 
-/** A trigger of the agent; every other bounded choice is a fault. */
+/** A trigger of the agent; all other bounded choices are faults. */
 export const isTrigger = (name: string): boolean =>
   ['cert', 'hup', 'reopen', 'term', 'binary', 'successor'].includes(name);
 
@@ -32,7 +31,7 @@ export function* choicesIn(situation: Situation): Generator<Choice> {
   if (s.gone !== undefined) yield free(standsBy ? 'hold' : 'next');
   else if (mayBeKilled && s.faults > 0 && !agentEnds) yield bounded('kill');
   if (s.triggers > 0 && !agentEnds) yield bounded('reopen');
-  // Also allowed while the watch is paused; the watch detects the change afterwards.
+  // Also allowed while the watch is paused, which detects the change afterwards.
   const mayChange = (watchFails || s.watch !== undefined) && !s.away;
   if (s.stop === 'not ordered' && !agentEnds) {
     if (s.triggers > 0 && mayChange) yield bounded('cert');
@@ -45,7 +44,7 @@ export function* choicesIn(situation: Situation): Generator<Choice> {
     if (watchFails) yield* ofDirectory(s);
   }
   if (s.stops > 0) yield bounded('term');
-  // The files may never come.
+  // The files may never appear.
   if (s.waiting !== undefined) yield { name: 'came', free: true, fair: false };
   if (s.reading !== undefined) {
     yield free('read');
@@ -68,13 +67,13 @@ export function* choicesIn(situation: Situation): Generator<Choice> {
   }
   for (const name of s.looking.keys()) if (answers(name, host)) yield free(`looked:${name}`);
   for (const process of host.processes) yield* ofProcess(process, s, host);
-  // After its retries are exhausted, the agent retries a configuration once a minute without end. This is not a
-  // livelock, so the timer is not free.
+  // After its retries are exhausted, the agent retries a configuration once a minute without end. This is not a livelock, so the timer is
+  // not free.
   for (const timer of zone.firable()) yield { name: `tick:${timer}`, free: timer !== 'supervisor.healthy' };
 }
 
 function* ofDirectory({ faults, watch, hung, away }: WorldState): Generator<Choice> {
-  // The directory may never come back.
+  // The directory may never reappear.
   if (away) for (const name of ['back', 'back:hung']) yield { name, free: true, fair: false };
   if (faults === 0 || watch === undefined) return;
   yield bounded('unwatch');
@@ -110,21 +109,21 @@ export function isUnfit({ files, orders }: Generation, { unfit }: Pick<WorldStat
 }
 
 /**
- * The process with the admin port responds. Without such a process the call fails at once; a process with a blocked
- * main thread leaves the call open.
+ * Whether the process with the admin port responds. Without such a process the call fails at once. If the main thread of the process is
+ * blocked, the call does not return.
  */
 export function answers(name: string, host: SimulatedHost): boolean {
   const process = host.processes.find(({ label }) => label === name);
   return process === undefined || host.isResponsive(process);
 }
 
-/** A probe at this moment would find the process live. */
+/** Whether a probe would find the process live. */
 export function isSeen(process: SimulatedProcess, { probes }: WorldState, host: SimulatedHost): boolean {
   if (!process.live || process.sentAway || !probes.has(process.label)) return false;
   return host.hasAdmin(process) && host.isResponsive(process);
 }
 
-/** A probe would report something new to the epoch: it also checks listeners, and reports missing ones once. */
+/** Whether a probe would report something new to the epoch. It also checks listeners, and reports missing ones once. */
 export function isNews(process: SimulatedProcess, state: WorldState, host: SimulatedHost): boolean {
   return isSeen(process, state, host) && !process.heldBack;
 }
@@ -142,7 +141,7 @@ export const natureNames = {
   'envoy.called-parent': 'call',
 } as const;
 
-/** Event sent to a process, by choice. */
+/** Event that each choice sends to a process. */
 export const happenings: Readonly<Record<string, Parameters<SimulatedHost['happen']>[1]>> = {
   admin: 'envoy.admin-opened',
   live: 'envoy.went-live',

@@ -1,7 +1,4 @@
-/**
- * The agent's machines with scripted effects. Built once per set of machines, because `provide` drops what XState has
- * memoized.
- */
+/** The agent's machines with scripted effects. Built once per set of machines, because `provide` drops what XState has memoized. */
 import type { AnyActorRef } from 'xstate';
 import { agentMachine } from '../../../machines/agent/agent.machine.ts';
 import type { ClaimedIds } from '../../../machines/agent/envoy/adoption.ts';
@@ -37,34 +34,33 @@ import {
 } from '../../debugger/explore/scripted-effect.ts';
 
 type EpochRun = { epoch: number; baseId: number };
-/** `seen`: the content at the last watch. */
+/** `seen`: hash of the content at the last watch. */
 export type WatchOrder = { directory: string; seen: string | null };
 
-/** Calls of the effects to their world. */
+/** Calls of the effects to the simulation. */
 export interface EffectWorld {
   /** The agent starts or stops receiving signals. */
   listening(self: AnyActorRef | undefined): void;
-  /** What the agent starts with. Absent: nothing existed before it. */
+  /** Base IDs and Envoys with which the agent starts. Absent: there were none. */
   claim?(baseIds: number[]): ClaimedIds;
   /** The agent starts or stops listening for newer agents. */
   hearing?(link: AnyActorRef, on: boolean): void;
-  /** From now on Envoys outlive the actors that wait for them. */
+  /** Afterwards, Envoys outlive their actors. */
   lettingGo?(): void;
   /** No newer agent takes over: the agent keeps its Envoys. */
   keeping?(): void;
-  /** The watch of a directory starts or stops. */
   watching(watch: Running<WatchOrder>, on: boolean): void;
-  /** The wait for files that the first start requires begins or ends. Absent: the files exist. */
+  /** The wait for files that the first start requires starts or stops. Absent: the files exist. */
   waitingForFiles?(call: AnyActorRef, on: boolean): void;
-  /** A reading of the files begins or ends. Absent: it finishes at once. */
+  /** A read of the files starts or stops. Absent: it finishes at once. */
   reading?(call: AnyActorRef, on: boolean): void;
   /** Hash of the watched files. */
   readFiles(): string;
-  /** Why Envoy could not use the files. */
+  /** Why Envoy cannot use the files. */
   fileProblems?(): string[];
   /** The watch of the binary's directory starts or stops. Absent: it reports nothing. */
   watchingBinary?(watch: AnyActorRef | undefined): void;
-  /** The file at the path of the binary. Absent: the one that was there at the start. */
+  /** Checks the file at the path of the binary. Absent: the binary of the start. */
   checkBinary?(): BinaryCheckResult;
   preparing(call: Running<PrepareOrder>): void;
   notPreparing(call: Running<EpochRun>): void;
@@ -73,22 +69,19 @@ export interface EffectWorld {
   /** The effect is stopped: no actor waits for the process any more. */
   abandon(effect: Running<EpochRun>): void;
   probing(effect: Running<ProbeOrder>, on: boolean): void;
-  /** The status port opens or closes. */
   openStatus?(http: AnyActorRef | undefined): void;
   orderStatus?(effect: Running<unknown>, order: AdminUse | EnvoyProbe | ReadinessRespond): void;
-  /** Requests an immediate check from a probe. */
   lookNow(effect: Running<EpochRun>, order: ProbeRun): void;
-  /** Requests the reason why the epoch is not live. */
   explain(effect: Running<EpochRun>): void;
-  /** Whether the request arrived. */
+  /** Returns whether the request arrived. */
   drain(run: EpochRun & { replaced: boolean }): boolean;
   /** Clears the INITIALIZING mark of an epoch that exited before it was live, if that is safe. */
   repair(call: Running<{ baseId: number }>): void;
-  /** Ends every Envoy; returns when the last one has exited. */
+  /** Terminates every Envoy; returns when the last one has exited. */
   release(call: Running<{ baseIds: readonly number[]; keeps: boolean }>): void;
 }
 
-/** The world of each actor system. */
+/** The simulation of each actor system. */
 export const worldOf = new WeakMap<object, EffectWorld>();
 const world = ({ system }: { system: object }): EffectWorld => {
   const found = worldOf.get(system);
@@ -190,15 +183,14 @@ function scriptedPredecessor(predecessor: typeof predecessorMachine, baseIds: nu
   });
 }
 
-/** The final report of the wait for files. */
+/** Last report of the wait for files. */
 export const allFilesAreThere: FilesPending = { type: 'files.pending', missing: [], unreachable: [] };
 
-/** The result of reading the files. */
 export function readingOf(around: EffectWorld): { digest: string; files: string[]; problems: string[] } {
   return { digest: around.readFiles(), files: ['tls.crt'], problems: around.fileProblems?.() ?? [] };
 }
 
-/** A watch of one directory, scripted by the world. */
+/** A watch of one directory, scripted by the simulation. */
 export function scriptedWatch(directoryWatch: typeof directoryWatchMachine): typeof directoryWatchMachine {
   return directoryWatch.provide({
     actors: {

@@ -52,7 +52,7 @@ export class Oversight {
     },
     left: (process, end) => {
       this.judge((invariant, observed) => invariant.leaving?.(process, end, observed));
-      // An exit that no agent observed counts when an agent is notified of it.
+      // An exit that no agent observed counts when the next agent is notified of it.
       if (this.#watched.state.gone === undefined) this.noteLeft(process);
       this.#noteBinary(process, end);
     },
@@ -82,7 +82,7 @@ export class Oversight {
     this.#watched.change(change);
   }
 
-  /** Handles the first order to stop, or the second one. */
+  /** Handles the first or second order to stop. */
   orderStop(): void {
     const { system, state } = this.#watched;
     if (state.stop === 'not ordered') system.arm(stopDeadline, this.#options.settings.terminationDrainMs, 'mark');
@@ -107,7 +107,7 @@ export class Oversight {
     this.judge((invariant, observed) => invariant.answering?.(answer, observed));
   }
 
-  /** The wanted configuration serves, or it cannot: then the agent has exhausted its retries and has reported so. */
+  /** The desired configuration serves, or cannot: then the agent has exhausted its retries and reported so. */
   get isReached(): boolean {
     const { state, agent, host } = this.#watched;
     if (agent?.status === 'done') return true;
@@ -120,13 +120,13 @@ export class Oversight {
     );
   }
 
-  /** The wanted configuration, or a newer one that existed for a moment, prevents any Envoy from becoming live. */
+  /** The desired configuration, or a newer one that was desired only briefly, prevents any Envoy from becoming live. */
   get #mayWaitForEver(): boolean {
     const { unfit, wanted } = this.#watched.state;
     return unfit !== undefined && unfit.files >= wanted.files && unfit.orders === wanted.orders;
   }
 
-  /** A process that cannot be killed occupies the names of this base id. */
+  /** A process that cannot be killed occupies the names of this base ID. */
   #isLost(baseId: number): boolean {
     return this.#watched.host.processes.some((other) => other.undying && other.baseId === baseId);
   }
@@ -134,7 +134,7 @@ export class Oversight {
   #isWanted(process: SimulatedProcess): boolean {
     const { state, host } = this.#watched;
     const { generation } = process;
-    // The supervisor has to know it, too.
+    // The supervisor must know it as well.
     if (!host.isServing(process) || !process.seen || process.sick) return false;
     return generation.files >= state.wanted.files && generation.orders === state.wanted.orders;
   }
@@ -145,8 +145,8 @@ export class Oversight {
   }
 
   /**
-   * Starts the deadline of a parent to exit by itself, or of a replaced Envoy to finish its requests. It starts again
-   * when the supervisor learns that the child is live.
+   * Starts the deadline of a parent to exit by itself, or of a replaced Envoy to finish its requests. It restarts when the supervisor
+   * detects the child as live.
    */
   #countDeadline({ epoch, baseId }: SimulatedProcess, seen: boolean): void {
     const { system, host } = this.#watched;
@@ -160,22 +160,18 @@ export class Oversight {
     }
   }
 
-  /** Counts a failed start, or the loss of a live epoch. */
   noteFailure(): void {
     this.#watched.change({ failures: this.#watched.state.failures + 1 });
   }
 
-  /**
-   * Counts a start that the agent cancelled. If the Envoy that it was to follow has exited, that loss was counted
-   * instead.
-   */
+  /** Counts a start that the agent cancelled. If the Envoy that it should have followed exited, that loss was counted instead. */
   noteCalledOff(): void {
     if (this.#watched.host.processes.some((other) => other.supersededSeen || isKnownToServe(other))) this.noteFailure();
   }
 
   /**
-   * Marks a binary as failed if its Envoy exited by itself before it had served for a minute: it must not be started
-   * again. A binary that serves elsewhere is not marked.
+   * Marks a binary as failed if its Envoy exited by itself before it had served for a minute: it must not be started again. A binary that
+   * serves under another base ID is not marked.
    */
   #noteBinary(
     { binary, sentAway, supersededSeen, closed, parentCrashed, seen }: SimulatedProcess,
@@ -185,7 +181,7 @@ export class Oversight {
     const isOrdered = sentAway || supersededSeen || closed || state.stop !== 'not ordered';
     if (isOrdered || parentCrashed || end.refusedByParent) return;
     if (state.proven.has(binary)) {
-      // There is no other binary to fall back to.
+      // There is no other binary to return to.
       if (!seen && !host.processes.some(isKnownToServe)) this.#prove([...state.checked].at(-1)!);
       return;
     }
@@ -193,7 +189,7 @@ export class Oversight {
     this.#watched.change({ failedBinaries: new Set(state.failedBinaries).add(binary) });
   }
 
-  /** Until the first Envoy is live there is no binary to fall back to. */
+  /** Before the first Envoy is live there is no binary to return to. */
   #noteFirst({ binary }: SimulatedProcess): void {
     if (this.#watched.state.everLive) return;
     this.#watched.change({ everLive: true });
@@ -205,9 +201,9 @@ export class Oversight {
   }
 
   /**
-   * The agent is notified that a process has exited.
+   * The agent is notified of an exited process.
    *
-   * @param awaits the agent still waits for another Envoy, which has exited, too, but was not reported yet
+   * @param awaits the agent still waits for another Envoy, whose exit was not reported yet
    */
   noteLeft(process: SimulatedProcess, awaits = false): void {
     const isOfNoUse = process.sentAway || process.supersededSeen || process.closed;
@@ -221,19 +217,18 @@ export class Oversight {
     this.noteFailure();
   }
 
-  /** Its child ended it while no agent was running: to the next agent, a serving Envoy has exited by itself. */
+  /** Its child terminated it while no agent was running. For the next agent, a serving Envoy has exited by itself. */
   #isSentAwayUnseen({ sentAway, seen, supersededSeen, baseId, epoch }: SimulatedProcess): boolean {
     const child = this.#watched.host.processes.find((other) => other.baseId === baseId && other.epoch === epoch + 1);
     return sentAway && seen && !supersededSeen && child?.live === true && !child.seen && !child.sentAway;
   }
 
-  /** It kept serving while newer ones were tried. Their failures do not affect it, so its loss starts a new count. */
+  /** It kept serving while newer epochs were tried. Their failures do not affect it, so its loss starts a new count. */
   #isOutdated({ seen, generation }: SimulatedProcess): boolean {
     const { filesRead, wanted } = this.#watched.state;
     return seen && (generation.files < filesRead || generation.orders < wanted.orders);
   }
 
-  /** No start is under way. */
   #isIdle(): boolean {
     const { host, state } = this.#watched;
     return state.preparing.size === 0 && state.repairing === undefined && host.processes.every(({ seen }) => seen);

@@ -1,4 +1,4 @@
-/** The state of an exploration apart from the actors, the host and the time: orders to the agent, and pending calls. */
+/** The state of an exploration without actors, host and time: orders to the agent, and pending calls. */
 import type { AnyActorRef } from 'xstate';
 import type { PersistedState } from '../../../machines/agent/envoy/adoption.ts';
 import type { EpochContext } from '../../../machines/agent/envoy/epoch-context.ts';
@@ -20,7 +20,7 @@ export interface WorldState {
   readonly spoiled: boolean;
   /** The last usable contents that the agent has read. */
   readonly filesRead: number;
-  /** What the agent should run by now. */
+  /** Generation that the agent should run. */
   readonly wanted: { readonly files: number; readonly orders: number };
   /** Failed starts and lost live epochs since the last trigger or the last minute of health. */
   readonly failures: number;
@@ -28,14 +28,14 @@ export interface WorldState {
   readonly unfit: Generation | undefined;
   /** Contents of the files that Envoy rejects although their check passed: it is live without its listener. */
   readonly refused: number | undefined;
-  /** A further stop was ordered while the agent waited for the last processes. */
+  /** Another stop was ordered while the agent waited for the last processes. */
   readonly hurried: boolean;
   readonly stop: 'not ordered' | 'ordered' | 'deadline passed';
-  /** The start that the supervisor has reported as decided, and not yet as ended. */
+  /** The start that the supervisor has reported as decided, and not as ended. */
   readonly restart: string | undefined;
   /** Pending calls of `prepare`, by epoch: `0`, `0b`. */
   readonly preparing: ReadonlyMap<string, AnyActorRef>;
-  /** Pending calls that never return. */
+  /** Calls of `prepare` that never return. */
   readonly unprepared: ReadonlySet<string>;
   readonly probes: ReadonlyMap<string, AnyActorRef>;
   /** Probes with a request for an immediate check. */
@@ -46,49 +46,49 @@ export interface WorldState {
   /** Receives newer agents. */
   readonly link: AnyActorRef | undefined;
   readonly watch: AnyActorRef | undefined;
-  /** The watch is not set up yet and never will be, so it reports nothing. */
+  /** The watch will never be set up, so it reports nothing. */
   readonly hung: boolean;
   /** There is no directory at the watched path. */
   readonly away: boolean;
-  /** Which Envoy is at the path of the binary, and whether it is incompatible. */
+  /** Number of the Envoy binary at the path, and whether it is incompatible. */
   readonly binary: number;
   readonly misfit: boolean;
   /** Binaries that were checked and are compatible. */
   readonly checked: ReadonlySet<string>;
-  /** Binaries whose Envoy exited by itself before it had served for a minute, and reverted ones. */
+  /** Binaries whose Envoy exited by itself before it had served for a minute, and withdrawn ones. */
   readonly failedBinaries: ReadonlySet<string>;
-  /** Binaries that the supervisor has reported as reverted. */
+  /** Binaries that the supervisor has reported as withdrawn. */
   readonly withdrawn: ReadonlySet<string>;
   /** Binaries that have served for a minute; always includes the first one. */
   readonly proven: ReadonlySet<string>;
-  /** Some Envoy has been live. */
+  /** Any Envoy has been live. */
   readonly everLive: boolean;
   /** Watch of the binary's directory. */
   readonly binaryWatch: AnyActorRef | undefined;
   /** The wait for files that the first start requires. */
   readonly waiting: AnyActorRef | undefined;
-  /** A reading of the certificate files that will finish. */
+  /** A read of the certificate files that will finish. */
   readonly reading: AnyActorRef | undefined;
   readonly http: AnyActorRef | undefined;
-  /** The base id whose admin port is queried. */
+  /** The base ID whose admin port is queried. */
   readonly adminOf: number | undefined;
   /** The next start fails: the operating system cannot create a process. */
   readonly unspawnable: boolean;
-  /** Processes that exist, but were not reported to their epochs yet: the effects that will report them. */
+  /** Processes that were not reported to their epochs yet: the effects that will report them. */
   readonly spawning: ReadonlyMap<string, AnyActorRef>;
   readonly violations: readonly Violation[];
-  /** The agent was killed or has given way, and the next one has not started yet. */
+  /** The agent was killed or replaced, and the next one has not started yet. */
   readonly gone: Gone | undefined;
 }
 
-/** What an agent leaves, apart from its Envoys. */
+/** State that an agent leaves, apart from its Envoys. */
 export interface Gone {
   readonly knowledge: PersistedState;
   /** The deadlines of parents that were exiting, from the contexts of their charts. */
   readonly leaving: ReadonlyMap<string, Pick<EpochContext, 'parentShutdownMs' | 'unseenMs'>>;
-  /** Timers of the agent: they measure how long its operations have been running. */
+  /** Timers of the agent, which measure the duration of its operations. */
   readonly timers: readonly string[];
-  /** The start that it had reported as decided, in case the agent resumes. */
+  /** The start that the agent had reported as decided, for when it resumes. */
   readonly restart: string | undefined;
   /** Exits that no agent observed, by the names of the processes. */
   readonly ends: ReadonlyMap<string, Left>;
@@ -144,14 +144,14 @@ export function firstState({ triggers, faults, stops }: Bounds): WorldState {
   };
 }
 
-/** The contents that an Envoy is started with now. */
+/** Contents with which an Envoy is started now. */
 export function filesThatAreRead({ files, filesRead, spoiled }: WorldState): number {
   return spoiled ? filesRead : files;
 }
 
 /**
- * Identity of this state. Failures beyond `mostFailures` are not distinguished. After an order to stop, which is
- * final, the wanted generation and the number of failures are left out.
+ * Key of this state. Failures beyond `mostFailures` are not distinguished. After an order to stop, which is final, the desired generation
+ * and the number of failures are omitted.
  */
 export function keyOfState(s: WorldState, mostFailures: number): string {
   const calls = `${s.adminOf} ${[...s.preparing.keys()].map((name) => (s.unprepared.has(name) ? `${name}!` : name))}/${[...s.probes.keys()]}/${[...s.looking].map(([name, { asItIs }]) => `${name}${asItIs ? '!' : ''}`)}/${[...s.spawning.keys()].map((name) => `+${name}`)}/${s.repairing?.baseId}/${s.releasing !== undefined}${s.waiting === undefined ? '' : '/files'}${s.reading === undefined ? '' : '/reading'}`;
@@ -160,7 +160,7 @@ export function keyOfState(s: WorldState, mostFailures: number): string {
   const files = `f${s.files};${s.spoiled ? '!' : ''}f${s.filesRead};f${s.wanted.files};`;
   const failures = Math.min(s.failures, mostFailures);
   const unfit = s.unfit === undefined ? '' : `never f${s.unfit.files};o${s.unfit.orders};`;
-  // Rejected contents that no Envoy will be started with are left out.
+  // Omits rejected contents with which no Envoy will be started.
   const watch = `${s.hung ? 'hung' : ''}${s.away ? 'away' : ''}`;
   const isThere = s.refused !== undefined && s.refused === filesThatAreRead(s);
   const refused = isThere ? `lacking f${s.refused};` : '';
@@ -218,14 +218,14 @@ const limits = [
   'waitsForRequests',
 ];
 const reported = ['attempts', 'attempt', 'trouble', 'reason', 'how', 'configFile'];
-/** Fields that only decide on starts: after an order to stop nothing is started. */
+/** Fields that only affect starts: nothing is started after an order to stop. */
 const deciding = ['desired', 'failures', 'recovery', 'provenDigest', 'provenBinary', 'digest', 'orders', 'miscounts'];
 const history = new Set([...settled, ...watched, ...limits, ...reported]);
 const historyAfterStop = new Set([...history, ...deciding]);
 const keys = new WeakMap<object, string>();
 const keysAfterStop = new WeakMap<object, string>();
 
-/** Identity of a machine's actor; effects have no state of their own. */
+/** Key of a machine's actor; effects have no state. */
 export function keyOfActor(actor: AnyActorRef, stopOrdered: boolean): string {
   const snapshot = actor.getSnapshot() as { status: string; value?: never; context?: object };
   if (snapshot.value === undefined) return '';
@@ -244,10 +244,7 @@ export function keyOfActor(actor: AnyActorRef, stopOrdered: boolean): string {
   return key;
 }
 
-/**
- * Fields that matter only in these states: an effect or another chart is started with them, and they are not read
- * afterwards.
- */
+/** Fields that matter only in these states: an effect or another chart is started with them, and they are not read afterwards. */
 type OfItsStart = Readonly<Record<string, ((state: string) => boolean) | undefined>>;
 
 const isSpawning = (state: string): boolean => state === 'running.starting';
@@ -263,18 +260,18 @@ const epochsStart: OfItsStart = {
 };
 
 const agentsStart: OfItsStart = {
-  /** Input of its supervisor. The next supervisor gets what is claimed, or taken back, at that time. */
+  /** Input of its supervisor. The next supervisor gets the Envoys that are claimed or taken back at that time. */
   adoption: (state) => state.startsWith('active.preparing') && !state.endsWith('standing by'),
 };
 
-/** Marks contents of files as `f1;` and ordered restarts as `o1;`: see {@link byRank}. */
+/** Marks contents of files as `f1;` and ordered restarts as `o1;`, see {@link byRank}. */
 function generations(context: string): string {
   return context.replace(/"files-(\d+)"/g, 'f$1;').replace(/"orders":(\d+)/g, 'o$1;');
 }
 
 /**
- * Renumbers contents of files and ordered restarts, because only their equality and order matter: the oldest that is
- * referred to becomes 0, the next one 1, …
+ * Renumbers contents of files and ordered restarts, of which only equality and order matter: the oldest referenced one becomes 0, the next
+ * one 1, …
  */
 export function byRank(key: string): string {
   const seen = { f: 0, o: 0 };

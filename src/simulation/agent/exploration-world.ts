@@ -1,7 +1,7 @@
 /**
- * The agent's real statecharts on a simulated host. Everything that is not determined is a choice: orders to the agent
- * (`cert`, `hup`, `term`), Envoy's spontaneous events (`live:1`), faults (`crash:0b`), and which of the possible
- * deadlines is next (`tick:supervisor.backoff`). Time is a zone, which represents all timings at once.
+ * The agent's statecharts on a simulated host. All nondeterminism is a choice: orders to the agent (`cert`, `hup`, `term`), Envoy's
+ * spontaneous events (`live:1`), faults (`crash:0b`), and which of the possible deadlines is next (`tick:supervisor.backoff`). Time is a
+ * zone, which represents all timings at once.
  */
 import type { AnyActorRef, CallbackSnapshot } from 'xstate';
 import {
@@ -57,11 +57,11 @@ import { mayBeHeldBack } from './simulated-process.ts';
 
 /** Maximum time until a probe checks an Envoy and gets the response (src/agent/admin/live-probe.ts). */
 const probeMs = 300;
-/** Maximum duration of reading the files, unless it never finishes. */
+/** Maximum duration of a read of the files that finishes. */
 const readMs = 5_000;
 /** Maximum time until another agent follows a killed one, on a machine under load after Envoys have exited. */
 const nextAgentMs = 120_000;
-/** Maximum time until a running newer agent takes over, or does not. */
+/** Maximum time until a running newer agent takes over or fails to. */
 const holdMs = 2_000;
 /** Maximum duration of a preparation, from the limits of its requests. */
 const preparationMs = 35_000;
@@ -149,7 +149,7 @@ export class ExplorationWorld implements World, EffectWorld {
     return this.#state.stop !== 'not ordered';
   }
 
-  /** The newest wanted configuration serves, or the agent has exhausted its retries, or has exited as ordered. */
+  /** The newest desired configuration serves, or the agent has exhausted its retries, or has exited after an order. */
   get reached(): boolean {
     return this.#oversight.isReached;
   }
@@ -260,15 +260,15 @@ export class ExplorationWorld implements World, EffectWorld {
     return { binary: name, description: '' };
   }
 
-  /** An agent that takes back its Envoys starts a new link, and the old one stops a moment later. */
+  /** An agent that takes back its Envoys starts a new link before the old one stops. */
   hearing(link: AnyActorRef, on: boolean): void {
     if (on) this.#set({ link });
     else if (this.#state.link === link) this.#set({ link: undefined });
   }
 
-  /** The agent's timers measure how long its operations have been running. */
+  /** The agent's timers measure the duration of its operations. */
   lettingGo(): void {
-    // An agent without a supervisor decides nothing, and refuses.
+    // An agent without a supervisor decides nothing, and rejects the newer agent.
     if (this.agentSnapshot.children.supervisor === undefined) return;
     const timers = this.#system.timersOf(this.#agent).filter((name) => !name.startsWith('predecessor.'));
     this.#system.keepCancelled(timers);
@@ -517,7 +517,7 @@ export class ExplorationWorld implements World, EffectWorld {
     }
   }
 
-  /** The agent persists its knowledge at once, so it is left; pending calls are dropped. */
+  /** The agent persists its state at once, so that remains; pending calls are dropped. */
   #killAgent(): void {
     this.#spendFault();
     const gone = this.#leftWith(this.#system.timersOf(this.#agent), undefined);
@@ -538,7 +538,6 @@ export class ExplorationWorld implements World, EffectWorld {
     });
   }
 
-  /** What an agent leaves that still exists. */
   #leftWith(timers: Gone['timers'], restart: Gone['restart']): Gone {
     const knowledge = this.#knowledge();
     return { knowledge, leaving: this.#leaving(knowledge), timers, restart, ends: new Map() };
@@ -555,7 +554,7 @@ export class ExplorationWorld implements World, EffectWorld {
     return persistedStateOf(supervisor?.getSnapshot().context as SupervisorContext);
   }
 
-  /** The agent has given way, and does not know the result yet. */
+  /** The agent has released control, and does not know the result yet. */
   get #standsBy(): boolean {
     const { gone, link } = this.#state;
     return gone !== undefined && link !== undefined && this.#agent.getSnapshot().status === 'active';
@@ -576,7 +575,7 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#set({ gone: undefined, failures: 0 });
   }
 
-  /** The overdue time of a parent started before its agent was killed; it is dropped with the parent. */
+  /** The overdue time of a parent that started before its agent was killed. It is dropped with the parent. */
   #forgetOverdue(): void {
     for (const timer of this.#system.zone.names('mark')) {
       const [, name] = isOverdueTimer.exec(timer) ?? [];
@@ -613,7 +612,7 @@ export class ExplorationWorld implements World, EffectWorld {
     if (phase === 'starting') {
       const start = startOf({ label: name.replace('epoch-', '') });
       if (!zone.has(start)) return unknown;
-      // Times beyond the parent's shutdown time are equivalent: the child may have done everything by then.
+      // Times beyond the parent's shutdown time are equivalent: the child may have finished by then.
       return { ...unknown, startedAtMs: -roughly(Math.min(zone.atMostSinceMs(start), this.#parentShutdownMs)) };
     }
     const timer = `${name}.${phase === 'leaving' ? 'parentDue' : 'linger'}`;
@@ -672,7 +671,7 @@ export class ExplorationWorld implements World, EffectWorld {
     else report(probe, { type: 'probe.failed', reason: '503 INITIALIZING' });
   }
 
-  /** Unusable files cancel a change that was not read before; the contents that were read last stay wanted. */
+  /** Unusable files cancel a change that was not read before; the contents that were read last stay desired. */
   #changeFiles(spoiled: boolean): void {
     const { wanted } = this.#state;
     if (spoiled) {
@@ -685,7 +684,6 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#tellChanged();
   }
 
-  /** Contents of the watched files. */
   get #contents(): string {
     return this.#state.spoiled ? 'unusable' : `files-${this.#state.files}`;
   }
@@ -697,9 +695,8 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   /**
-   * The kinds of changes: the watch fails, and files may change before it is set up again; another directory with
-   * other files replaces it, without a report; the directory is removed; a directory with other files reappears,
-   * perhaps without a report.
+   * `unwatch`: the watch fails, and files may change before it is set up again. `replace` and `unseen`: another directory with other files
+   * replaces it, reported or not. `away`: the directory is removed. `back`: a directory with other files reappears.
    */
   #changeDirectory(how: 'unwatch' | 'unseen' | 'replace' | 'away' | 'back', hangs: boolean): void {
     const { watch, filesRead, wanted } = this.#state;
@@ -723,7 +720,7 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#set({ files, spoiled: false, wanted: { ...wanted, files } });
   }
 
-  /** An incompatible binary has no effect; a compatible one becomes wanted. */
+  /** An incompatible binary has no effect; a compatible one becomes desired. */
   #replaceBinary(misfit: boolean): void {
     if (misfit) this.#spendFault();
     else this.#set({ triggers: this.#state.triggers - 1 });
@@ -786,7 +783,7 @@ export class ExplorationWorld implements World, EffectWorld {
     if (waiting !== undefined) report(waiting, allFilesAreThere);
   }
 
-  /** A reading that does not finish never finishes; only a new reading gets a result. */
+  /** A read that did not finish never will; only a new read gets a result. */
   #filesRead(answered: boolean): void {
     const { reading } = this.#state;
     this.#set({ reading: undefined });
@@ -819,8 +816,8 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   /**
-   * When the actors are quiet: finishes a pending release, arms deadlines of spontaneous events, lets time pass, and
-   * checks the invariants.
+   * Runs when the actors are idle: finishes a pending release, arms deadlines of spontaneous events, lets time pass, and checks the
+   * invariants.
    */
   #settle(): void {
     this.#system.keepCancelled([]);
@@ -840,7 +837,7 @@ export class ExplorationWorld implements World, EffectWorld {
     if (this.#isAtRest) this.#oversight.judge((invariant, observed) => invariant.atRest?.(observed));
   }
 
-  /** Nothing happens any more by itself, apart from repeated notices about what an Envoy waits for. */
+  /** No spontaneous event remains, apart from repeated notices of waiting Envoys. */
   get #isAtRest(): boolean {
     return (
       this.#system.zone.names('exact').every(isNotice) &&
@@ -849,8 +846,8 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   /**
-   * Readiness may be queried at any time. The response depends only on the status chart and on the Envoys, so it is
-   * queried once for each combination.
+   * Readiness may be queried at any time. The response depends only on the status chart and on the Envoys, so it is queried once per
+   * combination.
    */
   #askReadiness(): void {
     const { http } = this.#state;
@@ -892,7 +889,7 @@ export class ExplorationWorld implements World, EffectWorld {
       },
       get agent() {
         const agent = world.#agent?.getSnapshot() as AgentSnapshot | undefined;
-        // The exit code of an agent that has given way is for the launcher only.
+        // The exit code of a replaced agent is for the launcher only.
         return world.#state.gone !== undefined && agent?.status === 'done' ? undefined : agent;
       },
       change: (change: Partial<WorldState>) => this.#set(change),
@@ -936,11 +933,11 @@ export class ExplorationWorld implements World, EffectWorld {
 }
 
 const beginning = 'beginning';
-/** Timer of an Envoy's start, until it is seen live. */
+/** Timer of an Envoy's start, until a probe finds it live. */
 const startOf = ({ label }: Pick<SimulatedProcess, 'label'>): string => `start of ${label}`;
 const isUnseen = ({ process }: Left): boolean => !process.seen;
 const isOverdueTimer = /^epoch-(\w+)\.parentOverdue$/;
-/** A timer of notices about what an epoch's Envoy waits for. */
+/** A timer of notices about a waiting Envoy. */
 const isNotice = (name: string): boolean => /\bepoch-\w+\.(firstNotice|notice)$/.test(name);
 
 /** Rounds up to one of a few values: a state per millisecond would be too many. */

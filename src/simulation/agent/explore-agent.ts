@@ -1,4 +1,4 @@
-/** The agent for `chartpilot explore` and its tests: worlds, and traces of runs. */
+/** The agent for `chartpilot explore` and its tests: simulations, and traces of runs. */
 import { extname, join } from 'node:path';
 import { type CheckReport, TraceChecker } from '../../debugger/check/check.ts';
 import { loadDiagrams } from '../../debugger/diagram/load.ts';
@@ -25,7 +25,7 @@ export interface ExplorationOrder {
 export interface AgentExploration extends ExplorationSubject {
   readonly helper: Helper;
   begin(options?: Pick<ExplorationOptions, 'inspect' | 'timed'>): ExplorationWorld;
-  /** A world in which deviations from the sequence diagrams are violations, too. */
+  /** A simulation in which deviations from the sequence diagrams are violations, too. */
   beginChecked(options?: ConformanceOptions): World;
   /** Checks a run against the sequence diagrams. */
   conformance(path: readonly string[]): CheckReport;

@@ -1,14 +1,13 @@
 /**
- * One Envoy process as its supervisor observes it, from measurements of the real one (spec/envoy-hot-restart.md; "fact
- * N" is its §0). What Envoy does by its own clock is a delay here; what depends on the host is an event: the `meta` of
- * a state lists the possible events and their latest times.
+ * One Envoy process as its supervisor observes it, from measurements of Envoy (spec/envoy-hot-restart.md; "fact N" is in §0). Events by
+ * Envoy's own clock are delays here. Events that depend on the host are listed in the `meta` of states, with their latest times.
  */
 import { raise, setup } from 'xstate';
 
 /** How the host's state affects a new process (§2). */
 export type Reception =
   | 'accepted'
-  /** The INITIALIZING bit is set, or the shared memory was recreated under the others: exit 1 (fact 1). */
+  /** The INITIALIZING bit is set, or the shared memory of running processes was recreated: exit 1 (fact 1). */
   | 'refused'
   /** The name of its socket, or the admin port, is taken: exit 1, harmless. */
   | 'no address'
@@ -16,18 +15,16 @@ export type Reception =
   | 'no parent'
   /** Epoch > 0 and no shared memory: SIGABRT. */
   | 'no shared memory'
-  /**
-   * Its parent hangs, or calls an exited parent of its own, or will do so when the child connects: never a response.
-   */
+  /** Its parent hangs, or calls an exited parent, or will do so when the child connects: never a response. */
   | 'no response';
 
 export interface SimulatedEnvoyInput {
   epoch: number;
   baseId: number;
   reception: Reception;
-  /** Its own --parent-shutdown-time-s: the child's value applies. */
+  /** --parent-shutdown-time-s of this process: the child's value applies. */
   parentShutdownMs: number;
-  /** Its own --drain-time-s. */
+  /** --drain-time-s of this process. */
   drainMs: number;
 }
 
@@ -40,22 +37,21 @@ export interface ProcessEnd {
 
 /** Events from the host, another Envoy or the supervisor. */
 export type SimulatedEnvoyEvent =
-  /** Spontaneous: its admin interface listens, at the port that its parent released. */
+  /** Spontaneous: its admin interface listens on the port that its parent released. */
   | { type: 'envoy.admin-opened' }
-  /** Spontaneous: it has everything that it waited for. */
+  /** Spontaneous: it has received all resources that it waited for. */
   | { type: 'envoy.went-live' }
   /** Spontaneous: an ordered exit finishes. */
   | { type: 'envoy.ended' }
-  /** Spontaneous: a doomed child makes its next call to the exited parent. */
+  /** Spontaneous: an orphaned child makes its next call to the exited parent. */
   | { type: 'envoy.called-parent' }
-  /** A fault: it cannot use its configuration, or another program has a port from it. */
+  /** A fault: it cannot use its configuration, or another program has a port of it. */
   | { type: 'envoy.failed' }
   /** A fault: killed or crashed, not by its supervisor. */
   | { type: 'envoy.crashed' }
-  /** A fault: it does not exit although it was ordered to. */
+  /** A fault: it does not exit after an order. */
   | { type: 'envoy.hung' }
   | { type: 'signal.sent'; signal: 'SIGTERM' | 'SIGKILL' | 'SIGUSR1' }
-  /** Requests to its admin interface. */
   | { type: 'listeners.drain' | 'listeners.close' }
   | { type: 'parent.died' }
   | { type: 'child.started' }
@@ -63,7 +59,7 @@ export type SimulatedEnvoyEvent =
   /** Its child orders it to exit. */
   | { type: 'child.sent-away' };
 
-/** A spontaneous way out of a state: a choice for an explorer, a random draw for a random simulation. */
+/** A spontaneous transition: a choice for an explorer, a random draw for a random simulation. */
 export interface Nature {
   event: 'envoy.admin-opened' | 'envoy.went-live' | 'envoy.ended' | 'envoy.called-parent';
   /** Absent: no limit. */
@@ -116,7 +112,6 @@ export const simulatedEnvoyMachine = setup({
     setInitializing: () => {},
     /** Effect: clears that flag. */
     clearInitializing: () => {},
-    /** Effect: takes the admin port. */
     takeAdmin: () => {},
     /** Effect: stops accepting connections. */
     closeListeners: () => {},
@@ -174,7 +169,7 @@ export const simulatedEnvoyMachine = setup({
         'envoy.failed': 'misconfigured',
         // It still needs responses of its parent before it is live.
         'parent.died': 'calling a dead parent',
-        // When it exits it orders its parent to exit, too (fact 3).
+        // When it exits, it orders its parent to exit, too (fact 3).
         'signal.sent': [
           { guard: 'isKill', target: 'killed' },
           { guard: 'isTerm', target: 'ending', actions: 'sendParentAway' },
@@ -249,7 +244,7 @@ export const simulatedEnvoyMachine = setup({
           meta: { nature: { event: 'envoy.called-parent', withinMs: parentCallMs } },
           on: {
             'envoy.called-parent': '#envoy.calling a dead parent.serving',
-            // It does what the child requests, and then calls the parent.
+            // It handles the request of the child, and then calls the parent.
             'child.started': { target: '#envoy.calling a dead parent.serving', actions: 'giveUpAdmin' },
             'signal.sent': [
               { guard: 'isKill', target: '#envoy.killed' },

@@ -1,7 +1,6 @@
 /**
- * A host that runs simulated Envoys: its processes, the shared memory of each base id, and the owner of the admin
- * port. This is the true state, independent of the supervisor's view; invariants are checked against it. It consists
- * of plain immutable data and actors.
+ * A host that runs simulated Envoys: its processes, the shared memory of each base ID, and the owner of the admin port. This is the true
+ * state, independent of the supervisor's view; invariants are checked against it. Consists of immutable data and actors.
  */
 import type { AnyActorRef } from 'xstate';
 import type { EnvoyProbe, EnvoyResponded, RefusedListener } from '../../../machines/agent/status-protocol.ts';
@@ -26,11 +25,11 @@ import {
 
 export type { EnvoySignal, Generation, HostWatch, SimulatedProcess, SpawnOrder } from './simulated-process.ts';
 
-/** Shared memory of one base id. */
+/** Shared memory of one base ID. */
 interface SharedMemory {
   /** Epoch that set the INITIALIZING bit. */
   readonly initializing: number | undefined;
-  /** The pid of its creator: an older process that still runs uses its own memory. */
+  /** The pid of its creator. Older running processes use other memory. */
   readonly madeBy: number;
 }
 
@@ -39,7 +38,7 @@ const refusedListener: RefusedListener = { name: 'tls', why: 'no certificate tha
 interface HostState {
   readonly processes: readonly SimulatedProcess[];
   readonly memory: ReadonlyMap<number, SharedMemory>;
-  /** By base id: the pid of the owner of the admin port. */
+  /** The pid of the owner of the admin port, by base ID. */
   readonly admin: ReadonlyMap<number, number>;
   readonly spawned: number;
 }
@@ -178,7 +177,7 @@ export class SimulatedHost {
     process.envoy.send({ type: 'signal.sent', signal: 'SIGKILL' });
   }
 
-  /** A spontaneous event or a fault happens to a process. */
+  /** Sends a spontaneous event or a fault to a process. */
   happen(process: SimulatedProcess, event: SimulatedEnvoyEvent['type'] & `envoy.${string}`): void {
     process.envoy.send({ type: event });
   }
@@ -191,10 +190,7 @@ export class SimulatedHost {
     return metaOf(process).mayHang === true;
   }
 
-  /**
-   * `POST /drain_listeners`: its listeners close at once, or gradually in its drain time; the process keeps running
-   * (§4).
-   */
+  /** `POST /drain_listeners`: its listeners close at once, or gradually in its drain time; the process keeps running (§4). */
   drainListeners(process: SimulatedProcess, { gradually = false } = {}): void {
     process.envoy.send({ type: gradually ? 'listeners.drain' : 'listeners.close' });
   }
@@ -214,8 +210,8 @@ export class SimulatedHost {
   }
 
   /**
-   * New connections to the listener port may reach it, independent of the supervisor's intent and knowledge. Envoys of
-   * several base ids share the port (SO_REUSEPORT); a child takes over the port of its parent when it is live.
+   * New connections to the listener port may reach it, independent of the supervisor's intent and knowledge. Envoys of several base IDs
+   * share the port (SO_REUSEPORT); a child takes over the port of its parent when it is live.
    */
   isAccepting(process: SimulatedProcess): boolean {
     const state = process.envoy.getSnapshot();
@@ -264,7 +260,7 @@ export class SimulatedHost {
     return state.matches({ live: 'doomed' }) || state.matches({ initializing: 'orphaned' }) || this.isBlocked(process);
   }
 
-  /** No child can ever attach here: the flag that an Envoy is initializing is set, but none is (fact 1). */
+  /** No child can ever attach: the flag that an Envoy is initializing is set, but none is (fact 1). */
   isStuck(baseId: number): boolean {
     return this.#memory(baseId).initializing !== undefined && !this.#peers(baseId).some((peer) => !peer.live);
   }
@@ -273,7 +269,7 @@ export class SimulatedHost {
     return this.#state.admin.get(process.baseId) === process.pid;
   }
 
-  /** Everything that the response of an Envoy, and its evaluation, depends on. */
+  /** All facts that the response of an Envoy, and its evaluation, depend on. */
   readinessKey(baseId: number | undefined): string {
     const words = (['admin', 'admin or port', 'port'] as const).map((at) => this.word(at, baseId));
     const refused = this.refusedListeners(baseId)?.length;
@@ -284,7 +280,7 @@ export class SimulatedHost {
     return `${words.map(({ by, live }) => `${by} ${live}`).join(' ')} ${refused} ${known.join(' ')}`;
   }
 
-  /** The response of Envoy: of the owner of that base id's admin port, or of the process that accepts connections. */
+  /** The response of Envoy: of the owner of that base ID's admin port, or of the process that accepts connections. */
   word(at: EnvoyProbe['at'], baseId: number | undefined): Omit<EnvoyResponded, 'type' | 'request'> {
     const admin = this.processes.find(
       (process) => process.baseId === baseId && this.hasAdmin(process) && this.isResponsive(process),
@@ -298,7 +294,7 @@ export class SimulatedHost {
     return { by: 'port', live, detail, unserved: '' };
   }
 
-  /** Listeners that the owner of a base id's admin port rejected; `undefined` without a response. */
+  /** Listeners that the owner of a base ID's admin port rejected; `undefined` without a response. */
   refusedListeners(baseId: number | undefined): readonly RefusedListener[] | undefined {
     const admin = this.processes.find((process) => process.baseId === baseId && this.hasAdmin(process));
     return admin === undefined || !this.isResponsive(admin) ? undefined : admin.lacks ? [refusedListener] : [];
@@ -321,7 +317,7 @@ export class SimulatedHost {
     this.#setMemory(baseId, { ...this.#memory(baseId), initializing: undefined });
   }
 
-  /** Sets the flag as a child leaves it that exits before it is live. */
+  /** Sets the flag, as a child does that exits before it is live. */
   leaveMark(baseId: number, epoch: number): void {
     this.#setMemory(baseId, { ...this.#memory(baseId), initializing: epoch });
   }
@@ -350,14 +346,14 @@ export class SimulatedHost {
     if (parent !== undefined) this.#change(parent, { supersededSeen: true });
   }
 
-  /** An Envoy with this base id is about to be prepared or started. */
+  /** An Envoy with this base ID is about to be prepared or started. */
   noteTry(baseId: number): void {
     for (const other of this.processes) {
       if (other.baseId !== baseId && this.isDoomed(other)) this.#change(other, { successorTried: true });
     }
   }
 
-  /** An Envoy with this base id could not be spawned: a doomed Envoy that it should have replaced is lost. */
+  /** An Envoy with this base ID could not be spawned: an orphaned Envoy that it should have replaced is lost. */
   noteNoProcess(baseId: number): void {
     for (const other of this.processes) {
       if (other.baseId !== baseId && (this.isDoomed(other) || other.parentCrashed))
@@ -413,7 +409,7 @@ export class SimulatedHost {
     });
   }
 
-  /** For reports of something that is already over. */
+  /** For reports of past events. */
   tellLater(tell: () => void): void {
     this.#news.push(tell);
   }
@@ -430,10 +426,7 @@ export class SimulatedHost {
     };
   }
 
-  /**
-   * Identity, apart from that of the Envoys' own charts. `ending`: no process will be started any more, so the
-   * generations of running processes are left out.
-   */
+  /** Key without the Envoys' charts. `ending`: no process will be started any more, so the generations of running processes are omitted. */
   key(ending = false): string {
     const { processes, memory, admin } = this.#state;
     let key = '';
@@ -463,9 +456,7 @@ export class SimulatedHost {
     return this.#peers(baseId).some((peer) => peer.epoch % 3 === epoch % 3);
   }
 
-  /**
-   * A first epoch removes existing memory. One that gets no admin port leaves its mark in the memory that it created.
-   */
+  /** A first epoch removes existing memory. One that gets no admin port leaves its mark in the memory that it created. */
   #makeMemory(baseId: number, pid: number, reception: Reception): void {
     this.#setMemory(baseId, { initializing: reception === 'accepted' ? undefined : 0, madeBy: pid });
   }
@@ -522,12 +513,12 @@ export class SimulatedHost {
   }
 }
 
-/** As the shared memory shows it afterwards, whether or not a probe saw it in time. */
+/** As the shared memory shows it afterwards, whether or not a probe detected it in time. */
 export function takeOverOf({ live, epoch }: SimulatedProcess): { tookOverWithinMs?: number } {
   return live && epoch > 0 ? { tookOverWithinMs: simulatedStartMs } : {};
 }
 
-/** Identity, apart from that of its chart. */
+/** Key without the process's chart. */
 export function keyOfProcess(process: SimulatedProcess, ending: boolean): string {
   return ending ? lifeKey(process) : `${startKey(process)}${lifeKey(process)}`;
 }

@@ -4,17 +4,17 @@ import type { ProcessEnd, SimulatedEnvoyMeta, simulatedEnvoyMachine } from './si
 
 export type EnvoySignal = 'SIGTERM' | 'SIGKILL' | 'SIGUSR1';
 
-/** What a process was started for: the contents of the certificate files, and the number of SIGHUPs. */
+/** Configuration that a process was started for: the contents of the certificate files, and the number of SIGHUPs. */
 export interface Generation {
   readonly files: number;
   readonly orders: number;
 }
 
-/** The Envoy binary that an agent starts with: the first of those that replace each other at the path of the binary. */
+/** The Envoy binary at the path when the agent starts; others may replace it. */
 export const firstBinary = 'binary-0';
 
 export interface SimulatedProcess {
-  /** Its name in choices: the epoch, with a `b` for the second base id. */
+  /** Name in choices: the epoch, with a `b` for the spare base ID. */
   readonly label: string;
   readonly pid: number;
   readonly epoch: number;
@@ -43,15 +43,14 @@ export interface SimulatedProcess {
   readonly sentAway: boolean;
   /** Was ordered to close its listeners. */
   readonly closed: boolean;
-  /** Its parent crashed; whether early or late cannot be determined from outside. */
+  /** Its parent crashed. Whether it crashed too early cannot be determined from outside. */
   readonly parentCrashed: boolean;
-  /** Since it was doomed, an Envoy of another base id was prepared or started to replace it. */
+  /** Since it was orphaned, an Envoy of another base ID was prepared or started to replace it. */
   readonly successorTried: boolean;
-  /** An Envoy of another base id was started beside it, and crashed before it was seen live. */
+  /** An Envoy of another base ID was started beside it, and crashed before it was detected as live. */
   readonly successorDied: boolean;
 }
 
-/** A process to start. */
 export interface SpawnOrder {
   readonly epoch: number;
   readonly baseId: number;
@@ -66,7 +65,7 @@ export interface SpawnOrder {
   readonly drainMs?: number;
 }
 
-/** Notified of what happens on the host, before it takes effect. */
+/** Notified of events on the host before they take effect. */
 export interface HostWatch {
   spawning(newcomer: SpawnOrder): void;
   signalling(process: SimulatedProcess, signal: EnvoySignal): void;
@@ -76,9 +75,7 @@ export interface HostWatch {
   left(process: SimulatedProcess, end: ProcessEnd): void;
 }
 
-/**
- * It has no parent, so its epoch may wait for the listener that it rejected. A child has replaced its parent already.
- */
+/** It has no parent, so its epoch may wait for the rejected listener. A child has already replaced its parent. */
 export const mayBeHeldBack = ({ lacks, epoch }: SimulatedProcess): boolean => lacks && epoch === 0;
 
 /** By the names of their sockets: 4 is a child of 0, too (§2 "Gap +4"). */

@@ -22,15 +22,15 @@ export interface PushWorldOptions {
   readonly window: number;
   /** Starts with all clients connected and served. */
   readonly settled: boolean;
-  /** Possible changes of the registry itself; default none. */
+  /** Possible changes by the registry itself; default none. */
   readonly moves?: readonly MeshEvent[];
-  /** The first list of a registry comes late, if at all: clients connect only afterwards. Excludes `settled`. */
+  /** The first list of a registry arrives late or never, and clients connect after the limit for it. Excludes `settled`. */
   readonly listsLate?: boolean;
-  /** The registry may be lost (`lost`), a fault: it is retried, and then lists everything again (`listed`). */
+  /** The registry may be lost (`lost`), a fault. It is retried, and then sends its list again (`listed`). */
   readonly registryFails?: boolean;
-  /** A client connects and watches nothing until it sends a request later. */
+  /** A client connects and sends its first request later. */
   readonly asksLate?: boolean;
-  /** A push skips a stream that watches nothing, which keeps its context. A deliberate bug. */
+  /** A deliberate bug: a push skips a stream that watches nothing, which keeps its context. */
   readonly passesOverIdle?: boolean;
   readonly invariants?: readonly PushInvariant[];
   /** Possible kinds of faults; default all. */
@@ -39,9 +39,9 @@ export interface PushWorldOptions {
   readonly buildsFail?: boolean;
   /** How a node determines the changes that concern it; default exactly. For a source with a deliberate bug. */
   readonly trustsOrders?: boolean;
-  /** A stream builds a response from the source's current contents when its turn comes. A deliberate bug. */
+  /** A deliberate bug: a stream builds a response from the source's current contents when its turn comes. */
   readonly makesLate?: boolean;
-  /** The server keeps the turn of a proxy until all of its responses have been read. A deliberate bug. */
+  /** A deliberate bug: the server keeps the slot of a proxy until all of its responses have been read. */
   readonly waitsForReaders?: boolean;
   readonly inspect?: (event: InspectionEvent) => void;
 }

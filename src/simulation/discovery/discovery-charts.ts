@@ -1,6 +1,5 @@
 /**
- * The statecharts of the push path with scripted effects. Built once per set of machines, because `provide` drops what
- * XState has memoized.
+ * The statecharts of the push path with scripted effects. Built once per set of machines, because `provide` drops what XState has memoized.
  */
 import { type AnyActorRef, sendTo, setup } from 'xstate';
 import type {
@@ -24,10 +23,9 @@ import { type ExchangeStepper, stepOf } from '../../../machines/discovery/xds/ad
 import type { StreamOrder } from '../../../machines/discovery/xds/ads-protocol.ts';
 import { type Running, scriptedCallback, scriptedPromise } from '../../debugger/explore/scripted-effect.ts';
 
-/** Input of a context build. */
 export type BuildInput = { forced: boolean; configs: string[] };
 
-/** Calls of the effects to their world. */
+/** Calls of the effects to the simulation. */
 export interface PushEffectWorld {
   building(call: Running<BuildInput>): void;
   computing(call: Running<ServicesOrder>): void;
@@ -40,7 +38,7 @@ export interface PushEffectWorld {
   execute(connection: number, order: StreamOrder): void;
 }
 
-/** The world of each actor system. */
+/** The simulation of each actor system. */
 export const pushWorldOf = new WeakMap<object, PushEffectWorld>();
 const world = ({ system }: { system: object }): PushEffectWorld => {
   const found = pushWorldOf.get(system);
@@ -74,8 +72,8 @@ export const debounce = { debounceAfterMs: 100, debounceMaxMs: 10_000, debounceE
 export const firstLists = { firstListsMs: 30_000 };
 
 /**
- * `push`, `push-queue`, `service-registry` and the server side by side, as under `discovery`, which starts only when
- * there are services for the first context; and a connection's chart, with the rules that its stream applies.
+ * `push`, `push-queue`, `service-registry` and the server under one root, as under `discovery`, which starts only when there are services
+ * for the first context; and a connection's chart, with the rules that its stream applies.
  */
 export function scriptedCharts({ push, queue, connection, exchange, registry, member }: PushMachines) {
   const scriptedPush = push.provide({

@@ -9,7 +9,7 @@ export function* possibleChoices(moment: PushMoment): Generator<Choice> {
   const { build, orders, changes, faults, computing, isListed, isInStep, feed } = moment.state;
   if (build !== undefined) yield { name: 'built', free: true };
   if (computing !== undefined) yield { name: 'computed', free: true };
-  // The first list may never come; a registry that was lost always lists again.
+  // The first list may never arrive; a registry that was lost always sends its list again.
   if (!isInStep && feed !== undefined) yield { name: 'listed', free: true, ...(!isListed && { fair: false }) };
   if (orders.length > 0) yield { name: 'turn', free: true };
   for (const [index, client] of moment.state.clients.entries()) yield* choicesOf(moment, index, client);
@@ -49,9 +49,8 @@ function* choicesOf(
 }
 
 /**
- * The names in a rejection do not count (§7.3 S1). A state-of-the-world client whose names change while a response is
- * on its way sends the new names only with its ACK of that response: if it rejects the response, the server does not
- * receive them until the next one.
+ * The names in a rejection do not count (§7.3 S1). A state-of-the-world client whose names change while a response is on its way sends the
+ * new names only with its ACK of that response. If it rejects the response, the server does not receive them until the next one.
  */
 function mayReject(moment: PushMoment, index: number): boolean {
   const { delta, hands, connection, asked } = moment.state.clients[index]!;

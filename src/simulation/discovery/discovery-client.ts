@@ -12,7 +12,7 @@ export interface ClientState {
   readonly connection: number | undefined;
   /** It reads nothing from its stream, perhaps forever. */
   readonly stalled: boolean;
-  /** Read, and not acknowledged or rejected yet. */
+  /** Read responses, not acknowledged or rejected yet. */
   readonly hands: readonly WireResponse[];
   readonly has: Readonly<Record<string, Resources>>;
   /** Names of endpoints that it has requested on this stream. */
@@ -55,7 +55,7 @@ export function disconnected(client: ClientState): ClientState {
   return { ...client, connection: undefined, stalled: false, hands: [], nonces: {}, asked: [] };
 }
 
-/** Accepts the oldest response that it has read: applies it, acknowledges it, and requests what is missing now. */
+/** Accepts the oldest response that it has read: applies it, acknowledges it, and requests missing resources. */
 export function accepted(client: ClientState): Turn {
   const [response, ...hands] = client.hands as [WireResponse, ...WireResponse[]];
   const { typeUrl, nonce } = response;

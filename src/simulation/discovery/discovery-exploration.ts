@@ -84,7 +84,7 @@ export class PushWorld implements World, PushEffectWorld {
     );
   }
 
-  /** Everything for a client that does not read has been sent. */
+  /** All responses for a client that does not read have been sent. */
   #isSentAll({ connection, types }: ClientState, contents: Contents): boolean {
     const { orders, end } = this.#moment.state.streams.get(connection!)!;
     if (orders.length > 0 || end !== undefined) return false;
@@ -121,7 +121,7 @@ export class PushWorld implements World, PushEffectWorld {
     this.#settle();
   }
 
-  /** No more changes and no more faults. */
+  /** Allows no more changes and faults. */
   exhaust(): void {
     this.#moment.set({ changes: 0, faults: 0 });
     this.#settle();

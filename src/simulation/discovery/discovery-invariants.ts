@@ -1,7 +1,6 @@
 /**
- * Invariants of the push path. Each is checked from outside: against the messages on the wire, the contents of the
- * source and the orders to the server, never against the state of a machine (except for the versions that it reports
- * as acknowledged).
+ * Invariants of the push path. Each is checked from outside: against the messages on the wire, the contents of the source and the orders to
+ * the server, never against the state of a machine (except for the versions that it reports as acknowledged).
  */
 import type { StreamEnd } from '../../../machines/discovery/xds/ads-protocol.ts';
 import { clusterType, endpointType } from '../../../machines/discovery/xds/ads-types.ts';
@@ -13,15 +12,12 @@ import type { StreamState, WireResponse } from './discovery-stream.ts';
 export interface WireRecord {
   /** Responses without an ACK or NACK, oldest first. */
   readonly unanswered: readonly WireResponse[];
-  /**
-   * Names that the client has requested and that were not sent since (`*`: all): they are sent whatever else is on its
-   * way.
-   */
+  /** Names that the client has requested and that were not sent since (`*`: all). They are sent whatever other responses are pending. */
   readonly asks: readonly string[];
   /** The server no longer waits for the ACK of the last response: its ackTimeout has elapsed. */
   readonly overdue: boolean;
   readonly lastNonce: string;
-  /** Names that the client wants, from its last request that counts. */
+  /** Subscribed names, from the client's last request that counts. */
   readonly heard: string;
   /** Everything sent so far; later contents replace earlier ones. */
   readonly sent: Readonly<Record<string, number>>;
@@ -50,9 +46,9 @@ export interface PushObserved {
   readonly published: Contents;
   /** The first lists of all registries are complete, or the wait for them has timed out. */
   readonly mayServe: boolean;
-  /** Keys that were pushed while the client was connected, and that it was not served since. */
+  /** Keys that were pushed while the client was connected, and with which it was not served since. */
   readonly owed: ReadonlyMap<number, readonly string[]>;
-  /** Living connections that the server was ordered to serve, and has not reported. */
+  /** Open connections that the server was ordered to serve, and has not reported. */
   readonly beingServed: readonly number[];
   readonly throttle: number;
   /** Unread responses per client; 0: unlimited. */
@@ -64,21 +60,21 @@ export interface PushObserved {
 
 export interface PushInvariant {
   readonly name: string;
-  /** A response is about to be sent; `wire` is the record before that. */
+  /** A response is about to be sent. `wire`: record before that. */
   sending?(response: WireResponse, wire: Wire, contents: Contents, observed: PushObserved): string | undefined;
-  /** After every choice, when all is quiet again. */
+  /** Runs after every choice, when all actors are idle. */
   always?(observed: PushObserved): string | undefined;
-  /** Nothing more will happen by itself. */
+  /** Runs when no spontaneous event remains. */
   atRest?(observed: PushObserved): string | undefined;
-  /** Nothing more will happen by itself, except to clients that do not read. */
+  /** Runs when no spontaneous event remains, except for clients that do not read. */
   atRestButStalled?(observed: PushObserved): string | undefined;
   /** The server is about to end the stream of a client. */
   ending?(client: ClientState, end: StreamEnd, stream: StreamState): string | undefined;
 }
 
 /**
- * A pushed response waits until the client has acknowledged or rejected the previous one of its type, unless the
- * client was silent for the server's ackTimeout. A client's request is served at once (§7.3 S3, S8; §7.4 D2, D4).
+ * A pushed response waits until the client has acknowledged or rejected the previous one of its type, unless the client was silent for the
+ * server's ackTimeout. A client's request is served at once (§7.3 S3, S8; §7.4 D2, D4).
  */
 export const oneOutstanding: PushInvariant = {
   name: 'one response of a type is outstanding on a stream',
@@ -90,7 +86,7 @@ export const oneOutstanding: PushInvariant = {
 };
 
 export const acknowledgedWasSent: PushInvariant = {
-  name: 'what counts as acknowledged was sent on that stream and accepted',
+  name: 'a version reported as acknowledged was sent on that stream and accepted',
   always(observed) {
     for (const { connection } of observed.streams.values()) {
       for (const type of meshTypes) {
@@ -104,15 +100,15 @@ export const acknowledgedWasSent: PushInvariant = {
   },
 };
 
-/** Make before break (§6.6): what a pushed response refers to, in the same context, was sent on the stream before. */
+/** Make before break (§6.6): resources that a pushed response refers to, in the same context, were sent on the stream before. */
 export const clustersFirst: PushInvariant = {
-  name: 'clusters go before the endpoints and routes of their context',
+  name: 'clusters are sent before the endpoints and routes of their context',
   sending({ typeUrl }, wire, contents) {
     if (wire[typeUrl]?.asks.length !== 0) return undefined;
     for (const earlier of meshTypes.slice(0, meshTypes.indexOf(typeUrl))) {
       const sent = wire[earlier]?.sent;
       if (sent === undefined) continue;
-      // Only wanted endpoints are sent; endpoints that were just requested are a response, not a push.
+      // Only subscribed endpoints are sent; endpoints that were just requested are a response, not a push.
       const { heard, asks } = wire[earlier]!;
       const names =
         earlier === clusterType
@@ -129,7 +125,7 @@ export const clustersFirst: PushInvariant = {
   },
 };
 
-/** A connected client has all requested contents of the source, except those that it rejected. */
+/** A connected client has all requested contents of the source, except rejected ones. */
 export const everyoneConverges: PushInvariant = {
   name: 'every client converges',
   atRest({ clients, published }) {
@@ -141,7 +137,7 @@ export const everyoneConverges: PushInvariant = {
   },
 };
 
-/** Whatever one client does not read, the next in the queue gets its turn and its responses. */
+/** Whatever one client does not read, the next in the queue gets its slot and its responses. */
 export const stalledDelaysNobody: PushInvariant = {
   name: 'a client that does not read does not delay other clients',
   atRestButStalled({ clients, published }) {
@@ -153,7 +149,7 @@ export const stalledDelaysNobody: PushInvariant = {
   },
 };
 
-/** In this world no other stream is closed: the server does not drain, and all clients identify themselves. */
+/** No other stream is closed in this simulation: the server does not drain, and all clients identify themselves. */
 export const readersStay: PushInvariant = {
   name: 'only a stream whose client does not read is closed, with a reason',
   ending({ stalled }, { code, reason }, { orders }) {
@@ -179,7 +175,7 @@ export const throttleHolds: PushInvariant = {
 };
 
 export const nobodyOverlooked: PushInvariant = {
-  name: 'no proxy is forgotten in the queue',
+  name: 'every proxy with a pending push is served',
   atRest({ owed, streams }) {
     const [forgotten] = [...owed].filter(([connection, keys]) => streams.has(connection) && keys.length > 0);
     return forgotten && `${forgotten[0]} was not served with ${forgotten[1].join(', ')}`;
@@ -222,7 +218,7 @@ export const pushInvariants: readonly PushInvariant[] = [
   noPushChartFails,
 ];
 
-/** What the client lacks; `undefined` if it has everything. */
+/** Resources that the client lacks; `undefined` if it has all. */
 function lackOf(client: ClientState, index: number, published: Contents): string | undefined {
   if (client.connection === undefined) return `client ${index} is not connected`;
   for (const type of client.types) {
@@ -236,7 +232,7 @@ function lackOf(client: ClientState, index: number, published: Contents): string
   return undefined;
 }
 
-/** Names that it should have, and those that it should no longer have. */
+/** Names that it should have, and those that it should not have any more. */
 function wantedOf(client: ClientState, type: MeshType, published: Contents): Iterable<string> {
   if (type === endpointType) return client.asked;
   return new Set([...Object.keys(published[type]), ...Object.keys(client.has[type] ?? {})]);

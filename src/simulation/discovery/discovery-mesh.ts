@@ -1,7 +1,4 @@
-/**
- * The contents that the explored control plane serves: a mesh of a few clusters, with a sequence of published
- * contexts.
- */
+/** The contents that the explored control plane serves: a mesh of a few clusters, with a sequence of published contexts. */
 import { clusterType, endpointType, routeType } from '../../../machines/discovery/xds/ads-types.ts';
 
 export const meshTypes = [clusterType, endpointType, routeType] as const;
@@ -21,10 +18,7 @@ export interface MeshContext {
   readonly forced: boolean;
 }
 
-/**
- * Possible changes of the configuration: an endpoint; a cluster and its endpoints; a route; a service that is added or
- * removed.
- */
+/** Possible changes of the configuration: an endpoint; a cluster and its endpoints; a route; a service that is added or removed. */
 export type MeshEvent = 'endpoint' | 'cluster' | 'route' | 'service' | 'forced';
 
 export const firstContents: Contents = {
@@ -36,7 +30,7 @@ export const firstContents: Contents = {
 /** Before the first list of the registry: routes are configured, and no services are known. */
 export const unlistedContents: Contents = { ...firstContents, [clusterType]: {}, [endpointType]: {} };
 
-/** @param number of the change; becomes the content of what it touches */
+/** @param number of the change; becomes the content of the changed resources */
 export function changedContents(contents: Contents, event: MeshEvent, number: number): Contents {
   const set = (type: MeshType, name: string): Contents[MeshType] => ({ ...contents[type], [name]: number });
   switch (event) {
@@ -53,7 +47,7 @@ export function changedContents(contents: Contents, event: MeshEvent, number: nu
   }
 }
 
-/** Adds service b, or removes it. */
+/** Adds or removes service b. */
 function toggled(contents: Contents, number: number): Contents {
   const toggle = ({ b, ...others }: Resources): Resources => (b === undefined ? { ...others, b: number } : others);
   return {

@@ -1,7 +1,4 @@
-/**
- * The inputs of the simulated push path: a configuration and a registry that change, and the computed services and
- * contexts.
- */
+/** The inputs of the simulated push path: a configuration and a registry that change, and the computed services and contexts. */
 import type { AnyActorRef } from 'xstate';
 import type { ServicesOrder, ServicesReading } from '../../../machines/discovery/registry/service-registry.setup.ts';
 import { type Running, report, settle } from '../../debugger/explore/scripted-effect.ts';
@@ -61,7 +58,7 @@ export class PushSources {
     });
   }
 
-  /** A change in the registry itself; only the registry reports it. */
+  /** A change in the registry itself, which only the registry reports. */
   move(event: MeshEvent): void {
     const { changes, changed, contents, moved } = this.#state;
     this.#moment.set({
@@ -78,7 +75,7 @@ export class PushSources {
     this.#tellOfRegistry('registry.synced');
   }
 
-  /** The services of the lost registry are kept; later changes of it are not reported. */
+  /** The services of the lost registry are kept; its later changes are not reported. */
   lose(): void {
     const { feed } = this.#state;
     this.#moment.set({ feed: undefined, isInStep: false });

@@ -1,4 +1,4 @@
-/** Identity of states of the explored push path: states with the same future are the same. */
+/** Keys of states of the explored push path: states with the same future have the same key. */
 import type { AnyActorRef } from 'xstate';
 import type { Line } from '../../../machines/discovery/push/push-line.ts';
 import type { SymbolicSystem } from '../../debugger/explore/symbolic-system.ts';
@@ -83,8 +83,8 @@ function keyOfActor(actor: AnyActorRef): string {
 }
 
 /**
- * The parts of a context that affect the future: the order of changes, not their numbers; what is being built, not
- * what was built.
+ * The fields of a context that affect the future: the order of changes, not their numbers; contents that are being built, not those that
+ * were built.
  */
 function futureOf(context: object, value: string): object {
   if ('line' in context) return relativeTo(context.line as Line);
@@ -99,10 +99,7 @@ function relativeTo({ first, ...line }: Line): object {
   };
 }
 
-/**
- * Renumbers the nonces of a stream, because only their equality and order matter: the oldest that is referred to
- * becomes 0.
- */
+/** Renumbers the nonces of a stream, of which only equality and order matter: the oldest referenced one becomes 0. */
 function byRank(key: string): string {
   const seen = new Map<string, number[]>();
   for (const [, stream, number] of key.matchAll(nonce)) {

@@ -17,15 +17,13 @@ export interface PushWorldState {
   readonly changed: number;
   /** Contents of the sources. */
   readonly contents: Contents;
-  /**
-   * Contents that a context can be built from: changes of the registry are included after services have been computed.
-   */
+  /** Contents from which a context can be built: changes of the registry are included after services have been computed. */
   readonly made: Contents;
   /** Changes of the registry that are not in {@link made}. */
   readonly moved: readonly MeshEvent[];
   /** The registry has reported its first list. */
   readonly isListed: boolean;
-  /** The registry runs, and has listed everything since its last loss. */
+  /** The registry runs, and has sent its list since its last loss. */
   readonly isInStep: boolean;
   /** The wait for its list has timed out. */
   readonly isLate: boolean;

@@ -1,7 +1,6 @@
 /**
- * The server side of a simulated xDS stream: how src/discovery/xds/stream/ads-stream.ts and ads-sent.ts execute
- * orders, as plain records. No response is built while a client has `window` unread responses; and while a response
- * waits, nothing is read from the client.
+ * The server side of a simulated xDS stream, as plain records: how src/discovery/xds/stream/ads-stream.ts and ads-sent.ts execute orders.
+ * No response is built while a client has `window` unread responses; and while a response waits, nothing is read from the client.
  */
 import { type Exchange, newExchange } from '../../../machines/discovery/xds/ads-exchange.ts';
 import type { AdsRequest, ResponseOrder, StreamEnd } from '../../../machines/discovery/xds/ads-protocol.ts';
@@ -28,13 +27,13 @@ export interface StreamState {
   readonly client: number;
   readonly delta: boolean;
   readonly exchange: Exchange;
-  /** Waiting orders, each with the context that it was given in. */
+  /** Waiting orders, each with the context of its time. */
   readonly orders: readonly WaitingOrder[];
-  /** Built, and not yet read by the client. */
+  /** Responses that the client has not read. */
   readonly network: readonly WireResponse[];
   /** An order waits for earlier responses to be read, and the connection was notified. */
   readonly congested: boolean;
-  /** Requests that the client has sent in that time; they are on the wire, too. */
+  /** Requests on the wire that the client has sent while congested. */
   readonly held: readonly AdsRequest[];
   /** Why the connection has ended the stream; `undefined` while it is open. */
   readonly end: StreamEnd | undefined;

@@ -1,7 +1,4 @@
-/**
- * The streams of the simulated push path: the charts of their connections, the messages in both directions, and the
- * clients.
- */
+/** The streams of the simulated push path: the charts of their connections, the messages in both directions, and the clients. */
 import type { AnyActorRef } from 'xstate';
 import { type ExchangeEvent, routineAfter, routineBefore } from '../../../machines/discovery/xds/ads-exchange.ts';
 import type {
@@ -30,9 +27,7 @@ interface StreamHappening {
 
 const limits = { ackTimeoutMs: 10_000, congestionMs: 120_000, makeBeforeBreakMs: 5_000, removalDelayMs: 5_000 };
 const rules = { resendsEndpoints: true, acceptsLateNames: true, maxNames: 1_000, maxNameChars: 10_000 };
-/**
- * Maximum time in which a reading client reads each response: all that can wait at once, within the server's timeout.
- */
+/** Maximum time in which a reading client reads each response: all that can wait at once, within the server's timeout. */
 const readingMs = 30_000;
 
 export class PushStreams {
@@ -237,7 +232,7 @@ export class PushStreams {
     return this.#state.clients[this.#stream(connection).client]!.stalled;
   }
 
-  /** The client reads, so there is room for the next response. */
+  /** The client reads, so there is capacity for the next response. */
   read(connection: number): void {
     const { network, client: index } = this.#stream(connection);
     const [response, ...rest] = network as [WireResponse, ...WireResponse[]];

@@ -1,4 +1,4 @@
-/** The server of the simulated push path: it updates one proxy after the other, in the order of the push queue. */
+/** The server of the simulated push path, which updates one proxy after the other, in the order of the push queue. */
 import type { AnyActorRef } from 'xstate';
 import type { ProxiesServe } from '../../../machines/discovery/protocol.ts';
 import type { ConnectionPush } from '../../../machines/discovery/xds/ads-protocol.ts';
@@ -58,7 +58,7 @@ export class PushTurns {
     this.#streams.happens(connection, push);
   }
 
-  /** What the skipped contexts change for a node. */
+  /** Changes of the skipped contexts for a node. */
   #concerned(passed: readonly MeshContext[], order: ProxiesServe): ReadonlySet<string> | typeof everything {
     if (this.#options.trustsOrders === true) {
       if (passed.length === 0 && !order.forced) return new Set();

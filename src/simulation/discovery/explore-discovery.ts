@@ -1,4 +1,4 @@
-/** The push path for `chartpilot explore --world discovery` and its tests: worlds, and traces of runs. */
+/** The push path for `chartpilot explore --world discovery` and its tests: simulations, and traces of runs. */
 import { extname, join } from 'node:path';
 import type { InspectionEvent } from 'xstate';
 import { TraceChecker } from '../../debugger/check/check.ts';
@@ -45,7 +45,7 @@ function afterStart(inspect: (event: InspectionEvent) => void): (event: Inspecti
 export interface PushExploration extends ExplorationSubject {
   readonly helper: Helper;
   begin(more?: Pick<PushWorldOptions, 'inspect'>): PushWorld;
-  /** A world in which deviations from the sequence diagrams are violations, too. */
+  /** A simulation in which deviations from the sequence diagrams are violations, too. */
   beginChecked(options?: ConformanceOptions): World;
 }
 

@@ -24,8 +24,7 @@ export function afterRequest(record: WireRecord, request: AdsRequest): WireRecor
   const { unanswered } = record;
   const answered = unanswered.find((response) => response.nonce === nonce);
   const isCurrent = nonce === '' || nonce === record.lastNonce;
-  // The names of a state-of-the-world request count if it refers to the last response (§7.3 S4), and does not reject it
-  // (S1).
+  // The names of a state-of-the-world request count if it refers to the last response (§7.3 S4), and does not reject it (S1).
   const counts = request.protocol === 'delta' || (isCurrent && rejection === null);
   const isLast = answered !== undefined && answered === unanswered.at(-1);
   const left = unanswered.filter((response) => response !== answered);
@@ -63,7 +62,7 @@ function isOwed(name: string, record: WireRecord, { typeUrl, resources }: WireRe
   return record.lastNonce !== '' || record.sent[name] !== content;
 }
 
-/** Names that the client wants after a request that counts. */
+/** Subscribed names after a request that counts. */
 function namesAfter(heard: string, request: AdsRequest): string {
   if (request.protocol === 'sotw') return request.names.toSorted().join();
   const before = heard === '' ? [] : heard.split(',');

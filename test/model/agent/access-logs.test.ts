@@ -60,7 +60,7 @@ test('a server that reports nothing is restarted', () => {
   expect(reported).toMatchObject([{ reason: 'access log socket not open after 5000 ms' }]);
 });
 
-test('congestion shows while reading pauses, and ends with the last stream', () => {
+test('the state is congested while reading pauses, until the last stream ends', () => {
   const { tell, isIn } = given();
   tell(listening);
   expect(isIn({ available: { listening: 'idle' } })).toBe(true);

@@ -48,18 +48,18 @@ describe('a start in progress', () => {
   });
   const starting = epoch(1, { phase: 'starting' });
 
-  test('continues', () => {
+  test('continues after the adoption', () => {
     expect(ongoingRestartOf(adoption([epoch(0), starting], { restart }))).toBe(restart);
     expect(candidateAmong([epoch(0), starting])).toBe(starting);
   });
 
-  test('does not continue if it was cancelled or has no process yet', () => {
+  test('does not continue after the adoption if it was cancelled or has no process', () => {
     expect(ongoingRestartOf(adoption([epoch(0), starting]))).toBeUndefined();
     expect(ongoingRestartOf(adoption([epoch(0)], { restart }))).toBeUndefined();
   });
 });
 
-describe('a parent that exits before it is adopted', () => {
+describe('a parent that exited before its adoption', () => {
   /** The supervisor has not adopted its child yet. @returns whether it considers the child orphaned */
   function isDoomedAfter(end: { code: number | null; signal: string | null }): boolean {
     const supervisor = createActor(
@@ -84,7 +84,7 @@ describe('a parent that exits before it is adopted', () => {
     ['by a SIGUSR1 of its last milliseconds', { code: null, signal: 'SIGUSR1' }, false],
     ['by a crash', { code: null, signal: 'SIGSEGV' }, true],
     ['unseen', { code: null, signal: null }, true],
-  ])('%s: its child is orphaned only if the parent cannot have shut down', (_, end, isDoomed) => {
+  ])('orphans its child only if it cannot have shut down: %s', (_, end, isDoomed) => {
     expect(isDoomedAfter(end)).toBe(isDoomed);
   });
 });

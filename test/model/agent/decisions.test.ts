@@ -9,7 +9,7 @@ const lastDecided = (world: AgentWorld): unknown => world.events('restart.decide
 const lastEnded = (world: AgentWorld): unknown => world.events('restart.ended').at(-1);
 
 describe('the reason of a start', () => {
-  test('the first start keeps its reason until it is live', async () => {
+  test('is that of the first start until an Envoy is live', async () => {
     const world = new AgentWorld();
     await world.settle();
     expect(lastDecided(world)).toEqual({
@@ -44,10 +44,10 @@ describe('the reason of a start', () => {
   });
 
   test.each([
-    ['ends on its own', { code: 0 }, 'Envoy ended'],
-    ['ends with an error', { code: 1 }, 'Envoy crashed'],
+    ['exits by itself', { code: 0 }, 'Envoy ended'],
+    ['exits with an error', { code: 1 }, 'Envoy crashed'],
     ['crashes', crashed, 'Envoy crashed'],
-    ['is killed for want of memory', { ...killed, outOfMemory: true }, 'out of memory'],
+    ['is killed for lack of memory', { ...killed, outOfMemory: true }, 'out of memory'],
   ])('an Envoy that %s is followed by a cold start', async (_, end, reason) => {
     const world = await AgentWorld.serving();
     await ends(world, world.newest(), end);
@@ -110,7 +110,7 @@ describe('the reason of a start', () => {
     expect(lastDecided(world)).toMatchObject({ reason: 'ordered', how: 'hot restart', attempt: 2 });
   });
 
-  test('a restart in full is a cold start', async () => {
+  test('a full restart is a cold start', async () => {
     const world = await tainted({}, [7]);
     await world.pass(4_500);
     await ends(world, world.process('epoch-0'), killed);
@@ -119,7 +119,7 @@ describe('the reason of a start', () => {
 });
 
 describe('the outcome of a start', () => {
-  test('is live, with the duration', async () => {
+  test('is live, with the time to live', async () => {
     const world = await AgentWorld.serving();
     expect(lastEnded(world)).toEqual({
       type: 'restart.ended',
@@ -132,7 +132,7 @@ describe('the outcome of a start', () => {
     });
   });
 
-  test('is a rejected bootstrap', async () => {
+  test('is a rejected bootstrap if Envoy rejects its bootstrap', async () => {
     const world = await AgentWorld.serving();
     world.rejectBootstrap = 'no such field';
     await world.certificate('digest-1');
@@ -157,7 +157,7 @@ describe('the outcome of a start', () => {
     expect((await world.ask()).ready).toBe(true);
   });
 
-  test('is an unreachable control plane only for an Envoy that would wait for it beside its parent', async () => {
+  test('is an unreachable control plane only for an Envoy that would wait for it as a child', async () => {
     const world = new AgentWorld();
     world.unreachable = 'istiod:15010 (connection refused)';
     await world.settle();
@@ -168,7 +168,7 @@ describe('the outcome of a start', () => {
     expect(lastEnded(world)).toMatchObject({ name: 'epoch-1', outcome: 'control plane unreachable' });
   });
 
-  test('is changed certificates', async () => {
+  test('is changed certificates if files changed after they were read', async () => {
     const world = await AgentWorld.serving();
     world.outdated = 'the certificate files changed after they were checked';
     await world.certificate('digest-1');
@@ -201,14 +201,14 @@ describe('the outcome of a start', () => {
     expect(lastEnded(world)).toMatchObject({ name: 'epoch-1', outcome: 'refused by the parent' });
   });
 
-  test('is a crash', async () => {
+  test('is a crash if the process crashes', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     await ends(world, world.newest(), { code: 1 });
     expect(lastEnded(world)).toMatchObject({ name: 'epoch-1', outcome: 'died' });
   });
 
-  test('is a missed deadline', async () => {
+  test('is a missed deadline if the epoch is not live in time', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     await world.pass(20_000);
@@ -220,14 +220,14 @@ describe('the outcome of a start', () => {
   test.each([
     ['crashed', crashed],
     ['ended', { code: 0 }],
-  ])('its parent %s while it started', async (_, end) => {
+  ])('is parent lost if its parent %s during the start', async (_, end) => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     await ends(world, world.process('epoch-0'), end);
     expect(lastEnded(world)).toMatchObject({ name: 'epoch-1', outcome: 'parent lost' });
   });
 
-  test('is a parent that exited on time while the epoch was about to replace a crashed one', async () => {
+  test('is parent lost if the parent exits on time while a second child starts', async () => {
     const world = await handedOver();
     await ends(world, world.newest(), crashed);
     await world.pass(60_000);
@@ -235,7 +235,7 @@ describe('the outcome of a start', () => {
     expect(lastEnded(world)).toMatchObject({ name: 'epoch-1', outcome: 'parent lost' });
   });
 
-  test.each([1, 2])('it was called off, by %i signals', async (signals) => {
+  test.each([1, 2])('is called off after %i signals', async (signals) => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     for (let signal = 0; signal < signals; signal++) world.signal('SIGTERM');

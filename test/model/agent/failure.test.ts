@@ -265,7 +265,7 @@ describe('a crash while the parent drains', () => {
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-1', 'epoch-0']);
   });
 
-  test('and its parent’s exit are both in the report of an agent that gives up', async () => {
+  test('and its parent’s exit are both in the report of exhausted retries', async () => {
     const world = await handedOver({ retry: { budget: 2, firstDelayMs: 200, maxDelayMs: 30_000 } });
     await ends(world, world.newest(), crashed);
     await world.pass(60_000);
@@ -297,7 +297,7 @@ describe('a crash while the parent drains', () => {
   });
 });
 
-describe('modes', () => {
+describe('restart policies and hot restart off', () => {
   test.each([
     ['that ends by itself with 0', { code: 0 }, 0, []],
     [
@@ -429,7 +429,7 @@ test('a chart that throws an error ends the agent with that error', async () => 
   world.breakNextProcess = true;
   await world.certificate('digest-1');
   expect(world.output()?.exitCode).toBe(1);
-  expect(world.output()?.trouble.join('\n')).toMatch(/epoch-1 failed in the agent: a bug of ours/);
+  expect(world.output()?.trouble.join('\n')).toMatch(/epoch-1 failed in the agent: an internal error/);
   expect(world.supervisorIs()).toEqual(['gone']);
   // No diagram contains events after a bug.
   AgentWorld.made.splice(0);

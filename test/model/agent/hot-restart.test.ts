@@ -34,8 +34,8 @@ test.each([
   },
 );
 
-describe('the waiting slot', () => {
-  test('fact 5: holds a change while a parent drains, and the newest change wins', async () => {
+describe('the slot for pending changes', () => {
+  test('fact 5: keeps a change while a parent drains, and the newest change replaces it', async () => {
     const world = await handedOver();
     await world.certificate('digest-2');
     await world.certificate('digest-3');
@@ -73,7 +73,7 @@ describe('the waiting slot', () => {
   });
 });
 
-describe('a child that was live before a probe saw it', () => {
+describe('a child that was live before a probe detected it', () => {
   test('and is killed counts as one that served: its parent drains, so the next one starts at once, unchecked', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
@@ -104,7 +104,7 @@ describe('a child that was live before a probe saw it', () => {
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('and has shut its parent down unobserved needs no replacement', async () => {
+  test('and has shut down its parent unobserved needs no replacement', async () => {
     const world = await AgentWorld.serving();
     Object.assign(world, { onLook: 'live', unseenMs: 60_300 });
     await world.certificate('digest-1');
@@ -115,9 +115,9 @@ describe('a child that was live before a probe saw it', () => {
   });
 
   test.each([
-    ['before it can have been told to', 30_000, { code: 0 }],
+    ['before its child can have requested it', 30_000, { code: 0 }],
     ['by a crash', 60_300, crashed],
-  ])('and whose parent ends %s is doomed', async (_, unseenMs, end) => {
+  ])('and whose parent exits %s is orphaned', async (_, unseenMs, end) => {
     const world = await AgentWorld.serving({}, [7, 8]);
     Object.assign(world, { onLook: 'live', unseenMs });
     await world.certificate('digest-1');
@@ -125,7 +125,7 @@ describe('a child that was live before a probe saw it', () => {
     expect(world.newest().name).toBe('epoch-0b');
   });
 
-  test('and is killed while the agent begins to stop is not followed by another', async () => {
+  test('and is killed at the start of a stop is not followed by another one', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     world.signal('SIGTERM');
@@ -135,7 +135,7 @@ describe('a child that was live before a probe saw it', () => {
     expect(epochsStarted(world)).toEqual([0, 1]);
   });
 
-  test('or was not live when it was killed leaves its parent serving, and the next one waits for its delay', async () => {
+  test('is not assumed if it was killed: its parent serves, and the next start waits for its delay', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     await ends(world, world.process('epoch-1'), killed);
@@ -228,7 +228,7 @@ describe('SIGUSR1 and an Envoy that shuts down', () => {
     expect(world.process('epoch-1').signals).toEqual(['SIGUSR1', 'SIGUSR1', 'SIGTERM']);
   });
 
-  test('ends a parent on time: the parent exited in order, and its child keeps serving', async () => {
+  test('terminates a parent on time, which counts as an ordered exit', async () => {
     const world = await handedOver();
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'), byReopen);
@@ -237,14 +237,14 @@ describe('SIGUSR1 and an Envoy that shuts down', () => {
     expect(epochsStarted(world)).toEqual([0, 1]);
   });
 
-  test('fact 4: ends a parent too early: another process sent the signal, and the child is orphaned', async () => {
+  test('fact 4: terminates a parent too early, which orphans the child', async () => {
     const world = await handedOver();
     await world.pass(30_000);
     await ends(world, world.process('epoch-0'), byReopen);
     expect(world.newest().name).toBe('epoch-0b');
   });
 
-  test('ends a serving Envoy: another process sent the signal, and the Envoy exited without a crash', async () => {
+  test('terminates a serving Envoy, which counts as a clean exit', async () => {
     const world = await AgentWorld.serving();
     await ends(world, world.process('epoch-0'), byReopen);
     await world.pass(200);
@@ -273,9 +273,9 @@ describe('the parent', () => {
   });
 
   test.each([
-    ['by as much as its child was live unseen', 20_000],
-    ['at once, if its child was live unseen for all of that time', 60_000],
-  ])('that leaves earlier %s is on time: an agent may sleep, or be another one', async (_, unseenMs) => {
+    ['by the time that its child was live unobserved', 20_000],
+    ['at once, because its child was live unobserved for the whole time', 60_000],
+  ])('that exits earlier %s is on time, because the agent may have been suspended or replaced', async (_, unseenMs) => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     world.unseenMs = unseenMs;
@@ -286,7 +286,7 @@ describe('the parent', () => {
     expect(world.events('epoch.failed')).toEqual([]);
   });
 
-  test('is not overdue earlier for that, because its child may have been live later', async () => {
+  test('is not overdue earlier after unobserved time, because its child may have been live later', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     world.unseenMs = 60_000;
@@ -306,9 +306,9 @@ describe('the parent', () => {
   });
 
   test.each([
-    ['in its time', 60_000],
+    ['at its shutdown time', 60_000],
     ['when it is overdue', 65_000],
-  ])('that crashes instead of leaving %s', async (_, afterMs) => {
+  ])('that crashes %s is treated as required by its child unless overdue', async (_, afterMs) => {
     const world = await handedOver();
     await world.pass(afterMs);
     await ends(world, world.process('epoch-0'), crashed);
@@ -334,7 +334,7 @@ describe('readiness', () => {
     expect(await world.ask()).toEqual({ ready: false, reason: 'Envoy admin interface: 503' });
   });
 
-  test("Envoy's own state counts again when its child has exited", async () => {
+  test('is that of the serving Envoy again when its child has exited', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     await ends(world, world.newest(), { code: 1 });

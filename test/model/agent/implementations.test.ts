@@ -23,7 +23,7 @@ describe.each(machines.map((machine) => [machine.id, machine] as const))('%s', (
     ([, logic]) => !(logic instanceof StateMachine),
   );
 
-  test.each(effects)('without its effect %s it fails with the name of what is missing', async (name, logic) => {
+  test.each(effects)('fails without its effect %s, and the error names the effect', async (name, logic) => {
     const error = await new Promise((resolve) => {
       const actor = createActor(logic, { input: {} });
       actor.subscribe({ error: resolve });
@@ -33,7 +33,7 @@ describe.each(machines.map((machine) => [machine.id, machine] as const))('%s', (
   });
 });
 
-test('an agent without options restarts Envoy hot, retries, stops after a fixed time, and watches nothing', () => {
+test('an agent with default settings restarts Envoy hot, retries, stops after a fixed time, and watches nothing', () => {
   expect(defaultSettings).toMatchObject({
     restartPolicy: 'retry',
     hotRestart: true,

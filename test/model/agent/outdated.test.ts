@@ -15,8 +15,8 @@ async function isFollowed(world: AgentWorld): Promise<void> {
   await world.pass(0);
 }
 
-describe('an Envoy that waits for a missing dependency while no Envoy serves', () => {
-  test('is followed by one with the corrected configuration, even after a day', async () => {
+describe('an Envoy that waits for a missing dependency, with no serving Envoy,', () => {
+  test('is replaced by one with the corrected configuration, even after a day', async () => {
     const world = new AgentWorld();
     await world.pass(day);
     expect(namesStarted(world)).toEqual(['epoch-0']);
@@ -29,7 +29,7 @@ describe('an Envoy that waits for a missing dependency while no Envoy serves', (
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('is followed by another one on SIGHUP', async () => {
+  test('is replaced by another one on SIGHUP', async () => {
     const world = new AgentWorld();
     await world.pass(day);
     world.signal('SIGHUP');
@@ -54,7 +54,7 @@ describe('an Envoy that waits for a missing dependency while no Envoy serves', (
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('is followed by one of the other base id when SIGKILL does not end it', async () => {
+  test('is replaced by one of the other base ID when SIGKILL does not end it', async () => {
     const world = new AgentWorld();
     await world.pass(day);
     world.signal('SIGHUP');
@@ -65,7 +65,7 @@ describe('an Envoy that waits for a missing dependency while no Envoy serves', (
     expect(world.adminOf).toBe(8);
   });
 
-  test('and cannot be killed, like the one of the other base id, ends the agent with the reason', async () => {
+  test('ends the agent with the reason if it cannot be killed, like the one of the other base ID', async () => {
     const world = new AgentWorld();
     await world.pass(day);
     for (const _ of [1, 2]) {
@@ -194,7 +194,7 @@ test('a repair that never ends is skipped after a limit', async () => {
   expect(namesStarted(world).at(-1)).toBe('epoch-0b');
 });
 
-describe('base ids that are not released', () => {
+describe('base IDs that are not released', () => {
   const releasing = async (): Promise<AgentWorld> => {
     const world = await AgentWorld.serving();
     world.releaseHangs = true;
@@ -205,13 +205,13 @@ describe('base ids that are not released', () => {
     return world;
   };
 
-  test('are waited for at most as long as an Envoy that was killed may take', async () => {
+  test('delay a stop at most as long as the exit of a killed Envoy may take', async () => {
     const world = await releasing();
     await world.pass(12_000);
     expect(world.output()).toMatchObject({ exitCode: 1, trouble: [expect.stringContaining('did not exit within')] });
   });
 
-  test('are not waited for on a second SIGTERM', async () => {
+  test('do not delay a second SIGTERM', async () => {
     const world = await releasing();
     world.signal('SIGTERM');
     expect(world.output()).toEqual({ exitCode: 0, trouble: [] });

@@ -151,7 +151,7 @@ describe('an early exit of the parent', () => {
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-0b', 'epoch-0']);
   });
 
-  test('while a change is pending: the replacement runs the change', async () => {
+  test('while a change is pending leads to a replacement with the change', async () => {
     const world = await handedOver();
     await world.certificate('digest-2');
     await ends(world, world.process('epoch-0'), killed);
@@ -161,7 +161,7 @@ describe('an early exit of the parent', () => {
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('after the agent gave the configuration up: a replacement with a new retry budget', async () => {
+  test('after exhausted retries leads to a replacement with a new retry budget', async () => {
     const world = await handedOver({ retry: { budget: 0, firstDelayMs: 200, maxDelayMs: 30_000 } });
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'));

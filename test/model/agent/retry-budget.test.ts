@@ -125,7 +125,7 @@ describe('§2.2: the retry budget', () => {
     expect(world.output()?.trouble).toEqual(['giving up after repeated Envoy failures', ...told]);
   });
 
-  test('reports how long a start waited', async () => {
+  test('counts starts that waited for a token, with their delays', async () => {
     const world = await doomed({ retry: { budget: 1, firstDelayMs: 200, maxDelayMs: 30_000 } });
     await world.pass(20_000);
     await ends(world, world.process('epoch-0b'), killed);

@@ -46,7 +46,7 @@ test('§2.8 S2: the same configuration again starts nothing', async () => {
 });
 
 // The reference treats the clean exit of `bad` as a parent's; here a child that exits before it is live has failed.
-test('§2.8 S3: good, bad that ends at once, good again: good is still current, and nothing is started', async () => {
+test('§2.8 S3: a configuration that is restored after an invalid one is still current, and nothing is started', async () => {
   const world = await AgentWorld.serving(budgetOf(0));
   await world.certificate('bad');
   await ends(world, world.newest(), { code: 0 });
@@ -58,7 +58,7 @@ test('§2.8 S3: good, bad that ends at once, good again: good is still current, 
 });
 
 // The reference aborts 0 and 1 when 2 fails; here 0 has exited before 2 starts, and 1 keeps serving.
-test('§2.8 S4: a bad third epoch ends with an error: it alone is cleaned up, and no healthy epoch is aborted', async () => {
+test('§2.8 S4: a third epoch that exits with an error is the only one cleaned up, and no healthy epoch is aborted', async () => {
   const world = await handedOver(budgetOf(10, 10_000));
   await world.pass(60_000);
   await ends(world, world.process('epoch-0'));
@@ -72,7 +72,7 @@ test('§2.8 S4: a bad third epoch ends with an error: it alone is cleaned up, an
   expect(namesAlive(world)).toEqual(['epoch-1', 'epoch-2']);
 });
 
-test('§2.8 S5: the first two starts fail, the third works: all three are epoch 0', async () => {
+test('§2.8 S5: two failed starts and a successful third one are all epoch 0', async () => {
   const world = new AgentWorld();
   await world.settle();
   await ends(world, world.newest(), { code: 1 });
@@ -87,7 +87,7 @@ test('§2.8 S5: the first two starts fail, the third works: all three are epoch 
   expect(world.output()).toEqual(orderedEnd);
 });
 
-test('§2.8 S6: every start fails: the delays double, and an exhausted budget ends the agent once, with a report', async () => {
+test('§2.8 S6: failing starts have doubling delays, and an exhausted budget ends the agent once, with a report', async () => {
   const short = new AgentWorld(budgetOf(1));
   await short.settle();
   await ends(short, short.newest(), { code: 1 });
@@ -119,7 +119,7 @@ test('§2.8 S6: every start fails: the delays double, and an exhausted budget en
 });
 
 // The reference runs 0, 1 and 2 at a time and stops them through one another; here 0 has exited before 2 is started.
-test('§2.8 S7: three configurations in a row: at most two processes of one base id, and no number is used again', async () => {
+test('§2.8 S7: three configurations in a row have at most two processes of one base ID, and reuse no number', async () => {
   const world = await handedOver();
   await world.certificate('digest-2');
   await world.pass(3_600);
@@ -145,7 +145,7 @@ test('§2.8 S7: three configurations in a row: at most two processes of one base
 });
 
 // The reference starts nothing (1.1) or ends (1.6); here a clean exit of the current epoch is a failure, see S23.
-test('§2.8 S8: the only Envoy ends normally at once: nothing with a number above 0 follows', async () => {
+test('§2.8 S8: an only Envoy that exits normally at once is followed by epoch 0', async () => {
   const world = new AgentWorld();
   await world.settle();
   await ends(world, world.newest(), { code: 0 });
@@ -154,7 +154,7 @@ test('§2.8 S8: the only Envoy ends normally at once: nothing with a number abov
 });
 
 // The reference aborts 0 when 2 crashes; here 0 has exited, and 1 drains until it crashes itself.
-test('§2.8 S9: the newest crashes, then the draining one: nothing hangs, no healthy epoch is aborted, epoch 0 follows', async () => {
+test('§2.8 S9: epoch 0 follows crashes of the newest and then the draining epoch, and no healthy epoch is aborted', async () => {
   const world = await handedOver();
   await world.pass(60_000);
   await ends(world, world.process('epoch-0'));
@@ -174,7 +174,7 @@ test('§2.8 S9: the newest crashes, then the draining one: nothing hangs, no hea
 });
 
 // The reference aborts 1 when 0 crashes; here 1 serves until its replacement is live.
-test('§2.8 S10: the one that drains crashes: a third start within a second, and the one that serves is not aborted', async () => {
+test('§2.8 S10: a crash of the draining epoch causes a third start within a second, and the serving one is not aborted', async () => {
   const world = await handedOver(budgetOf(10, 1));
   await ends(world, world.process('epoch-0'), crashed);
   await world.pass(1_000);
@@ -184,7 +184,7 @@ test('§2.8 S10: the one that drains crashes: a third start within a second, and
 });
 
 // The reference exits without an error; here the exit code is 1, so that the launcher of the agent notices.
-test('§2.8 S11: with the policy exit, a first Envoy that ends at once ends the agent', async () => {
+test('§2.8 S11: with the policy exit, a first Envoy that exits at once ends the agent', async () => {
   const world = new AgentWorld({ restartPolicy: 'exit' });
   await world.settle();
   await ends(world, world.newest(), { code: 0 });
@@ -224,7 +224,7 @@ test('§2.8 S13: a restart requested right after the start waits until epoch 0 i
 });
 
 // The reference starts epoch 1, which would look for a missing parent and abort; this agent starts epoch 0.
-test('§2.8 S14: epoch 0 ends before it is live: no epoch 1 without a living parent, but epoch 0 within a second', async () => {
+test('§2.8 S14: epoch 0 that exits before it is live is followed by epoch 0 within a second, not by epoch 1', async () => {
   const world = new AgentWorld();
   await world.settle();
   await world.certificate('digest-1');
@@ -249,7 +249,7 @@ test('§2.8 S15: with the policy exit and hot restart off, the agent ends with E
 });
 
 test.each(['retry', 'exit'] as const)(
-  '§2.8 S16: a stop that comes in the moment of a clean-up ends the agent (policy %s)',
+  '§2.8 S16: a stop at the moment of a clean-up ends the agent (policy %s)',
   async (restartPolicy) => {
     const world = await AgentWorld.serving({ restartPolicy });
     world.onCleanup = () => queueMicrotask(() => world.signal('SIGTERM'));
@@ -265,15 +265,18 @@ test.each([
   ['19 requests', 19, []],
   ['none', 0, ['SIGTERM']],
   ['no statistics', -1, ['SIGTERM']],
-] as const)('§2.8 S17: requests in flight decide when a stop ends Envoy: %s', async (_, requestsInFlight, signals) => {
-  const world = await AgentWorld.serving({ exitOnZeroActiveConnections: true });
-  world.requestsInFlight = requestsInFlight;
-  world.signal('SIGTERM');
-  await world.pass(10_000);
-  expect(world.newest().signals).toEqual(signals);
-});
+] as const)(
+  '§2.8 S17: active requests decide when a stop terminates Envoy: %s',
+  async (_, requestsInFlight, signals) => {
+    const world = await AgentWorld.serving({ exitOnZeroActiveConnections: true });
+    world.requestsInFlight = requestsInFlight;
+    world.signal('SIGTERM');
+    await world.pass(10_000);
+    expect(world.newest().signals).toEqual(signals);
+  },
+);
 
-test('§2.8 S18: a child that fails before it attached: the next one has its number', async () => {
+test('§2.8 S18: a child that fails before it attached is followed by one with the same number', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   await ends(world, world.newest(), { code: 1, lastWords: 'cannot bind' });
@@ -283,7 +286,7 @@ test('§2.8 S18: a child that fails before it attached: the next one has its num
 });
 
 // The reference drains and restarts; here that is the last resort, after a repair and a second base ID beside the first.
-test('§2.8 S19: a parent that takes no child: repair, then the second base id, then a cold start', async () => {
+test('§2.8 S19: a parent that rejects its child leads to a repair, then the spare base ID, then a cold start', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   await refuse(world);
@@ -304,7 +307,7 @@ test('§2.8 S19: a parent that takes no child: repair, then the second base id, 
   expect(world.supervisorIs()).toEqual(['settled']);
 });
 
-test('§2.8 S20: A waits, B and C arrive: only C is started', async () => {
+test('§2.8 S20: of three configurations that arrive during a wait only the last is started', async () => {
   const world = new AgentWorld({ watch: { ...oneDirectory, delayMs: 1_000 } });
   await world.settle();
   for (const digest of ['A', 'B', 'C']) {
@@ -320,7 +323,7 @@ test('§2.8 S20: A waits, B and C arrive: only C is started', async () => {
   expect(world.supervisorIs()).toEqual(['settled']);
 });
 
-test('§2.8 S21: a stop while a child is waited for: within 100 ms the child is killed and its parent drains', async () => {
+test('§2.8 S21: a stop during the start of a child kills the child and drains its parent within 100 ms', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   const at = world.clock.now();
@@ -336,7 +339,7 @@ test('§2.8 S21: a stop while a child is waited for: within 100 ms the child is 
   expect(epochsStarted(world)).toEqual([0, 1]);
 });
 
-test('§2.8 S22: a configuration that could not be started is retried when it is sent again', async () => {
+test('§2.8 S22: a configuration that could not be started is retried when it is received again', async () => {
   const world = await AgentWorld.serving(budgetOf(1));
   world.rejectBootstrap = 'tls.crt: no start line';
   await world.certificate('X');
@@ -347,7 +350,7 @@ test('§2.8 S22: a configuration that could not be started is retried when it is
   expect(epochsStarted(world)).toEqual([0, 1]);
 });
 
-test('§2.8 S23: a clean exit of the current epoch without a stop: another one after 200 ms', async () => {
+test('§2.8 S23: a clean exit of the current epoch without a stop is followed by another one after 200 ms', async () => {
   const world = await AgentWorld.serving();
   await ends(world, world.newest(), { code: 0 });
   await world.pass(199);
@@ -356,7 +359,7 @@ test('§2.8 S23: a clean exit of the current epoch without a stop: another one a
   expect(epochsStarted(world)).toEqual([0, 0]);
 });
 
-test('§2.8 S24: Envoy exits one second into the wait of a stop: the agent ends then', async () => {
+test('§2.8 S24: an Envoy that exits one second into the wait of a stop ends the agent at once', async () => {
   const world = await AgentWorld.serving();
   world.signal('SIGTERM');
   await world.pass(1_000);

@@ -45,7 +45,7 @@ describe('files of OUTPUT_CERTS', () => {
   const pausesOfWrites = ({ outputWrites: all }: SecretsWorld): number[] =>
     all.slice(1).map(({ atMs }, index) => atMs - all[index]!.atMs);
 
-  test('that cannot be written are retried after 0.5 s, then after longer pauses up to 30 s, until they are', () => {
+  test('that cannot be written are retried after 0.5 s, then after longer pauses up to 30 s, until they are written', () => {
     const world = begun();
     world.pass(130_000);
     expect(pausesOfWrites(world)).toEqual([500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000]);
@@ -88,7 +88,7 @@ describe('a step of the wall clock', () => {
   test.each([
     ['forward, past the end of the certificate', 30 * hourMs],
     ['back, to before the certificate was obtained', -30 * hourMs],
-  ])('%s, has it renewed at once', (_, byMs) => {
+  ])('%s renews the certificate at once', (_, byMs) => {
     const world = begun();
     world.stepClock(byMs);
     world.pass(1);
@@ -99,7 +99,7 @@ describe('a step of the wall clock', () => {
     expectToConform(world);
   });
 
-  test.each([minuteMs, -minuteMs, hourMs])('by %i ms does not, as the certificate has time', (byMs) => {
+  test.each([minuteMs, -minuteMs, hourMs])('by %i ms renews nothing, because the certificate is not due', (byMs) => {
     const world = begun();
     world.stepClock(byMs);
     world.pass(minuteMs);
@@ -107,7 +107,7 @@ describe('a step of the wall clock', () => {
     expectToConform(world);
   });
 
-  test('past the end, without an authority, withdraws the certificate until there is one', () => {
+  test('past the expiry, without an authority, withdraws the certificate until another one is signed', () => {
     const world = begun();
     world.word = () => 'away';
     world.stepClock(30 * hourMs);
@@ -140,12 +140,12 @@ describe('renewal', () => {
     ['all', 1, 0, 0],
     ['nothing', 0, 0, 60],
     ['a quarter, from a later beginning', 0.25, 30, 75],
-  ])('with %s left: spec/agent.md §7.4', (_, ratio, from, minutes) => {
+  ])('begins with %s left (spec/agent.md §7.4)', (_, ratio, from, minutes) => {
     const life = { fromMs: from * minuteMs, endsAtMs: (from + 60) * minuteMs };
     expect(renewalAtMs(life, { ratio, jitter: 0 }, 0.3)).toBe(minutes * minuteMs);
   });
 
-  test('an authority whose certificates must be renewed at once is queried with pauses', () => {
+  test('queries an authority with pauses if its certificates must be renewed at once', () => {
     expect(waitMs(0, 1_000)).toBe(1_000);
     const world = new SecretsWorld();
     world.lifeMs = 1;
@@ -153,7 +153,7 @@ describe('renewal', () => {
     expect(world.tries.length).toBeLessThanOrEqual(12);
   });
 
-  test("is scheduled randomly around half of each certificate's life, even for a life of two years", () => {
+  test("is scheduled randomly around half of each certificate's lifetime, even for two years", () => {
     const times = Array.from({ length: 200 }, (_, seed) => {
       const world = new SecretsWorld({ seed, records: false });
       world.pass(13 * hourMs);
@@ -205,7 +205,7 @@ describe('an authority that is unreachable for 24 hours', () => {
     expectToConform(world);
   });
 
-  test('a retry without a pause is detected by the same numbers', () => {
+  test('is found to be called too often by retries without a pause', () => {
     const world = away({ secret: secretMachine.provide({ delays: { pause: 100 } }) });
     world.pass(hourMs + 20 * minuteMs);
     expect(Math.min(...pausesOf(world, hourMs))).toBeLessThan(500);
@@ -222,7 +222,7 @@ describe('hundreds of agents', () => {
   const together = (clock: VirtualClock, word: 'signs' | 'away'): SecretsWorld[] =>
     Array.from({ length: agents }, (_, seed) => new SecretsWorld({ clock, seed, word, records: false }));
 
-  test('that start at once renew spread over time: a few each second, and each has a new certificate in 10 min', () => {
+  test('that start at the same time spread their renewals over 10 min, a few each second', () => {
     const clock = new VirtualClock();
     const worlds = together(clock, 'signs');
     passTime(clock, 11.5 * hourMs);
@@ -241,7 +241,7 @@ describe('hundreds of agents', () => {
     expect(busiestSecond(times)).toBeLessThanOrEqual(back);
   });
 
-  test('without a certificate send few requests at a time after 15 min, and all have one within 1 min', () => {
+  test('without a certificate for 15 min send few requests at a time, and all have a certificate within 1 min', () => {
     const clock = new VirtualClock();
     const worlds = together(clock, 'away');
     passTime(clock, 15 * minuteMs);
@@ -382,8 +382,8 @@ describe('a certificate of other authorities', () => {
   });
 });
 
-describe('the event that a certificate has arrived', () => {
-  test('is sent by Envoy itself, once for each, because a signed certificate may never reach it', () => {
+describe('the report of a served certificate', () => {
+  test('is sent once for each certificate that Envoy acknowledges, because a signed one may never reach it', () => {
     const world = new SecretsWorld();
     expect(world.certificatesServed).toEqual(['certificate-1']);
     world.askForCertificate();
@@ -426,7 +426,7 @@ describe('the event that a certificate has arrived', () => {
   });
 });
 
-describe('a root that is tainted', () => {
+describe('a tainted root', () => {
   const tainted = (world: SecretsWorld): void => {
     world.root = 'root-2';
     world.bundle('bundle-1', ['root-1']);
@@ -452,7 +452,7 @@ describe('a root that is tainted', () => {
     expect(world.tries).toHaveLength(1);
   });
 
-  test('that signs a certificate anyway, or just before, is noticed and queried again after a pause', () => {
+  test('that still signs certificates causes renewals with pauses', () => {
     const world = new SecretsWorld();
     world.bundle('bundle-1', ['root-1']);
     world.pass(5 * minuteMs);
@@ -498,7 +498,7 @@ describe('a root that is tainted', () => {
   });
 });
 
-describe('any events in any order', () => {
+describe('secrets, with any events in any order,', () => {
   const deeds: Record<string, (world: SecretsWorld) => void> = {
     renew: (world) => world.renew(),
     'another root': (world) => {
@@ -546,11 +546,11 @@ describe('any events in any order', () => {
 
   const depth = sized({ short: 2, full: 3 });
 
-  test(`each of the ${names.length ** depth} schedules of ${depth} steps satisfies the invariants`, () => {
+  test(`satisfy the invariants in each of the ${names.length ** depth} schedules of ${depth} steps`, () => {
     for (const schedule of all(depth)) expect(violationsOf(schedule), schedule.join(', ')).toEqual([]);
   });
 
-  test('long schedules satisfy the invariants', () => {
+  test('satisfy the invariants in long schedules', () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom(...names), { minLength: 4, maxLength: 25 }), (schedule) => {
         expect(violationsOf(schedule)).toEqual([]);
@@ -599,7 +599,7 @@ describe('an agent that replaces another one', () => {
     expectToConform(world);
   });
 
-  test('is not ready while the authority does not respond, and an agent without a predecessor is', () => {
+  test('is not ready while the authority does not respond, unlike an agent without a predecessor', () => {
     const word = 'silent' as const;
     const world = new SecretsWorld({ obtainsFirst: true, word });
     world.pass(hourMs);

@@ -4,7 +4,7 @@ import { checkEveryWorld, ends, epochsStarted, goesLive } from './scenes.ts';
 
 checkEveryWorld();
 
-test('the watcher starts Envoy at once, whatever the files are', async () => {
+test('Envoy is started at once, whatever the certificate files are', async () => {
   const world = new AgentWorld();
   await world.settle();
   expect(epochsStarted(world)).toEqual([0]);
@@ -50,7 +50,7 @@ test('a live Envoy without a rejected listener is held back for 25 s, then probe
   expect(world.supervisorIs()).toEqual(['settled']);
 });
 
-test('a held-back Envoy is live at once when it gets its listener, and is waited for if it is not live any more', async () => {
+test('an Envoy with a missing listener is live at once when it gets the listener, and has more time if it is not live any more', async () => {
   const gets = new AgentWorld();
   await gets.settle();
   gets.newest().lacks('LIVE without tls');

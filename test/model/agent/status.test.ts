@@ -63,7 +63,7 @@ test("a response of the admin port during a hand-over is the child's, so the ser
   expect(world.events('envoy.probe').map(({ at }) => at)).toEqual(['admin', 'port']);
 });
 
-test('a cached response is invalidated by each change: a hand-over and its end, another Envoy, none, the end of the agent', async () => {
+test('a cached response is invalidated by a hand-over and its end, another Envoy, the exit of Envoy, and a stop of the agent', async () => {
   const changes: Record<string, (world: AgentWorld) => Promise<unknown>> = {
     'a hand-over begins': (world) => world.certificate('digest-1'),
     'Envoy ends': (world) => ends(world, world.newest(), crashed),
@@ -87,7 +87,7 @@ test('a cached response is invalidated by each change: a hand-over and its end, 
   expect(world.events('readiness.invalidate')).toHaveLength(2);
 });
 
-test('§6.3: an Envoy that serves none of the application ports is not ready until it was seen to serve one, and each Envoy is checked', async () => {
+test('§6.3: each Envoy is not ready until a probe has found it serving an application port', async () => {
   const world = await AgentWorld.serving({ awaitsApplication: true });
   const unserved = 'no inbound listener for any of the application’s ports (8080)';
   world.unserved = unserved;

@@ -20,8 +20,8 @@ checkEveryWorld();
 
 const orderedEnd = { exitCode: 0, trouble: [] };
 
-describe('the targets of a stop', () => {
-  test('fact 6: with a parent still draining, only the newest epoch is signalled', async () => {
+describe('a stop', () => {
+  test('fact 6: sends SIGTERM only to the newest epoch while a parent drains', async () => {
     const world = await handedOver();
     world.signal('SIGINT');
     await world.pass(5_000);
@@ -33,7 +33,7 @@ describe('the targets of a stop', () => {
     expect(world.events('epoch.failed')).toEqual([]);
   });
 
-  test('a draining parent without a child completes its requests and is then stopped', async () => {
+  test('lets a draining parent without a child complete its requests', async () => {
     const world = await handedOver();
     world.rejectBootstrap = 'no such field';
     await ends(world, world.newest(), crashed);
@@ -46,7 +46,7 @@ describe('the targets of a stop', () => {
     expect(world.output()).toEqual(orderedEnd);
   });
 
-  test('a replaced epoch and the serving one are both stopped by SIGTERM, and neither stops the other', async () => {
+  test('sends SIGTERM to a replaced epoch and to the serving one', async () => {
     const world = await replaced();
     world.signal('SIGTERM');
     await world.pass(5_000);
@@ -61,7 +61,7 @@ describe('the targets of a stop', () => {
     expect(world.output()).toEqual(orderedEnd);
   });
 
-  test('a starting replacement is killed, and the epoch to be replaced is drained', async () => {
+  test('kills a starting replacement, and drains the serving epoch', async () => {
     const world = await tainted();
     world.signal('SIGTERM');
     await world.settle();
@@ -74,7 +74,7 @@ describe('the targets of a stop', () => {
     expect(world.output()).toEqual(orderedEnd);
   });
 
-  test('an Envoy whose drain orders fail is stopped as well', async () => {
+  test('terminates an Envoy whose drain orders fail', async () => {
     const world = await AgentWorld.serving();
     world.drainAnswer = 'connection refused';
     world.signal('SIGTERM');
@@ -85,13 +85,13 @@ describe('the targets of a stop', () => {
     expect(world.output()).toEqual(orderedEnd);
   });
 
-  test('the agent is not ready any more, whatever Envoy reports', async () => {
+  test('makes the agent not ready, whatever Envoy reports', async () => {
     const world = await AgentWorld.serving();
     world.signal('SIGTERM');
     expect(await world.ask()).toEqual({ ready: false, reason: 'agent is stopping' });
   });
 
-  test('base ids are released when every Envoy exited', async () => {
+  test('releases base IDs when every Envoy has exited', async () => {
     const world = await AgentWorld.serving();
     world.signal('SIGTERM');
     await world.pass(5_000);
@@ -176,21 +176,21 @@ describe('a stop while', () => {
   };
 
   test.each<[string, () => Promise<AgentWorld>, string[], drains: number]>([
-    ['Envoy is settled', () => AgentWorld.serving(), ['settled'], 1],
-    ['a parent is waited for', waitingForParent, ['waiting for parent exit'], 1],
-    ['a start is waited for', waitingForStart, ['rate limited'], 1],
+    ['no restart is in progress', () => AgentWorld.serving(), ['settled'], 1],
+    ['a start waits for the exit of a parent', waitingForParent, ['waiting for parent exit'], 1],
+    ['a start waits for a token', waitingForStart, ['rate limited'], 1],
     ['a child starts', starting, ['beside the serving epoch', 'starting'], 1],
-    ['the same child starts once more', secondChild, ['no serving epoch', 'starting'], 0],
+    ['a crashed child is started again', secondChild, ['no serving epoch', 'starting'], 0],
     ['a child is being killed', aborting, ['aborting'], 1],
-    ['the next try is waited for', backingOff, ['backing off'], 1],
-    ['a configuration is given up', givenUp, ['retries exhausted'], 1],
+    ['a retry is pending', backingOff, ['backing off'], 1],
+    ['retries are exhausted', givenUp, ['retries exhausted'], 1],
     ['a replacement starts', () => tainted(), ['beside the serving epoch', 'starting'], 1],
-    ['a replacement of a doomed one starts', () => doomed(), ['beside the serving epoch', 'starting'], 1],
-    ['a replaced one retires', () => replaced(), ['settled'], 2],
+    ['a replacement of an orphaned epoch starts', () => doomed(), ['beside the serving epoch', 'starting'], 1],
+    ['a replaced epoch retires', () => replaced(), ['settled'], 2],
     ['a replacement is started again', replacedCrashed, ['backing off'], 1],
-    ['Envoy is drained for a restart in full', recycling, ['draining', 'full restart'], 1],
-    ['Envoy is killed for a restart in full', killing, ['full restart', 'killing'], 1],
-  ])('%s drains what serves at once, and everything ends', async (_, scene, state, drains) => {
+    ['Envoy is drained for a full restart', recycling, ['draining', 'full restart'], 1],
+    ['Envoy is killed for a full restart', killing, ['full restart', 'killing'], 1],
+  ])('%s drains serving Envoys at once and ends all Envoys', async (_, scene, state, drains) => {
     const world = await scene();
     expect(world.supervisorIs()).toEqual(state);
     const started = namesStarted(world);
@@ -267,7 +267,7 @@ describe('a stop while', () => {
 describe('a second signal', () => {
   test.each<[string, () => Promise<AgentWorld>]>([
     ['a parent drains', () => handedOver()],
-    ['a replaced one retires', () => replaced()],
+    ['a replaced epoch retires', () => replaced()],
     ['a replacement starts', () => tainted()],
   ])('while %s kills every Envoy at once', async (_, scene) => {
     const world = await scene();
@@ -381,8 +381,8 @@ describe('§2.5: until no request is in flight', () => {
   });
 });
 
-describe('other reasons to stop', () => {
-  test('POST /quitquitquit', async () => {
+describe('the reason of a stop', () => {
+  test('is quit.requested after POST /quitquitquit', async () => {
     const world = await AgentWorld.serving();
     world.quit();
     await world.pass(5_000);
@@ -391,13 +391,13 @@ describe('other reasons to stop', () => {
     expect(world.output()).toEqual(orderedEnd);
   });
 
-  test('a signal is named', async () => {
+  test('is the name of the signal', async () => {
     const world = await AgentWorld.serving();
     world.signal('SIGINT');
     expect(world.events('supervisor.stop')).toEqual([{ type: 'supervisor.stop', reason: 'SIGINT' }]);
   });
 
-  test('a status port that fails ends the agent in good order with a report', async () => {
+  test('is reported when the status port fails, and the agent stops in order', async () => {
     const world = await AgentWorld.serving();
     world.breakStatus('EMFILE');
     await world.pass(5_000);
@@ -405,7 +405,7 @@ describe('other reasons to stop', () => {
     expect(world.output()).toEqual({ exitCode: 1, trouble: ['EMFILE'] });
   });
 
-  test('a status port that fails while the agent stops changes nothing', async () => {
+  test('stays the same when the status port fails during a stop', async () => {
     const world = await AgentWorld.serving();
     world.signal('SIGTERM');
     world.breakStatus('EMFILE');

@@ -1,6 +1,5 @@
 import { type Invariant, listOf } from './invariant.ts';
 
-/** No chart of chartpilot ever fails. */
 export const noChartFails: Invariant = {
   name: 'no chart fails',
   always({ failures }) {
@@ -8,7 +7,7 @@ export const noChartFails: Invariant = {
   },
 };
 
-/** When all is quiet, the wanted configuration serves, or all retries were used. */
+/** When idle, the desired configuration serves, or all retries were used. */
 export const triggersAreApplied: Invariant = {
   name: 'every trigger is applied or superseded',
   atRest({ host, wanted, triesSinceTrigger, retryBudget, stopOrdered, agentExitCode, mayWaitForEver }) {
@@ -24,8 +23,8 @@ export const triggersAreApplied: Invariant = {
 };
 
 /**
- * An agent that has exhausted its retries while an Envoy serves tries again later: the configuration is still wanted,
- * and the obstacle (a folder, a control plane) may have been removed. To be checked when all faults are over.
+ * An agent that has exhausted its retries while an Envoy serves tries again later: the configuration is still desired, and the obstacle (a
+ * folder, a control plane) may have been removed. To be checked after the last fault.
  */
 export const givingUpPasses: Invariant = {
   name: 'exhausted retries resume when the faults are over',

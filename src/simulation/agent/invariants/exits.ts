@@ -14,8 +14,7 @@ export const nobodyForgotten: Invariant = {
 export const nobodyLeftBehind: Invariant = {
   name: 'every process ends',
   always({ host, agentExitCode, hurried }) {
-    // A process that survives SIGKILL cannot be ended; and an agent with a second order to stop does not wait for the
-    // kernel.
+    // A process that survives SIGKILL cannot be ended, and an agent with a second order to stop does not wait for the kernel.
     const left = host.processes.filter((one) => !one.undying && !(hurried === true && host.isKilled(one)));
     if (agentExitCode === undefined || left.length === 0) return undefined;
     return `the agent exited; running: ${listOf(left)}`;
@@ -27,7 +26,7 @@ export const agentEndsForAReason: Invariant = {
   name: 'the agent exits only on request, or when retries are exhausted and no Envoy serves',
   always({ agentExitCode, stopOrdered, triesSinceTrigger, retryBudget, policy, host }) {
     if (agentExitCode === undefined || stopOrdered) return undefined;
-    // Without a free base id there is nothing to try.
+    // Without a free base ID no start can be attempted.
     if (host.processes.some(({ undying }) => undying)) return undefined;
     if (triesSinceTrigger > (policy?.restartPolicy === 'exit' ? 0 : retryBudget)) return undefined;
     return `it exited with ${agentExitCode} after ${triesSinceTrigger} attempts`;

@@ -6,43 +6,42 @@ import type { EnvoySignal, SimulatedHost, SimulatedProcess } from '../simulated-
 /** Input of an invariant: the host, and the orders to the agent. Never the agent's own state. */
 export interface Observed {
   readonly host: SimulatedHost;
-  /** What the agent should run by now. */
+  /** Generation that the agent should run. */
   readonly wanted: { readonly files: number; readonly orders: number };
   /** Upper bound of the failed starts and lost live epochs since the agent's last trigger. */
   readonly triesSinceTrigger: number;
   readonly retryBudget: number;
   /** A signal ordered the agent to stop. */
   readonly stopOrdered: boolean;
-  /** The time for draining is over, or a second signal came. */
+  /** The time for draining has passed, or a second signal arrived. */
   readonly stopDeadlinePassed: boolean;
   /** The time for a draining parent to exit by itself, with a margin, has passed. */
   isOverdue(parent: SimulatedProcess): boolean;
-  /** The agent is past the point of no return: it waits for the last processes. */
+  /** The agent can no longer cancel its exit: it waits for the last processes. */
   readonly agentEnds: boolean;
-  /** A further stop was ordered in that state. */
+  /** Another stop was ordered while {@link agentEnds}. */
   readonly hurried?: boolean;
-  /** No Envoy ever becomes live with the wanted configuration. */
+  /** No Envoy ever becomes live with the desired configuration. */
   readonly mayWaitForEver?: boolean;
-  /** Exit code of the agent; `undefined` while it runs. */
+  /** `undefined` while the agent runs. */
   readonly agentExitCode: number | undefined;
   /** Machines whose actor failed. */
   readonly failures: readonly string[];
-  /** A full restart is the only way: hot restart is off, or there is only one base id. */
+  /** A full restart is the only possibility: hot restart is off, or there is only one base ID. */
   readonly restartsInFull?: boolean;
-  /** The agent's settings. */
   readonly policy?: Pick<AgentSettings, 'hotRestart' | 'restartPolicy'>;
   /** The start that the supervisor has reported as decided, and not as ended. */
   readonly restart?: string | undefined;
   /** Binaries that were checked and are compatible. */
   readonly checked?: ReadonlySet<string>;
   readonly withdrawn?: ReadonlySet<string>;
-  /** Binaries whose Envoy exited by itself before it had served for a minute, and reverted ones. */
+  /** Binaries whose Envoy exited by itself before it had served for a minute, and withdrawn ones. */
   readonly failedBinaries?: ReadonlySet<string>;
-  /** The unreported reason why a start had no space for its files. */
+  /** Unreported reason why there was no space for the files of a start. */
   readonly untold?: string | undefined;
 }
 
-/** A property that must always hold. Each function returns a description of the violation, or nothing. */
+/** A property that must always hold. Each function returns a description of the violation, if there is one. */
 export interface Invariant {
   readonly name: string;
   /** The bootstrap of a process that will be started is requested. */
@@ -57,11 +56,11 @@ export interface Invariant {
   leaving?(process: SimulatedProcess, end: ProcessEnd, observed: Observed): string | undefined;
   /** The supervisor reports a start to the agent. */
   reporting?(what: 'restart.decided' | 'restart.ended', name: string, observed: Observed): string | undefined;
-  /** A readiness query of this proxy got a response. */
+  /** A readiness request got a response. */
   answering?(answer: ReadinessRespond, observed: Observed): string | undefined;
-  /** After every choice, when all is quiet again. */
+  /** Runs after every choice, when all actors are idle. */
   always?(observed: Observed): string | undefined;
-  /** Nothing more will happen by itself. */
+  /** Runs when no spontaneous event remains. */
   atRest?(observed: Observed): string | undefined;
 }
 

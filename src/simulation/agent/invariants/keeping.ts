@@ -1,8 +1,8 @@
-/** Which Envoys may be ended, when, and how. */
+/** Which Envoys may be terminated, when, and how. */
 import { mayBeHeldBack, type SimulatedProcess } from '../simulated-process.ts';
 import { type Invariant, listOf, named, type Observed } from './invariant.ts';
 
-/** Its requests still run, and a child whose parent exits early is doomed (fact 4). */
+/** Its requests are running, and a child whose parent exits early will abort (fact 4). */
 export const noSignalToDrainingParent: Invariant = {
   name: 'never a termination signal to a draining parent before its deadline',
   signalling(process, signal, observed) {
@@ -14,7 +14,7 @@ export const noSignalToDrainingParent: Invariant = {
   },
 };
 
-/** A child that is not live needs its parent: without it, it calls ten times and aborts (§2). */
+/** A child that is not live needs its parent: without it, the child calls ten times and aborts (§2). */
 export const noSignalToNeededParent: Invariant = {
   name: 'never a termination signal to the parent of a starting epoch',
   signalling(process, signal, { host, stopOrdered, isOverdue }) {
@@ -29,7 +29,7 @@ export const noSignalToNeededParent: Invariant = {
   },
 };
 
-/** On SIGTERM it ends its parent, too (fact 3). */
+/** On SIGTERM a child that is not live also terminates its parent (fact 3). */
 export const onlyKillTheUnborn: Invariant = {
   name: 'never SIGTERM to an epoch that is not live',
   signalling(process, signal) {
@@ -37,7 +37,7 @@ export const onlyKillTheUnborn: Invariant = {
   },
 };
 
-/** An Envoy that was never seen live may be live by now, so it is probed again. Its parent has closed its listeners. */
+/** An Envoy that no probe found live may be live by now, so it is probed again. Its parent has closed its listeners. */
 export const liveIsNotKilled: Invariant = {
   name: 'never SIGKILL to an epoch that would report that it is live',
   signalling(process, signal, { host, stopOrdered }) {
@@ -49,8 +49,8 @@ export const liveIsNotKilled: Invariant = {
 };
 
 /**
- * Its requests have the same time as those of a parent. A doomed or possibly doomed Envoy has less; and one that
- * cannot be ordered to close its listeners accepts connections until it is ended.
+ * The requests of a replaced Envoy have as much time as those of a parent. An orphaned or possibly orphaned Envoy has less; and one that
+ * cannot be ordered to close its listeners accepts connections until it is terminated.
  */
 export const replacedHasItsTime: Invariant = {
   name: 'never a termination signal to a replaced epoch before its deadline',
@@ -66,8 +66,8 @@ export const replacedHasItsTime: Invariant = {
 };
 
 /**
- * Only a stop ends a serving epoch before another one serves. If there is no other way, a full restart may: with one
- * base id, or when its replacement has crashed.
+ * Only a stop terminates a serving epoch before another one serves. Without alternative, a full restart may: with one base ID, or when its
+ * replacement has crashed.
  */
 export const servingIsKept: Invariant = {
   name: 'never a serving epoch given up for one that is not live',
@@ -92,11 +92,11 @@ function givenUp(deed: string, process: SimulatedProcess, observed: Observed): s
 }
 
 /**
- * Its main thread blocks within 5 s of its parent's exit, and it aborts 10 s later (fact 4): that is enough time to
- * start a replacement.
+ * The main thread of an orphaned Envoy blocks within 5 s of its parent's exit, and it aborts 10 s later (fact 4): enough time to start a
+ * replacement.
  */
 export const doomedIsReplaced: Invariant = {
-  name: 'a doomed epoch is replaced before it aborts',
+  name: 'an orphaned epoch is replaced before it aborts',
   leaving(process, { signal }, { stopOrdered, restartsInFull, agentEnds }) {
     if (signal !== 'SIGABRT' || !process.seen || process.sentAway || process.successorTried) return undefined;
     // There may be no agent to replace it.

@@ -1,7 +1,7 @@
 /** Which Envoy binary may be started after others. */
 import { type Invariant, listOf } from './invariant.ts';
 
-/** Holds for whatever file is at its path when a certificate changes. */
+/** Also when a certificate changes while an unchecked file is at the path. */
 export const checkedAlone: Invariant = {
   name: 'never an Envoy binary that was not checked',
   spawning({ epoch, binary = '' }, { checked }) {
@@ -12,15 +12,15 @@ export const checkedAlone: Invariant = {
 
 /** A new binary whose Envoy exited by itself would fail again. It may be started again only as another file. */
 export const failedIsNotRepeated: Invariant = {
-  name: 'never a new Envoy binary that failed or was reverted',
+  name: 'never a new Envoy binary that failed or was withdrawn',
   preparing({ epoch, binary }, { failedBinaries }) {
     return failedBinaries?.has(binary) ? `epoch ${epoch} is started from ${binary}, which has failed` : undefined;
   },
 };
 
-/** When all is quiet, the newest compatible binary serves, or the agent has reported that it was reverted. */
+/** When idle, the newest compatible binary serves, or the agent has reported its withdrawal. */
 export const servedIsWanted: Invariant = {
-  name: 'the newest compatible Envoy binary serves, or was reverted',
+  name: 'the newest compatible Envoy binary serves, or was withdrawn',
   atRest({ host, checked, withdrawn, triesSinceTrigger, retryBudget, stopOrdered, agentExitCode, mayWaitForEver }) {
     if (checked === undefined || withdrawn === undefined || stopOrdered || agentExitCode !== undefined)
       return undefined;

@@ -18,7 +18,7 @@ export const readyHasItsListeners: Invariant = {
   },
 };
 
-/** Otherwise a valid certificate would not restore the traffic that an invalid one has cost. */
+/** Otherwise a valid certificate would not restore the traffic that was lost with an invalid one. */
 export const readyIsSaid: Invariant = {
   name: 'ready while an Envoy serves its whole configuration',
   answering({ ready, reason }, { host, stopOrdered, agentEnds }) {
@@ -28,7 +28,7 @@ export const readyIsSaid: Invariant = {
   },
 };
 
-/** Logs and metrics depend on it. */
+/** Logs and metrics depend on these reports. */
 export const eachStartIsReportedOnce: Invariant = {
   name: 'each start is reported as decided, then as ended',
   reporting(what, name, { restart }) {
