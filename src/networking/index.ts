@@ -78,23 +78,23 @@ export {
   wasTried,
 };
 
-/** Which requested resource names a change can affect: those of the changed object's subject. */
+/** Limits which resource names a change affects: names with the same subject as the changed object. */
 export interface Narrowing {
-  /** Kinds whose objects have one subject each. A change of another kind can affect any name. */
+  /** Kinds whose objects have exactly one subject. A change of another kind may affect any name. */
   readonly kinds: ReadonlySet<string>;
   readonly subjectOfName: (name: string) => string;
   readonly subjectOfKey: (key: ConfigKey) => string;
 }
 
-/** How lists are composed of resources that many shapes share and of those that differ. */
+/** Composes lists from resources of many shapes and resources that differ. */
 export interface Sharing {
-  /** Shapes whose lists a shape's list may be composed from, the most common first. */
+  /** Common shapes whose lists a shape's list may be composed from, the most common first. */
   readonly commonShapes: (shape: ProxyShape, push: PushContext) => readonly ProxyShape[];
-  /** Subjects whose resources may differ between the shape and the common one, `undefined` if there are too many. */
+  /** Subjects with different resources in shape and common shape. `undefined` if there are too many. */
   readonly differing: (shape: ProxyShape, common: ProxyShape, push: PushContext) => ReadonlySet<string> | undefined;
 }
 
-/** The resources of a shape that differ from those of a common shape, `undefined` if they cannot be separated. */
+/** The resources of a shape that differ from those of a common shape. `undefined` if they cannot be separated. */
 type BuildDiffering = (
   shape: ProxyShape,
   common: ProxyShape,
@@ -105,15 +105,15 @@ type BuildDiffering = (
 
 interface Untouched {
   /**
-   * The properties of a shape that its list, or the part that is precomputed, depends on. If absent, a list depends on
-   * all and nothing is precomputed.
+   * The properties of a shape that its list depends on (or the precomputed part of the list). If absent, the list
+   * depends on all properties, and nothing is precomputed.
    */
   readonly projection?: Projection;
-  /** Whether a change does not affect the type, although the dependency tables allow it. */
+  /** Whether a change has no effect on the type, although the dependency tables list its kind. */
   readonly isUntouched?: IsUntouched;
   /**
-   * Precomputes resources that many proxies share into the memory, step by step, so that building a list is fast.
-   * Absent if building is fast anyway.
+   * Precomputes shared resources into the memory step by step, so that the list is built quickly. Absent if that is
+   * unnecessary.
    *
    * @returns what must be encoded after each step, if anything
    */
@@ -125,7 +125,7 @@ interface Untouched {
   ) => Iterator<AheadPart | undefined>;
 }
 
-/** `all`: a proxy receives every resource of the type. `named`: it receives those that it requests. */
+/** `all`: a proxy receives all resources of the type. `named`: it receives those that it requests. */
 export type Generator =
   | (Untouched & {
       readonly scope: 'all';
@@ -140,7 +140,6 @@ export type Generator =
     })
   | (Untouched & {
       readonly scope: 'named';
-      /** One resource for each name, or none for an unknown name. */
       readonly build: (
         shape: ProxyShape,
         push: PushContext,
@@ -148,8 +147,9 @@ export type Generator =
         memory?: Memory,
       ) => EnvoyResource[];
       /**
-       * As {@link build}, but yields regularly. Absent if building is fast. @returns what must be encoded before each
-       * step, if anything
+       * As {@link build}, but yields regularly. Absent if building is fast.
+       *
+       * @returns what must be encoded before each step, if anything
        */
       readonly building?: (
         shape: ProxyShape,
@@ -160,7 +160,7 @@ export type Generator =
       readonly narrowing?: Narrowing;
       /** Uses the subjects of {@link narrowing}. */
       readonly sharing?: Sharing & {
-        /** Names of other subjects that depend on these subjects as well. */
+        /** Requested names of other subjects that depend on these subjects. */
         readonly alsoAbout: (subjects: ReadonlySet<string>, names: readonly string[]) => readonly string[];
       };
     });
@@ -174,8 +174,8 @@ const byHost: Narrowing = {
 const byHosts: Sharing = { commonShapes, differing: differingHosts };
 
 /**
- * A Secret and a ConfigMap of one name, with or without the suffix `-cacert`, are one subject, because a credential
- * name may refer to any of them.
+ * Any credential may refer to the Secret or ConfigMap of a name with or without the suffix `-cacert`, so all of these
+ * are one subject.
  */
 const byCredential: Narrowing = {
   kinds: new Set(['Secret', 'ConfigMap']),
@@ -193,7 +193,7 @@ export const generators: ReadonlyMap<string, Generator> = new Map<string, Genera
       isUntouched: untouchedClusters,
       ahead: clustersAhead,
       projection: patchProjection,
-      // A gateway's clusters also depend on its Gateway objects.
+      // The clusters of a gateway also depend on its Gateway objects.
       sharing: {
         ...byHosts,
         buildDiffering: differingClusters,

@@ -1,6 +1,6 @@
 /**
- * The properties of a shape that lists of a type depend on. Shapes with equal projections share a list. Workloads of a
- * namespace mostly differ in labels, which few outbound resources depend on.
+ * Properties of a shape that the lists of a type depend on. Shapes with equal projections share a list. Workloads of
+ * a namespace mostly differ in labels, which few outbound resources depend on.
  */
 import { identityText } from '../model/collections/weak-values.ts';
 import type { ProxyShape } from '../model/proxy/proxy-shape.ts';
@@ -16,7 +16,7 @@ import { destinationsOfAll, labelsIfMatched, namespaceIfMatched } from './routes
 import { commonShapes } from './sharing/common-shape.ts';
 import { differingHosts } from './sharing/differing-hosts.ts';
 
-/** `undefined` for a shape that shares its list with no other. */
+/** `undefined` if the shape shares its list with no other shape. */
 export type Projection = (shape: ProxyShape, push: PushContext) => string | undefined;
 
 export const endpointProjection: Projection = (shape, push) => {
@@ -39,8 +39,8 @@ export const routeProjection: Projection = (shape, push) => {
 };
 
 /**
- * What a gateway's routes depend on: its servers, their virtual services, and the destinations. Gateways of different
- * labels and namespaces often have the same.
+ * Inputs of a gateway's routes: servers, VirtualServices and destinations. Gateways with different labels and
+ * namespaces often have equal ones.
  */
 function gatewayRoutesText(shape: ProxyShape, push: PushContext): string {
   const { configNamespace } = shape;
@@ -50,7 +50,7 @@ function gatewayRoutesText(shape: ProxyShape, push: PushContext): string {
   const namespace = bound.map((services) => namespaceIfMatched(services, configNamespace)).find(Boolean);
   const [meshShape] = commonShapes(shape, push);
   const differing = meshShape && differingHosts(shape, meshShape, push);
-  // Few hosts resolve differently in a namespace than in the whole mesh, and fewer of them are destinations.
+  // Few hosts resolve differently in a namespace than in the mesh, and few of these are destinations.
   const leadsToDiffering =
     differing === undefined ||
     [...differing].some((host) => bound.some((services) => destinationsOfAll(services).has(host)));
@@ -62,14 +62,14 @@ function gatewayRoutesText(shape: ProxyShape, push: PushContext): string {
   ].join('~');
 }
 
-/** Equal for proxies with the same patches. */
+/** Equal for proxies with equal patches. */
 export const patchProjection: Projection = (shape, push) =>
   `${policyProjection(shape, push, 'envoyFilters')}~${shape.runsWasm}~${JSON.stringify(shape.matchedMetadata)}`;
 
-/** A credential name only depends on the proxy's namespace. */
+/** Credential names are resolved in the proxy's namespace. */
 export const secretProjection: Projection = ({ configNamespace }) => configNamespace;
 
-/** Which objects of some kinds apply to the shape's workload. Within one context their names identify them. */
+/** Names of the policies of some kinds that apply to the workload. Names are unique within a push context. */
 function policyProjection(shape: ProxyShape, push: PushContext, ...lists: readonly PolicyList[]): string {
   return policyText(push.policiesFor(shape), lists);
 }

@@ -27,31 +27,34 @@ const requests = { http: [{ route }] };
 const connections = { tls: [{ match: [{ sniHosts: ['a.test'] }], route }] };
 
 it.each<[string, object, object, 'stays' | 'changes']>([
-  ['other routes for requests', requests, { http: [{ route, timeoutMs: 1 }] }, 'stays'],
-  ['other hosts of requests', requests, { ...requests, hosts: ['b.test'] }, 'stays'],
-  ['routes for connections that come', requests, { ...requests, ...connections }, 'changes'],
-  ['other routes for requests beside those for connections', connections, { ...connections, ...requests }, 'changes'],
+  ['changed HTTP routes', requests, { http: [{ route, timeoutMs: 1 }] }, 'stays'],
+  ['changed hosts of HTTP routes', requests, { ...requests, hosts: ['b.test'] }, 'stays'],
+  ['additional TLS routes', requests, { ...requests, ...connections }, 'changes'],
+  ['changed HTTP routes beside TLS routes', connections, { ...connections, ...requests }, 'changes'],
   [
-    'routes for connections at another host',
+    'TLS routes with another host',
     connections,
     { tls: [{ match: [{ sniHosts: ['b.test'] }], route }], hosts: ['b.test'] },
     'changes',
   ],
-  ['routes for connections that go', { ...requests, ...connections }, requests, 'changes'],
-])('a gateway whose virtual service has %s: its listeners', (_, previous, after, expected) => {
-  const world = new GivenWorld([gateway, entry, routes(previous)]);
-  const node = world.connect('10.9.0.1', { namespace: 'edge', type: 'router' });
-  const old = node.get(listenerType, '*')!.resources;
-  const { encodings } = world;
-  node.typesToPush(world.put(routes(after)), [listenerType]);
-  const now = node.get(listenerType, '*')!.resources;
-  const fresh = new GivenWorld([gateway, entry, routes(after)])
-    .connect('10.9.0.1', { namespace: 'edge', type: 'router' })
-    .get(listenerType, '*')!.resources;
-  const versions = (list: typeof now): string[] => [...list].map(([name, { version }]) => `${name} ${version}`);
-  expect(versions(now)).toEqual(versions(fresh));
-  if (expected === 'stays') {
-    expect(now).toBe(old);
-    expect(world.encodings).toBe(encodings);
-  } else expect(world.encodings).toBeGreaterThan(encodings);
-});
+  ['removed TLS routes', { ...requests, ...connections }, requests, 'changes'],
+])(
+  'a gateway only rebuilds its listener if the connections of its VirtualService change: %s',
+  (_, previous, after, expected) => {
+    const world = new GivenWorld([gateway, entry, routes(previous)]);
+    const node = world.connect('10.9.0.1', { namespace: 'edge', type: 'router' });
+    const old = node.get(listenerType, '*')!.resources;
+    const { encodings } = world;
+    node.typesToPush(world.put(routes(after)), [listenerType]);
+    const now = node.get(listenerType, '*')!.resources;
+    const fresh = new GivenWorld([gateway, entry, routes(after)])
+      .connect('10.9.0.1', { namespace: 'edge', type: 'router' })
+      .get(listenerType, '*')!.resources;
+    const versions = (list: typeof now): string[] => [...list].map(([name, { version }]) => `${name} ${version}`);
+    expect(versions(now)).toEqual(versions(fresh));
+    if (expected === 'stays') {
+      expect(now).toBe(old);
+      expect(world.encodings).toBe(encodings);
+    } else expect(world.encodings).toBeGreaterThan(encodings);
+  },
+);

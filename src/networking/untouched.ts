@@ -1,6 +1,6 @@
 /**
- * Changes that do not affect a type although the tables of spec/discovery.md §6.5 list them. Most virtual services only
- * route requests, so they change no cluster and no listener.
+ * Changes that do not affect a type although the tables of spec/discovery.md §6.5 list them. Most VirtualServices
+ * only route requests, so they affect neither clusters nor listeners.
  */
 
 import { sameItems } from '../model/collections/same-items.ts';
@@ -12,7 +12,7 @@ import type { SidecarScope } from '../model/push-context/sidecar-scope.ts';
 import { gatewayName } from './gateway/placed-server.ts';
 import { mayAffectConnections, virtualServicesOfConnections } from './listeners/ruled-connections.ts';
 
-/** Whether no resource of a type changes for a shape. `false` if that is uncertain. */
+/** `false` unless the change certainly affects no resource of the type for this shape. */
 export type IsUntouched = (
   changes: readonly ConfigKey[],
   shape: ProxyShape,
@@ -20,20 +20,20 @@ export type IsUntouched = (
   previous: PushContext,
 ) => boolean;
 
-/** A virtual service only adds clusters to a sidecar if it extends the sidecar's scope. */
+/** A VirtualService adds clusters to a sidecar only if it extends the sidecar's scope. */
 export const untouchedClusters: IsUntouched = (changes, shape, now, previous) => {
   if (!onlyVirtualServices(changes)) return false;
   if (shape.type === 'router') return !now.features.onlyReferencedClusters;
   return sameServices(now.sidecarScopeFor(shape), previous.sidecarScopeFor(shape));
 };
 
-/** Virtual services and Sidecar objects only affect endpoints through the services in the proxy's scope. */
+/** VirtualServices and Sidecar objects affect endpoints only through the services in scope. */
 export const untouchedEndpoints: IsUntouched = (changes, shape, now, previous) => {
   if (!changes.every(({ kind }) => kind === 'VirtualService' || kind === 'Sidecar')) return false;
   return sameItems(now.sidecarScopeFor(shape).services, previous.sidecarScopeFor(shape).services);
 };
 
-/** Listeners contain no HTTP routes and no destination rules for requests, only those for connections. */
+/** Listeners contain no HTTP routes, and only settings for TCP and TLS connections of DestinationRules. */
 export const untouchedListeners: IsUntouched = (changes, shape, now, previous) => {
   const rules = changes.filter(({ kind }) => kind === 'DestinationRule');
   if (!onlyVirtualServices(changes.filter((key) => !rules.includes(key)))) return false;
@@ -58,7 +58,7 @@ export const untouchedListeners: IsUntouched = (changes, shape, now, previous) =
   );
 };
 
-/** A gateway's listener has thousands of hosts, and their requests are routed elsewhere. */
+/** HTTP routes of a gateway are not part of its listeners, which may have thousands of hosts. */
 function sameGatewayConnections(shape: ProxyShape, now: PushContext, previous: PushContext): boolean {
   const gateways = now.gatewaysFor(shape);
   if (gateways !== previous.gatewaysFor(shape)) return false;

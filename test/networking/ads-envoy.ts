@@ -1,4 +1,4 @@
-/** A real Envoy that accepts everything from one ADS server, for the time of a test. */
+/** Starts a real Envoy that accepts all configuration of one ADS server. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,31 +10,30 @@ import { endWithRunner } from '../harness/runner-watch.ts';
 
 export interface RealEnvoy {
   readonly pid: number;
-  /** The response of the admin interface. */
+  /** Response of the admin interface. */
   admin(path: string): Promise<string>;
-  /** What it wrote to its log. */
+  /** Envoy's log output. */
   log(): string;
   stop(): Promise<void>;
 }
 
 const startLimitMs = 90_000;
 
-/** The node of an Envoy. */
 type EnvoyNode = Pick<Proxy, 'id' | 'cluster'> & { readonly metadata?: object };
 
 export interface RealEnvoyOptions {
-  /** It uses the incremental protocol. */
+  /** Use the incremental (delta) protocol. */
   readonly delta?: boolean;
-  /** Path of another Envoy than the default one. */
+  /** Path of an Envoy binary, if not the default. */
   readonly binary?: string;
-  /** More arguments of Envoy. */
+  /** Additional command-line arguments. */
   readonly flags?: readonly string[];
 }
 
 /**
- * Returns when the admin interface responds; resources of the ADS server may not have arrived yet.
+ * Returns when the admin interface responds. Envoy may not have received resources yet.
  *
- * @param ads its port on loopback, or the path of its socket
+ * @param ads port on loopback, or path of the ADS server's socket
  */
 export function startRealEnvoy(
   ads: number | string,
@@ -44,7 +43,7 @@ export function startRealEnvoy(
   return startEnvoyWith(bootstrap(ads, node, options), options.binary, options.flags);
 }
 
-/** @param bootstrap without an admin interface, which gets its own port */
+/** @param bootstrap without admin interface, which gets a port of its own */
 export async function startEnvoyWith(
   bootstrap: object,
   binary = envoyBinary(),
@@ -55,7 +54,7 @@ export async function startEnvoyWith(
   const configFile = join(folder, 'bootstrap.json');
   const admin = { address: { socket_address: { address: '127.0.0.1', port_value: 0 } } };
   writeFileSync(configFile, JSON.stringify({ ...bootstrap, admin }));
-  // No hot restart: nothing shared with other Envoys of the host, nothing left in /dev/shm.
+  // Without hot restart, Envoy shares nothing with other Envoys of the host and leaves nothing in /dev/shm.
   const flags = ['--disable-hot-restart', '--concurrency', '1', '--log-level', 'warning', ...moreFlags];
   const args = ['-c', configFile, '--admin-address-path', addressFile, ...flags];
   const child = spawn(binary, args, { detached: true });
@@ -111,7 +110,7 @@ function bootstrap(
       lds_config: source,
     },
     static_resources: {
-      // The second replaces the agent, which serves the workload's certificates.
+      // `sds-grpc` stands in for the agent, which serves the workload's certificates.
       clusters: ['ads', 'sds-grpc'].map((name) => grpcCluster(name, ads)),
     },
   };

@@ -1,6 +1,6 @@
 /**
- * A control plane that sends ready resources to one proxy over ADS (state of the world) and records its rejections.
- * It uses only the messages of this project: Envoy checks generated resources without this project's ADS server.
+ * A control plane that sends fixed resources to one proxy over ADS (state of the world) and records rejections. It
+ * does not use the project's ADS server, so that Envoy checks generated resources independently of it.
  */
 import { create, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
 import { anyPack } from '@bufbuild/protobuf/wkt';
@@ -15,9 +15,9 @@ import type { EnvoyResource } from '../../src/networking/index.ts';
 
 export interface AdsStandIn {
   readonly port: number;
-  /** Messages of the proxy's rejections. */
+  /** Error messages of rejected responses. */
   readonly refusals: readonly string[];
-  /** Type URLs that the proxy has accepted a response of. */
+  /** Type URLs of accepted responses. */
   readonly accepted: ReadonlySet<string>;
   close(): void;
 }
@@ -25,11 +25,14 @@ export interface AdsStandIn {
 type Stream = ServerDuplexStream<DiscoveryRequest, DiscoveryResponse>;
 
 const aggregatedPath = '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources';
-/** What the agent serves to its own Envoy. */
+/** SDS method that the agent serves to its Envoy. */
 const secretsPath = '/envoy.service.secret.v3.SecretDiscoveryService/StreamSecrets';
 const typePrefix = 'type.googleapis.com/';
 
-/** @param resources of all types; sent by name, or all of a type when a request has no names. */
+/**
+ * @param resources resources of all types. Responses contain the requested names, or all resources of the type if the
+ * request has no names.
+ */
 export async function startAdsStandIn(resources: readonly EnvoyResource[]): Promise<AdsStandIn> {
   const refusals: string[] = [];
   const accepted = new Set<string>();

@@ -1,6 +1,6 @@
 /**
- * Two tenants: `bank` serves HTTP behind a JWT check, and `mallory` has all rights in a namespace of its own and none elsewhere.
- * What mallory creates names the addresses of bank's workloads.
+ * Two tenants: `bank` serves HTTP behind a JWT check. `mallory` has all rights in its own namespace, but none
+ * elsewhere, and creates objects with the addresses of bank's workloads.
  */
 import { type GivenMesh, givenMesh, givenProxy } from '../fixtures/given-mesh.ts';
 
@@ -17,7 +17,7 @@ const jwks = JSON.stringify({
   ],
 });
 
-/** Requests with an invalid token are rejected. */
+/** Rejects requests with an invalid token. */
 export const tokenCheck = `
 apiVersion: security.istio.io/v1
 kind: RequestAuthentication
@@ -99,14 +99,14 @@ metadata: { name: web-0, namespace: bank }
 spec: { address: ${bankAddress}, labels: { app: web }, serviceAccount: sa-web }
 ---`;
 
-/** How bank's workload is registered; its proxy serves HTTP on port 8080 either way. */
+/** Registrations of bank's workload. Its proxy serves HTTP on port 8080 in all of them. */
 export const victims = {
   'a pod that its Service selects': podService + pod,
   'a pod that is not known yet, by the labels of its proxy': podService,
   'a virtual machine': virtualMachine,
 } as const;
 
-/** The objects that mallory creates. None of them is exported, so bank must not be affected. */
+/** Objects that mallory creates. None is exported, so they must not affect bank. */
 export const attacks = {
   'a ServiceEntry with the address as endpoint': serviceEntry(
     `endpoints: [{ address: ${bankAddress} }, { address: ${gatewayAddress} }]`,
@@ -202,14 +202,14 @@ endpoints: [{ addresses: [${bankAddress}]${more} }, { addresses: [${gatewayAddre
 ---`;
 }
 
-/** Bank's objects, then mallory's. */
+/** Bank's objects, followed by mallory's. */
 export function tenantsMesh(victim: string, attack: string): GivenMesh {
   return givenMesh(policies + gateway + victim + attack);
 }
 
 const withAgent = { ISTIO_VERSION: '1.30.0', CLUSTER_ID: 'Kubernetes' };
 
-/** The proxy of bank's workload, `web-0`. */
+/** The proxy of bank's workload `web-0`. */
 export const bankProxy = givenProxy({
   ip: bankAddress,
   namespace: 'bank',
@@ -217,7 +217,7 @@ export const bankProxy = givenProxy({
   metadata: withAgent,
 });
 
-/** Bank's gateway, `gate-0`. */
+/** Bank's gateway `gate-0`. */
 export const gatewayProxy = {
   ...givenProxy({
     type: 'router',

@@ -1,4 +1,4 @@
-/** One golden case: a proxy and a mesh in YAML, and its generated resources. */
+/** A golden case: a proxy and a mesh in YAML, and the generated resources. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type JsonValue, toJson } from '@bufbuild/protobuf';
@@ -27,11 +27,11 @@ export interface GoldenCase {
   readonly proxy: Proxy;
   readonly shape: ProxyShape;
   readonly push: PushContext;
-  /** Sections in the golden file; the others are generated as well. */
+  /** Sections in the golden file. All others are generated too. */
   readonly show: readonly Section[];
 }
 
-/** The first document of a case's file; the others are the mesh's objects. */
+/** The first YAML document of a case. The others are objects of the mesh. */
 interface CaseHeader {
   readonly proxy: GivenNode;
   readonly meshConfig?: Readonly<Record<string, unknown>>;
@@ -46,7 +46,7 @@ export function caseNames(): readonly string[] {
     .sort();
 }
 
-/** @param certificateDirectory replaces `/etc/certs` in the case, for an Envoy that reads it */
+/** @param certificateDirectory replaces `/etc/certs` in the case, for an Envoy that reads the files */
 export function readCase(name: string, certificateDirectory = '/etc/certs'): GoldenCase {
   const text = readFileSync(join(caseDirectory, `${name}.in.yaml`), 'utf8').replaceAll(
     '/etc/certs',
@@ -60,7 +60,7 @@ export function readCase(name: string, certificateDirectory = '/etc/certs'): Gol
   return { name, show: header.show, push, proxy, shape: shapeOf(proxy, push) };
 }
 
-/** All resources of the proxy of a case, including those that it subscribes to by name. */
+/** All resources of the case's proxy, including those that it requests by name. */
 export function generate({ shape, push }: Pick<GoldenCase, 'shape' | 'push'>): Record<Section, EnvoyResource[]> {
   const clusters = buildClusters(shape, push);
   const listeners = buildListeners(shape, push);
@@ -79,21 +79,21 @@ export function asJson(resource: EnvoyResource): JsonValue {
   return toJson(resource.schema, resource.message, { registry: withCompleteApi(extensionTypes) });
 }
 
-/** Golden text of the shown sections. */
+/** Golden text of the case's sections. */
 export function goldenText(golden: GoldenCase): string {
   const made = generate(golden);
   const shown = Object.fromEntries(golden.show.map((section) => [section, made[section].map(asJson)]));
   return `${JSON.stringify(shown, null, 1)}\n`;
 }
 
-/** Names of the filters whose configuration is requested. */
+/** Names of filters that are configured by ECDS. */
 function discoveredNames(json: JsonValue): string[] {
   if (typeof json !== 'object' || json === null) return [];
   const own = !Array.isArray(json) && 'configDiscovery' in json ? [String(json.name)] : [];
   return [...own, ...Object.values(json).flatMap(discoveredNames)];
 }
 
-/** All texts under a key, at any depth. */
+/** All strings under a key, at any depth. */
 function valuesOf(json: JsonValue, key: string): string[] {
   if (typeof json !== 'object' || json === null) return [];
   return Object.entries(json).flatMap(([name, value]) =>

@@ -1,4 +1,7 @@
-/** Which clusters generated resources name, read from their bytes, as their JSON form has it (src/networking/references/). */
+/**
+ * Clusters that generated resources refer to, as read from encoded bytes, are those in the JSON form
+ * (src/networking/references/).
+ */
 import type { JsonValue } from '@bufbuild/protobuf';
 import { describe, expect, test } from 'vitest';
 import { encodeGenerated } from '../../src/discovery/push/cache/encode-generated.ts';
@@ -6,12 +9,12 @@ import { resourceReferences } from '../../src/discovery/push/resource-references
 import type { EnvoyResource } from '../../src/networking/index.ts';
 import { asJson, caseNames, generate, readCase } from './case.ts';
 
-/** Keys of the JSON form with the name of a cluster. */
+/** JSON keys of cluster names. */
 const keys = ['cluster', 'clusterName', 'collectorCluster'];
 
 function namedIn(json: JsonValue, inWeighted = false): string[] {
   if (typeof json !== 'object' || json === null) return [];
-  // Conditions and metadata have keys of these names, too.
+  // Conditions and metadata also contain these keys.
   const type = Array.isArray(json) ? undefined : json['@type'];
   if (typeof type === 'string' && /RBAC|TypedStruct/.test(type)) return [];
   return Object.entries(json).flatMap(([key, value]) => {
@@ -21,8 +24,8 @@ function namedIn(json: JsonValue, inWeighted = false): string[] {
   });
 }
 
-describe('each cluster that a listener, route or extension names is found', () => {
-  test.each(caseNames())('in %s', (name) => {
+describe('clusters that a listener, route or extension refers to', () => {
+  test.each(caseNames())('are found in the case %s', (name) => {
     const { clusters, listeners, routes, extensions } = generate(readCase(name));
     const candidates = [...new Set(clusters.map((cluster) => cluster.name))];
     for (const resource of [...listeners, ...routes, ...extensions]) {
@@ -35,7 +38,7 @@ describe('each cluster that a listener, route or extension names is found', () =
   });
 });
 
-test('the cases name clusters in each kind of place', () => {
+test('are found in all types of resources', () => {
   const named = (resources: readonly EnvoyResource[]): number =>
     resources.flatMap((one) => namedIn(asJson(one))).length;
   const made = caseNames().map((name) => generate(readCase(name)));

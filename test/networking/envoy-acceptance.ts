@@ -1,4 +1,4 @@
-/** Checks with a real Envoy all generated resources of the proxy of a golden case. */
+/** Checks that a real Envoy accepts the generated resources of a golden case. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,17 +16,17 @@ const settleLimitMs = 90_000;
 
 export interface Acceptance {
   readonly refusals: readonly string[];
-  /** Number of active listeners and clusters, and the expected numbers. */
+  /** Numbers of active listeners and clusters, with the expected numbers. */
   readonly listeners: number;
   readonly clusters: number;
   readonly expected: { readonly listeners: number; readonly clusters: number };
-  /** Counters of rejected updates that are not 0. */
+  /** Non-zero counters of rejected updates. */
   readonly rejected: readonly string[];
-  /** Lines of the log about deprecated or unknown fields. */
+  /** Log lines about deprecated or unknown fields. */
   readonly complaints: readonly string[];
 }
 
-/** The certificates that golden cases name, in a folder of their own until the scope ends. */
+/** Creates the certificates of golden cases in a temporary folder. */
 export class CaseCertificates {
   readonly directory = mkdtempSync(join(tmpdir(), 'chartpilot-certs-'));
   readonly authority: CertificateAuthority = createAuthority();
@@ -43,7 +43,7 @@ export class CaseCertificates {
   }
 }
 
-/** @param binary of another Envoy than the default one */
+/** @param binary path of an Envoy, if not the default */
 export async function acceptanceOf(
   name: string,
   { directory, issued, authority }: CaseCertificates,
@@ -56,7 +56,7 @@ export async function acceptanceOf(
   const envoy = await startRealEnvoy(ads.port, golden.proxy, binary === undefined ? {} : { binary });
   try {
     const state = await settled(envoy, ads);
-    // Two more: the static clusters of the stand-ins.
+    // Two additional static clusters are those of the stand-ins.
     const expected = { listeners: made.listeners.length, clusters: made.clusters.length + 2 };
     return { refusals: ads.refusals, ...state, expected, complaints: complaints(envoy.log()) };
   } finally {
@@ -65,7 +65,7 @@ export async function acceptanceOf(
   }
 }
 
-/** Ports are assigned by the operating system, so that cases need no free ports. */
+/** Lets the operating system assign ports, so that cases do not conflict. */
 function onFreePorts(made: Record<Section, EnvoyResource[]>): Record<Section, EnvoyResource[]> {
   for (const { message } of made.listeners) {
     const listener = message as Listener;
@@ -109,7 +109,7 @@ interface EnvoyState {
   readonly rejected: readonly string[];
 }
 
-/** Waits until nothing warms any more: every referenced route and endpoint has arrived. */
+/** Waits until no listener or cluster is warming: all referenced routes and endpoints have been received. */
 export async function settled(envoy: RealEnvoy, ads: AdsStandIn): Promise<EnvoyState> {
   const deadline = performance.now() + settleLimitMs;
   for (;;) {
@@ -137,16 +137,16 @@ export async function settled(envoy: RealEnvoy, ads: AdsStandIn): Promise<EnvoyS
 }
 
 /**
- * Fields whose replacements behave differently: that of the first would end streams where it limits what clients may request
- * (spec §8.6, timeout); that of the others is another kind of cluster. The
- * replacement of the last is newer than the API from which the messages here are generated.
+ * Deprecated fields whose replacements behave differently. That of the first would end streams instead of limiting
+ * what clients may request (spec §8.6, timeout), that of the others is another type of cluster. The replacement of
+ * the last is not in the vendored Envoy API.
  */
 const knownDeprecations = [
   ...['RouteAction.max_grpc_timeout', 'Cluster.dns_refresh_rate', 'Cluster.respect_dns_ttl'],
   'OpenTelemetryAccessLogConfig.common_config',
 ];
 
-/** Deprecated fields, unknown names and other things that Envoy accepts with a warning. */
+/** Deprecated fields, unknown names and other Envoy warnings. */
 function complaints(log: string): string[] {
   return log
     .split('\n')

@@ -5,8 +5,8 @@ import { caseDirectory, caseNames, goldenText, readCase } from './case.ts';
 
 const update = process.env.UPDATE_GOLDEN === '1';
 
-describe('what the generators make of a mesh is what was reviewed', () => {
-  it.each(caseNames())('%s', (name) => {
+describe('generated resources of golden cases', () => {
+  it.each(caseNames())('equal the reviewed output of %s', (name) => {
     const actual = goldenText(readCase(name));
     const file = join(caseDirectory, `${name}.out.json`);
     if (update) writeFileSync(file, actual);
@@ -14,7 +14,7 @@ describe('what the generators make of a mesh is what was reviewed', () => {
     expect(actual).toBe(readFileSync(file, 'utf8'));
   });
 
-  it('keeps no output without an input', () => {
+  it('have no golden output without an input', () => {
     const wanted = new Set(caseNames().map((name) => `${name}.out.json`));
     const stale = readdirSync(caseDirectory).filter((file) => file.endsWith('.out.json') && !wanted.has(file));
     if (update) for (const file of stale) rmSync(join(caseDirectory, file));

@@ -7,7 +7,7 @@ import { asJson, generate } from './case.ts';
 
 const pod = victims['a pod that its Service selects'];
 
-/** All resources of a proxy, as text. */
+/** All resources of a proxy as text. */
 function sentTo(proxy: Proxy, victim: string, attack: string): string {
   const { context: push } = tenantsMesh(victim, attack);
   const sections = Object.entries(generate({ shape: shapeOf(proxy, push), push }));
@@ -24,12 +24,12 @@ function targetsOf(proxy: Proxy, victim: string): string[] {
 }
 
 describe.each(Object.entries(victims))('the proxy of %s', (_, victim) => {
-  it('serves the port of its own namespace as HTTP', () => {
+  it('serves the port in its own namespace as HTTP', () => {
     expect(targetsOf(bankProxy, victim)).toEqual([expect.stringMatching(/^web\.bank\..* 8080$/)]);
     expect(sentTo(bankProxy, victim, '')).toContain('envoy.filters.http.jwt_authn');
   });
 
-  it.each(Object.entries(attacks))('is sent the same bytes when another namespace creates %s', (_, attack) => {
+  it.each(Object.entries(attacks))('receives the same bytes when another namespace creates %s', (_, attack) => {
     expect(sentTo(bankProxy, victim, attack)).toBe(sentTo(bankProxy, victim, ''));
   });
 });
@@ -68,22 +68,25 @@ spec:
 
   it.each([
     ['its address', bankAddress, 'TCP', bankAddress],
-    ['its IPv6 address, spelled in another way', 'fd00::1', 'TCP', 'fd00:0:0::1'],
-    ['every address', '0.0.0.0', 'HTTP', '10.7.7.7'],
-  ])('keeps its listener when another namespace exports a service of the port at %s', (_, bind, protocol, address) => {
-    const own = listenerAt(`${bind}_9080`, [pod + sidecar(bind), '']);
-    expect(JSON.stringify(own)).toContain('envoy.filters.http.jwt_authn');
-    expect(listenerAt(`${bind}_9080`, [pod + sidecar(bind), exported(protocol, address)])).toEqual(own);
-  });
+    ['its IPv6 address in another notation', 'fd00::1', 'TCP', 'fd00:0:0::1'],
+    ['the wildcard address', '0.0.0.0', 'HTTP', '10.7.7.7'],
+  ])(
+    'keeps its listener when another namespace exports a service on the same port at %s',
+    (_, bind, protocol, address) => {
+      const own = listenerAt(`${bind}_9080`, [pod + sidecar(bind), '']);
+      expect(JSON.stringify(own)).toContain('envoy.filters.http.jwt_authn');
+      expect(listenerAt(`${bind}_9080`, [pod + sidecar(bind), exported(protocol, address)])).toEqual(own);
+    },
+  );
 });
 
 describe('a gateway', () => {
-  it('listens on the ports to which the Service of its own namespace leads', () => {
+  it('listens on the target ports of the Service in its own namespace', () => {
     const text = sentTo(gatewayProxy, pod, '');
     for (const name of ['0.0.0.0_8080', '0.0.0.0_9000']) expect(text).toContain(`"name": "${name}"`);
   });
 
-  it.each(Object.entries(attacks))('is sent the same bytes when another namespace creates %s', (_, attack) => {
+  it.each(Object.entries(attacks))('receives the same bytes when another namespace creates %s', (_, attack) => {
     expect(sentTo(gatewayProxy, pod, attack)).toBe(sentTo(gatewayProxy, pod, ''));
   });
 });
@@ -97,10 +100,10 @@ describe('a node of another namespace', () => {
     ['name and address of a pod', { ...givenProxy({ ...node, ip: bankAddress }), name: 'web-0.bank' }],
     ['the labels of a pod', givenProxy({ ...node, labels: { app: 'web' } })],
     [
-      'name and address, in no namespace',
+      'the name and address of a pod, without a namespace',
       { ...givenProxy({ ip: bankAddress }), name: 'web-0.bank', configNamespace: '' },
     ],
-  ])('that claims %s is sent no port, label or name of its namespace', (_, proxy) => {
+  ])("that claims %s receives no port, label or name of the pod's namespace", (_, proxy) => {
     for (const victim of Object.values(victims)) {
       expect(targetsOf(proxy, victim)).toEqual([]);
       expect(tenantsMesh(victim, '').context.workloadOf(proxy)).toBeUndefined();
@@ -116,7 +119,7 @@ describe('an EndpointSlice', () => {
     'a Service with a selector and an EndpointSlice that names the pod',
   ] as const;
 
-  it.each(names)('gives no identity of another namespace to %s', (name) => {
+  it.each(names)('does not give an identity of another namespace to %s', (name) => {
     const { context: push, registry } = tenantsMesh(pod, attacks[name]);
     const endpoints = registry.endpoints.get('x.mallory.svc.cluster.local')?.get('mallory') ?? [];
     expect(endpoints.map(({ address }) => address)).toContain(bankAddress);
@@ -129,7 +132,7 @@ describe('an EndpointSlice', () => {
     expect(JSON.stringify(asJson(cluster!))).not.toContain('/ns/bank/');
   });
 
-  it('gives the identity of a pod of its own namespace, with and without a reference to it', () => {
+  it('gives the identity of a pod in its own namespace, with and without a reference to the pod', () => {
     for (const ref of [
       '',
       ', targetRef: { kind: Pod, name: web-0, namespace: bank }',
@@ -143,7 +146,7 @@ describe('an EndpointSlice', () => {
     }
   });
 
-  it('gives the identity of its own pod when a pod of another namespace reports the address', () => {
+  it('gives the identity of its own pod when a pod in another namespace reports the address', () => {
     const attack = attacks['a pod that reports the address as its own'];
     const own = pod.replace(/, targetRef: [^}]*}/, '');
     const endpoints = tenantsMesh(own, attack).registry.endpoints.get('web.bank.svc.cluster.local')?.get('bank');

@@ -1,4 +1,4 @@
-/** The virtual inbound listener of a proxy, in a real Envoy to which nothing is redirected, before one application. */
+/** Runs the virtual inbound listener of a proxy in a real Envoy, without redirection, in front of one application. */
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { create } from '@bufbuild/protobuf';
@@ -14,7 +14,7 @@ import { type RealEnvoy, startRealEnvoy } from './ads-envoy.ts';
 import { type AdsStandIn, startAdsStandIn } from './ads-stand-in.ts';
 import { type GoldenCase, generate, readCase } from './case.ts';
 
-/** Records the received data and sends it back. */
+/** Records received data and echoes it. */
 export class Application {
   readonly heard: Buffer[] = [];
   readonly #server: Server;
@@ -42,15 +42,15 @@ export class Application {
   }
 }
 
-/** Selects the listener's chain of connections. */
+/** Selects the filter chains for the connections of a test. */
 export interface InboundPlace {
   /** A proxy and its mesh, or the name of a golden case. */
   readonly of: string | Pick<GoldenCase, 'proxy' | 'shape' | 'push'>;
-  /** Selects the chains of this port instead of the listener's; default: the chains for ports without their own. */
+  /** The port whose chains to use. Default: the chains for ports without separate chains. */
   readonly port?: number;
-  /** The cluster that connections are sent to. */
+  /** Cluster of the connections. */
   readonly cluster: string;
-  /** Secrets of the proxy's agent. */
+  /** Secrets that the agent would serve. */
   readonly secrets?: readonly EnvoyResource[];
 }
 
@@ -84,11 +84,11 @@ export async function startInboundListener(place: InboundPlace): Promise<Inbound
   return { port, application, stop };
 }
 
-/** Connections arrive at the listener's own port, which counts as the port of the chains. */
+/** Moves the listener to a port that the chains match like `chainPort`. */
 function at(resource: EnvoyResource, port: number, chainPort: number | undefined): EnvoyResource {
   const listener = resource.message as Listener;
   listener.address = socketAddress('127.0.0.1', port);
-  // Preserving the source address of packets needs privileges.
+  // Preserving the source address requires privileges.
   listener.transparent = false as never;
   listener.listenerFilters = listener.listenerFilters.filter(({ name }) => !name.endsWith('original_src'));
   for (const { filterChainMatch } of listener.filterChains) {
@@ -111,7 +111,7 @@ function moveRule(rule: Rule | undefined, from: number, to: number): void {
   if (rule?.case === 'orMatch') for (const one of rule.value.rules) moveRule(one.rule, from, to);
 }
 
-/** Redirects the cluster to the application. */
+/** A cluster of this name that connects to the application. */
 function toApplication(name: string, port: number): EnvoyResource {
   const address = socketAddress('127.0.0.1', port);
   const cluster = create(ClusterSchema, {
@@ -125,7 +125,7 @@ function toApplication(name: string, port: number): EnvoyResource {
   return new EnvoyResource(name, ClusterSchema, cluster);
 }
 
-/** Envoy counts a listener as active before its workers listen. */
+/** Envoy counts a listener as active before its workers accept connections. */
 async function untilListening(envoy: RealEnvoy, ads: AdsStandIn, port: number): Promise<void> {
   await until(async () => {
     expect(ads.refusals).toEqual([]);
@@ -152,7 +152,7 @@ export async function until(holds: () => boolean | Promise<boolean>): Promise<vo
   }
 }
 
-/** The first data that is received; rejects without data. */
+/** The first received data. Rejects if the connection ends without data. */
 export async function exchange(socket: Socket, text: string): Promise<string> {
   socket.write(text);
   try {

@@ -8,7 +8,7 @@ import { cpuMs } from '../harness/cpu-time.ts';
 
 const serviceCount = 1000;
 const endpointsEach = 10;
-/** Limit of one generation on one core, with a margin for a slow machine: it takes a tenth of that. */
+/** Limit for generating all resources on one core. Ten times the usual duration, for slow machines. */
 const limitMs = 1_000;
 
 describe(`for one sidecar of a mesh of ${serviceCount} services with ${endpointsEach} endpoints each`, () => {
@@ -20,7 +20,7 @@ describe(`for one sidecar of a mesh of ${serviceCount} services with ${endpoints
     ['endpoints', ({ shape, push }: Mesh) => buildEndpoints(shape, push, clusterNames(push)), serviceCount],
     ['listeners', ({ shape, push }: Mesh) => buildListeners(shape, push), serviceCount],
     ['routes', ({ shape, push }: Mesh) => buildRoutes(shape, push, ['80']), 1],
-  ] as const)('%s are built in under 1 s', (type, build, atLeast) => {
+  ] as const)('builds %s in less than 1 s', (type, build, atLeast) => {
     build(warmUp);
     let resources: ReturnType<typeof build> = [];
     const tookMs = cpuMs(() => {
@@ -41,7 +41,7 @@ function clusterNames(push: PushContext): string[] {
   return push.services.map((service) => outboundClusterName(80, '', service.hostname));
 }
 
-/** Each service has an HTTP and a TCP port, and every second a virtual service and a destination rule. */
+/** Each service has an HTTP and a TCP port. Every second one has a VirtualService and a DestinationRule. */
 function bigMesh(): Mesh {
   const documents = Array.from({ length: serviceCount }, (_, index) => serviceDocuments(index)).flat();
   const { context } = givenMesh(documents.join('\n---\n'));

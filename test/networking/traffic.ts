@@ -1,4 +1,4 @@
-/** Requests through a real Envoy with generated resources, to backends that report what they received. */
+/** Sends requests through a real Envoy with generated resources, to backends that report what they received. */
 import { createServer, request as httpRequest, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -14,7 +14,7 @@ export interface Answer {
   readonly body: string;
 }
 
-/** What the backend received of a request, and which backend it was. */
+/** A request as received by a backend, with the backend's name. */
 export interface Seen {
   readonly backend: string;
   readonly url: string;
@@ -41,7 +41,7 @@ export async function seen(port: number, path: string, headers: Record<string, s
   return JSON.parse(answer.body) as Seen;
 }
 
-/** Reports what it received. */
+/** Reports each request that it receives. */
 export async function startBackend(name: string): Promise<{ port: number; close: () => void }> {
   const server = createServer((request, response) =>
     response.end(JSON.stringify({ backend: name, url: request.url, headers: request.headers })),

@@ -1,4 +1,4 @@
-/** Valid and hostile bundle endpoints, over real TLS. */
+/** Valid and hostile bundle endpoints over real TLS. */
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -23,7 +23,7 @@ const newKey = () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateK
 const rootOf = (commonName: string, privateKey = newKey(), lifetime = life(-1, 1)): Uint8Array =>
   issueRoot(privateKey, { organization: 'test', commonName }, lifetime);
 
-/** Issuer of the endpoint's own certificate, which must not be trusted for workloads. */
+/** Issuer of the endpoint's certificate. Must not be trusted for workloads. */
 const webKey = newKey();
 const web = rootOf('web', webKey);
 const serverKey = newKey();
@@ -47,7 +47,7 @@ let requested: string[];
 let server: Server;
 let url: string;
 let directory: string;
-/** Limit of a request; tests that wait for it shorten it. */
+/** Time limit of a request. Some tests shorten it. */
 let timeoutMs: number;
 
 beforeEach(async () => {
@@ -91,7 +91,7 @@ function endpointsOf(caCertificates: () => readonly MeshRoots[], more: { ca?: st
 
 const meshRootsAt = (spiffeBundleUrl = url): MeshRoots => ({ spiffeBundleUrl, trustDomains: [] });
 
-/** As the chart does with a new bundle. */
+/** Fetches and adopts a bundle, like the chart. */
 async function fetched({ endpoints }: ReturnType<typeof endpointsOf>, signal = stay): Promise<BundleResponse> {
   const [input] = endpoints.find();
   const got = await endpoints.fetch(input!, signal);
@@ -103,7 +103,7 @@ const rootsOf = ({ endpoints }: ReturnType<typeof endpointsOf>, of = url): (stri
   endpoints.rootsOf(of).map(({ x509 }) => x509.subject?.split('\n').at(-1));
 
 describe('a bundle endpoint', () => {
-  it('is used if the mesh configuration names it for the mesh’s trust domain or an alias', () => {
+  it('is used if the mesh configuration specifies it for the trust domain of the mesh or an alias', () => {
     const of = (...trustDomains: string[]): MeshRoots => ({
       spiffeBundleUrl: `https://${trustDomains[0]}/a`,
       trustDomains,
@@ -124,7 +124,7 @@ describe('a bundle endpoint', () => {
     ]);
   });
 
-  it('with another protocol fails without waiting for the time limit', async () => {
+  it('fails without waiting for the time limit if it switches protocols', async () => {
     respond = ({ socket }) => {
       socket?.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n');
     };
@@ -136,7 +136,7 @@ describe('a bundle endpoint', () => {
     });
   });
 
-  it('provides roots that are trusted once they are adopted, and its refresh interval', async () => {
+  it('provides a refresh interval, and roots that are trusted once they are adopted', async () => {
     const given = endpointsOf(() => [meshRootsAt()]);
     const [input] = given.endpoints.find();
     const got = await given.endpoints.fetch(input!, stay);
@@ -148,7 +148,7 @@ describe('a bundle endpoint', () => {
     expect(rootsOf(given)).toEqual(['CN=one']);
   });
 
-  it('has a version that depends on the set of its roots and not on their order', async () => {
+  it('has a version that depends on the set of its roots, not on their order', async () => {
     const given = endpointsOf(() => [meshRootsAt()]);
     respond = (response) => response.end(bundleOf(one, two));
     const previous = await fetched(given);
@@ -156,7 +156,7 @@ describe('a bundle endpoint', () => {
     expect(await fetched(given)).toEqual(previous);
   });
 
-  it('may redirect to another address for one response', async () => {
+  it('may redirect to another address, for one response only', async () => {
     const given = endpointsOf(() => [meshRootsAt()]);
     respond = (response, { url: path }) =>
       path === '/bundle' ? response.writeHead(307, { location: '/elsewhere' }).end() : response.end(bundleOf(two));
@@ -168,48 +168,56 @@ describe('a bundle endpoint', () => {
 
 const silence = /within 300 ms \[TRUST_BUNDLE_UNAVAILABLE\]$/;
 
-/** Response and expected reason. No case changes the roots or the files. */
+/** Response and expected error. No case changes roots or files. */
 const hostile: readonly (readonly [string, Respond, RegExp])[] = [
-  ['a huge answer', (response) => endless(response), /exceeds 1048576 bytes/],
-  ['an answer that never begins', () => {}, silence],
-  ['an answer that never ends', (response) => void response.write('{"keys":['), silence],
-  ['a byte now and then', (response) => drop(response), silence],
-  ['half of an answer', (response) => half(response), /aborted|socket hang up|ECONNRESET/],
-  ['another type', (response) => response.setHeader('content-type', 'text/html').end('<html>'), /not JSON$/],
-  ['no keys', (response) => response.end('{"keys":[]}'), /no key with use x509-svid/],
-  ['keys for tokens alone', (response) => response.end('{"keys":[{"kty":"EC","use":"jwt-svid"}]}'), /x509-svid/],
+  ['a response above the size limit', (response) => endless(response), /exceeds 1048576 bytes/],
+  ['no response', () => {}, silence],
+  ['an unfinished response', (response) => void response.write('{"keys":['), silence],
+  ['a response that arrives one byte at a time', (response) => drop(response), silence],
+  ['a truncated response', (response) => half(response), /aborted|socket hang up|ECONNRESET/],
   [
-    'roots that ended',
-    (response) => response.end(bundleOf(rootOf('old', newKey(), life(-2, -1)))),
-    /CN=old expired on/,
+    'a content type other than JSON',
+    (response) => response.setHeader('content-type', 'text/html').end('<html>'),
+    /not JSON$/,
   ],
-  ['a certificate of no authority', (response) => response.end(bundleOf(serverCertificate)), /is not a CA certificate/],
-  ['a status of its own', (response) => response.writeHead(500).end(bundleOf(two)), /HTTP status 500/],
-  ['nothing new', (response) => response.writeHead(304).end(), /HTTP status 304/],
-  ['what unpacks to more', (response) => response.setHeader('content-encoding', 'gzip').end('x'), /compressed/],
+  ['a bundle without keys', (response) => response.end('{"keys":[]}'), /no key with use x509-svid/],
   [
-    'another place, in the clear',
+    'a bundle that only contains keys for JWTs',
+    (response) => response.end('{"keys":[{"kty":"EC","use":"jwt-svid"}]}'),
+    /x509-svid/,
+  ],
+  ['an expired root', (response) => response.end(bundleOf(rootOf('old', newKey(), life(-2, -1)))), /CN=old expired on/],
+  [
+    'a certificate that is not a CA certificate',
+    (response) => response.end(bundleOf(serverCertificate)),
+    /is not a CA certificate/,
+  ],
+  ['status 500 and a valid body', (response) => response.writeHead(500).end(bundleOf(two)), /HTTP status 500/],
+  ['status 304', (response) => response.writeHead(304).end(), /HTTP status 304/],
+  ['a compressed response', (response) => response.setHeader('content-encoding', 'gzip').end('x'), /compressed/],
+  [
+    'a redirect to a plaintext URL',
     (response) => moved(response, 'http://127.0.0.1:1/'),
     /redirect must begin with https:/,
   ],
   [
-    'another place, with a password',
+    'a redirect to a URL with credentials',
     (response) => moved(response, 'https://a:b@127.0.0.1:1/'),
     /redirect must not have a user or password/,
   ],
-  ['a file', (response) => moved(response, 'file:///etc/passwd'), /redirect must begin with https:/],
-  ['itself, again and again', (response) => moved(response, '/bundle'), /more than 3 redirects/],
-  ['nowhere', (response) => response.writeHead(302).end(), /without a valid location/],
-  ['somebody who is not there', (response) => moved(response, 'https://127.0.0.1:1/'), /ECONNREFUSED/],
+  ['a redirect to a file URL', (response) => moved(response, 'file:///etc/passwd'), /redirect must begin with https:/],
+  ['a redirect loop', (response) => moved(response, '/bundle'), /more than 3 redirects/],
+  ['a redirect without location', (response) => response.writeHead(302).end(), /without a valid location/],
+  ['a redirect to a port without listener', (response) => moved(response, 'https://127.0.0.1:1/'), /ECONNREFUSED/],
   [
-    'another host, which is a name of this one',
+    'a redirect to a host name that resolves to loopback',
     (response) => moved(response, url.replace('127.0.0.1', 'localhost')),
     /localhost resolves to \S+, which is a loopback address/,
   ],
 ];
 
 describe('a hostile bundle endpoint', () => {
-  it.each(hostile)('that serves %s does not change the last valid roots', async (_, serve, reason) => {
+  it.each(hostile)('with %s does not change the last valid roots', async (_, serve, reason) => {
     const given = endpointsOf(() => [meshRootsAt()]);
     expect(await fetched(given)).toMatchObject({ outcome: 'fetched' });
     respond = serve;
@@ -222,7 +230,7 @@ describe('a hostile bundle endpoint', () => {
     expect(await after.endpoints.recall(input!)).toMatchObject({ outcome: 'fetched' });
   });
 
-  it.each(hostile)('that serves %s from the start is not trusted', async (_, serve, reason) => {
+  it.each(hostile)('with %s is not trusted at first', async (_, serve, reason) => {
     const given = endpointsOf(() => [meshRootsAt()]);
     respond = serve;
     if (reason === silence) timeoutMs = 300;
@@ -231,13 +239,13 @@ describe('a hostile bundle endpoint', () => {
     expect(readdirSync(directory)).toEqual([]);
   });
 
-  it('with an unknown certificate is rejected: the mesh’s own roots do not verify hosts', async () => {
+  it('with a certificate of an unknown CA is rejected, because the roots of the mesh do not verify hosts', async () => {
     const given = endpointsOf(() => [meshRootsAt()], { ca: pemOf('CERTIFICATE', one) });
     expect(await fetched(given)).toMatchObject({ outcome: 'failed', reason: expect.stringMatching(/certificate/) });
     expect(requested).toEqual([]);
   });
 
-  it('is disconnected when the request is aborted', async () => {
+  it('is disconnected when the fetch is aborted', async () => {
     const given = endpointsOf(() => [meshRootsAt()]);
     respond = () => {};
     const aborted = new AbortController();
@@ -249,7 +257,7 @@ describe('a hostile bundle endpoint', () => {
 });
 
 describe('a fetched bundle', () => {
-  it('applies after a restart until the endpoint responds, from a file that only its owner may write', async () => {
+  it('applies after a restart until the endpoint responds, and is saved in a file that only the owner can write', async () => {
     await fetched(endpointsOf(() => [meshRootsAt()]));
     const [file] = readdirSync(directory);
     expect(statSync(join(directory, file!)).mode & 0o777).toBe(0o600);
@@ -262,9 +270,9 @@ describe('a fetched bundle', () => {
 
   it.each([
     ['damaged', '{"keys":'],
-    ['of roots that have ended since', bundleOf(rootOf('old', newKey(), life(-2, -1)))],
-    ['too long', ' '.repeat(1_100_000)],
-  ])('is not read from a file that is %s', async (_, text) => {
+    ['a bundle of expired roots', bundleOf(rootOf('old', newKey(), life(-2, -1)))],
+    ['too large', ' '.repeat(1_100_000)],
+  ])('is ignored if the saved file is %s', async (_, text) => {
     await fetched(endpointsOf(() => [meshRootsAt()]));
     writeFileSync(join(directory, readdirSync(directory)[0]!), text);
     const { endpoints } = endpointsOf(() => [meshRootsAt()]);
@@ -272,7 +280,7 @@ describe('a fetched bundle', () => {
     expect(await endpoints.recall(input!)).toMatchObject({ outcome: 'failed' });
   });
 
-  it('is removed with its file when the mesh configuration no longer names its endpoint', async () => {
+  it('is removed together with its file when the mesh configuration no longer specifies its endpoint', async () => {
     let named: readonly MeshRoots[] = [meshRootsAt()];
     const given = endpointsOf(() => named);
     await fetched(given);
@@ -287,11 +295,11 @@ describe('a fetched bundle', () => {
     });
   });
 
-  it('is taken from memory and not from an older file when its trust domains change', async () => {
+  it('is read from memory, not from an older file, when its trust domains change', async () => {
     let named: readonly MeshRoots[] = [meshRootsAt()];
     const given = endpointsOf(() => named);
     await fetched(given);
-    // Later bundles cannot be saved, so that the file keeps the first one.
+    // Later bundles cannot be saved, so that the file still contains the first one.
     mkdirSync(join(directory, `${readdirSync(directory)[0]}.new`));
     respond = (response) => response.end(bundleOf(two));
     await fetched(given);
@@ -302,7 +310,7 @@ describe('a fetched bundle', () => {
     expect(rootsOf(given)).toEqual(['CN=two']);
   });
 
-  it('applies even if it cannot be saved, which is logged', async () => {
+  it('applies even if it cannot be saved, and the failure is logged', async () => {
     const given = endpointsOf(() => [meshRootsAt()]);
     rmSync(directory, { recursive: true });
     writeFileSync(directory, 'in the way');

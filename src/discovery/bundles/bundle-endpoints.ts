@@ -1,6 +1,6 @@
 /**
- * Trust bundles that the mesh configuration names by URL: fetches and validates them, and saves them beside the authority for the next start. Effects
- * of the charts `trust-bundles` and `trust-bundle`.
+ * Fetches, validates and saves the trust bundles that the mesh configuration refers to by URL. Saved bundles apply at
+ * the next start. Effects of the charts `trust-bundles` and `trust-bundle`.
  */
 import { createHash } from 'node:crypto';
 import { readdirSync, rmSync } from 'node:fs';
@@ -20,12 +20,15 @@ import { HeldBundles } from './held-bundles.ts';
 
 export interface BundleEndpointsOptions {
   readonly mesh: () => Pick<MeshConfig, 'caCertificates' | 'trustDomain' | 'trustDomainAliases'>;
-  /** Directory of saved bundles. If empty, none are saved, and after a restart they apply once fetched. */
+  /**
+   * Directory of saved bundles. If empty, bundles are not saved, and do not apply after a restart until they are
+   * fetched.
+   */
   readonly directory: string;
   readonly logger: Pick<Logger, 'warn'>;
   readonly now: () => Date;
   readonly timeoutMs?: number;
-  /** PEM, instead of the roots of Node; for tests. */
+  /** PEM that replaces Node's roots in tests. */
   readonly ca?: string;
 }
 
@@ -54,7 +57,7 @@ export class BundleEndpoints {
     this.#options = options;
   }
 
-  /** Roots of a URL in the mesh configuration; empty until a valid bundle was fetched. */
+  /** Roots of a URL in the mesh configuration. Empty until a valid bundle was fetched. */
   rootsOf(url: string): readonly Certificate[] {
     return this.#bundles.inForce(nameOf(url))?.roots ?? [];
   }
@@ -66,7 +69,7 @@ export class BundleEndpoints {
     });
   }
 
-  /** Endpoints that apply to the mesh. Bundles of others are removed, also their files. */
+  /** Endpoints of the current mesh configuration. Bundles of others and their files are removed. */
   find(): TrustBundleInput[] {
     const { caCertificates, ...mesh } = this.#options.mesh();
     const meshTrustDomains = trustDomainsOf(mesh);
@@ -87,8 +90,8 @@ export class BundleEndpoints {
   }
 
   /**
-   * Re-validates the active bundle if there is one, because trust domains may have changed, otherwise the saved one. The saved one may be older, if
-   * the disk was full.
+   * Validates the active bundle again, because trust domains may have changed. Without one, loads the saved bundle,
+   * which may be older if the disk was full.
    */
   async recall({ endpoint, trustDomains }: TrustBundleInput): Promise<BundleResponse> {
     const { directory } = this.#options;
@@ -163,7 +166,7 @@ export class BundleEndpoints {
   }
 }
 
-/** Name of a URL in events, logs and file names: without secret parts, and unique. */
+/** Unique name of a URL without secret parts, for events, logs and file names. */
 function nameOf(url: string): string {
   if (!URL.canParse(url)) return url;
   const { origin, pathname, search } = new URL(url);

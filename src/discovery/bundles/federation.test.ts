@@ -1,4 +1,4 @@
-/** Effect of fetched roots: which identities the control plane accepts, and which roots agents receive. */
+/** Fetched roots determine which identities the control plane accepts, and which roots agents receive. */
 
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -108,7 +108,11 @@ const fetched = (plane: ControlPlane, roots: readonly number[]) =>
     return JSON.stringify(all.map((one) => one.roots)) === JSON.stringify(roots);
   });
 
-/** A workload certificate with this URI. @returns the accepted identity */
+/**
+ * Connects with a workload certificate that has this URI.
+ *
+ * @returns the accepted identity
+ */
 async function acceptedIdentity(
   plane: ControlPlane,
   uri: string,
@@ -148,23 +152,23 @@ async function rootsOfAgents(plane: ControlPlane): Promise<(string | undefined)[
 const cart = (trustDomain: string): string => `spiffe://${trustDomain}/ns/shop/sa/cart`;
 const mine = cart('cluster.local');
 
-it('each pool of roots signs for its own trust domain and no other', async () => {
+it('each pool of roots only signs for its own trust domain', async () => {
   const plane = await serving();
   await fetched(plane, [1, 1]);
   expect(await rootsOfAgents(plane)).toEqual(['added', 'authority']);
   expect(await acceptedIdentity(plane, mine, added)).toBe(mine);
   expect(await acceptedIdentity(plane, cart('old.test'), old)).toBe(mine);
-  // An alias's roots must not sign for the mesh, another alias or an unknown trust domain.
+  // Roots of an alias must not sign for the mesh, another alias or an unknown trust domain.
   expect(await acceptedIdentity(plane, mine, old)).toBeUndefined();
   expect(await acceptedIdentity(plane, mine, old, below(old))).toBeUndefined();
   expect(await acceptedIdentity(plane, cart('older.test'), old)).toBeUndefined();
   expect(await acceptedIdentity(plane, cart('bank.test'), old)).toBeUndefined();
-  // The identity of the endpoint is not valid for workloads.
+  // The issuer of the endpoint's certificate is not trusted for workloads.
   expect(await acceptedIdentity(plane, mine, web)).toBeUndefined();
   expect(plane.departures()).toEqual([]);
 });
 
-it('no identity is accepted by roots that were not fetched, and the start does not wait for them', async () => {
+it('the start does not wait for bundles, and identities of missing roots are rejected', async () => {
   bundles = {};
   const plane = await serving();
   const logged503 = (): string[] => linesOf(plane.lines, 'trust-bundle.failed.none', { reason: /status 503/ });
@@ -174,7 +178,7 @@ it('no identity is accepted by roots that were not fetched, and the start does n
   expect(await acceptedIdentity(plane, cart('old.test'), old)).toBeUndefined();
 });
 
-it('an endpoint that is down during a restart affects no client', async () => {
+it('an unreachable bundle endpoint during a restart does not affect clients', async () => {
   const previous = await serving();
   await fetched(previous, [1, 1]);
   await previous.stop();
@@ -185,7 +189,7 @@ it('an endpoint that is down during a restart affects no client', async () => {
   expect(await acceptedIdentity(plane, cart('old.test'), old)).toBe(mine);
 });
 
-it('an endpoint that the mesh configuration no longer names is not trusted any more, without a restart', async () => {
+it('the roots of an endpoint that is removed from the mesh configuration are distrusted without a restart', async () => {
   const plane = await serving();
   await fetched(plane, [1, 1]);
   writeFileSync(join(plane.root, 'mesh'), JSON.stringify({ trustDomainAliases: ['old.test'] }));

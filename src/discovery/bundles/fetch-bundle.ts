@@ -1,4 +1,4 @@
-/** Fetches a bundle by the profile `https_web` (spiffe/spiffe standards/SPIFFE_Federation.md §5.2.1). */
+/** Fetches a bundle with the profile `https_web` (spiffe/spiffe standards/SPIFFE_Federation.md §5.2.1). */
 import type { IncomingMessage } from 'node:http';
 import { get } from 'node:https';
 import { isIP } from 'node:net';
@@ -11,11 +11,11 @@ import { refuseOtherProtocol } from '../../runtime/fences/other-protocol.ts';
 export interface BundleFetch {
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
-  /** PEM, instead of the roots of Node; for tests. */
+  /** PEM that replaces Node's roots in tests. */
   readonly ca?: string;
 }
 
-/** Trust domains have a few roots of 1 to 3 KB. */
+/** Trust domains have a few roots of 1 to 3 KB each. */
 export const maxBundleBytes = 1024 * 1024;
 const maxRedirects = 3;
 
@@ -61,11 +61,11 @@ async function requestOnce(
 ): Promise<BundleResponse> {
   const problem = endpointProblem(url);
   if (problem !== undefined) throw unavailable(`the URL ${problem}`);
-  // The operator chose the endpoint's host, but not the host of a redirect.
+  // The operator trusts the configured host, but not the host of a redirect.
   const guard = connectionGuard(url, new BlockedAddresses(), { trustedHost });
   const { promise, resolve, reject } = Promise.withResolvers<BundleResponse>();
   const headers = { accept: 'application/json', 'accept-encoding': 'identity' };
-  // A separate connection, because an idle one kept for minutes would not be monitored.
+  // A new connection, because an idle one would not be monitored for minutes.
   const request = get(url, {
     agent: false,
     headers,
@@ -84,7 +84,7 @@ async function requestOnce(
   return promise;
 }
 
-/** SNI contains no IP addresses (RFC 6066 §3). The certificate is still verified against the address. */
+/** IP addresses are not allowed in SNI (RFC 6066 §3). The certificate is still verified against the address. */
 function isAddress(url: string): boolean {
   return isIP(new URL(url).hostname.replace(/^\[|\]$/g, '')) !== 0;
 }
@@ -97,7 +97,7 @@ async function readResponse(response: IncomingMessage, url: string): Promise<Bun
   return { text: await boundedText(response, maxBundleBytes) };
 }
 
-/** A redirect applies to one response; the configured URL is requested again each time (§5.2.1.4). */
+/** A redirect applies to one response. The configured URL is requested again each time (§5.2.1.4). */
 function redirection(location: string | undefined, url: string): string {
   if (location === undefined || !URL.canParse(location, url)) throw unavailable('redirect without a valid location');
   const target = new URL(location, url).href;

@@ -1,6 +1,6 @@
 /**
- * State of bundle endpoints: the last bundle of each and the active one. Immutable, so that the explorer can restore it
- * (test/simulation/bundles-world.ts).
+ * State of bundle endpoints: the last fetched and the active bundle of each. Immutable, so that the explorer can
+ * restore it (test/simulation/bundles-world.ts).
  */
 
 interface EndpointBundles<Bundle> {
@@ -15,7 +15,7 @@ export class HeldBundles<Bundle extends { readonly version: string }> {
     this.#held = held;
   }
 
-  /** The active bundle of an endpoint; `undefined` until one was adopted. */
+  /** `undefined` until a bundle was adopted. */
   inForce(endpoint: string): Bundle | undefined {
     return this.#held.get(endpoint)?.active;
   }
@@ -28,7 +28,7 @@ export class HeldBundles<Bundle extends { readonly version: string }> {
     return this.#held.has(endpoint);
   }
 
-  /** Follows exactly these endpoints and drops the bundles of others. */
+  /** A copy with exactly these endpoints. */
   following(endpoints: Iterable<string>): HeldBundles<Bundle> {
     return new HeldBundles(new Map([...endpoints].map((endpoint) => [endpoint, this.#held.get(endpoint) ?? {}])));
   }
@@ -38,7 +38,7 @@ export class HeldBundles<Bundle extends { readonly version: string }> {
     return held === undefined ? this : this.#with(endpoint, { ...held, candidate });
   }
 
-  /** Makes the candidate active. Returns the same state if the version is not that of the candidate or the endpoint is not followed. */
+  /** Activates the fetched bundle. Returns the same state if its version differs or the endpoint is unknown. */
   adopted(endpoint: string, version: string): HeldBundles<Bundle> {
     const candidate = this.candidate(endpoint);
     return candidate?.version === version ? this.#with(endpoint, { candidate, active: candidate }) : this;

@@ -1,4 +1,3 @@
-/** Effects of the chart `trust-bundle`: one bundle endpoint. */
 import { fromPromise } from 'xstate';
 import {
   type BundleResponse,

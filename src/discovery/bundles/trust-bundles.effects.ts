@@ -1,4 +1,3 @@
-/** Effects of the chart `trust-bundles`. */
 import { fromPromise } from 'xstate';
 import type { TrustBundleInput } from '../../../machines/discovery/bundles/trust-bundle.machine.ts';
 import { trustBundlesMachine } from '../../../machines/discovery/bundles/trust-bundles.machine.ts';
@@ -6,7 +5,7 @@ import type { BundleEndpoints } from './bundle-endpoints.ts';
 import { trustBundleWithEffects } from './trust-bundle.effects.ts';
 
 /**
- * @param bundles `undefined` without an authority; no other roots are trusted then
+ * @param bundles `undefined` without a CA. No other roots are trusted then.
  * @param publishRoots called when the trusted roots change
  */
 export function trustBundlesWithEffects(bundles: BundleEndpoints | undefined, publishRoots: () => void) {

@@ -1,4 +1,4 @@
-/** Which namespaces of a cluster are read. */
+/** Which namespaces of a cluster are watched. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ clusters: [{ name: one, cluster: { server: "https://127.0.0.1:1" } }]
 users: [{ name: one, user: { token: t } }]
 `;
 
-/** Names of everything that is watched. */
+/** Names of all watched resources. */
 function followed(clusterRegistriesNamespace: string): readonly string[] {
   const folder = mkdtempSync(join(tmpdir(), 'followed-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
@@ -38,7 +38,7 @@ function followed(clusterRegistriesNamespace: string): readonly string[] {
   return cluster.input.resources;
 }
 
-test('Secrets for remote clusters are read in the namespace that a flag names', () => {
+test('Secrets of remote clusters are read in the namespace of the flag', () => {
   expect(followed('mesh')).toContain('v1/secrets/mesh/istio/multiCluster');
   expect(followed('clusters')).toContain('v1/secrets/clusters/istio/multiCluster');
   expect(followed('clusters')).not.toContain('v1/secrets/mesh/istio/multiCluster');

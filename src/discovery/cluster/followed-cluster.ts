@@ -1,4 +1,4 @@
-/** The cluster that the control plane watches: its API server, the watched kinds, and their readers. */
+/** The cluster that the control plane watches: API server, watched kinds, and readers. */
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { ApiServerInput } from '../../../machines/discovery/kubernetes/api-server.machine.ts';
@@ -41,66 +41,64 @@ import { RepeatedLines } from '../xds/stream/repeated-lines.ts';
 
 export interface FollowedClusterOptions {
   readonly access: ClusterAccess;
-  /** Whether the cluster is a service registry. */
   readonly isRegistry: boolean;
-  /** Location of mesh settings, and the revision of this control plane. */
+  /** Location of mesh settings, and the control plane's revision. */
   readonly settings: SettingsNames;
-  /** Namespace of Secrets for remote clusters; default: that of the settings. */
+  /** Namespace of Secrets for remote clusters. Default: that of the settings. */
   readonly clusterRegistriesNamespace?: string;
-  /** Secret of the authority that replicas share; `undefined` if they share none. */
+  /** Secret of the CA that replicas share, if any. */
   readonly authoritySecret?: string;
-  /** Whether certificates are signed here, including those in the mesh configuration. */
+  /** Whether this process signs certificates, including those in the mesh configuration. */
   readonly signs?: boolean;
-  /** Whether sidecars are injected, which requires ConfigMap `istio-sidecar-injector`. */
+  /** Whether sidecars are injected, which requires the ConfigMap `istio-sidecar-injector`. */
   readonly injects?: boolean;
-  /** PILOT_CA_CERT_CONFIGMAP: ConfigMaps with the mesh root, written if certificates are signed here. */
+  /** PILOT_CA_CERT_CONFIGMAP: name of the ConfigMaps with the mesh root. Written if this process signs certificates. */
   readonly rootConfigMap?: string;
   /** Default: the host name. */
   readonly podName?: string;
   readonly log: Logger;
 }
 
-/** Kinds that only the registry reads. It does not read Endpoints, because Kubernetes mirrors them as slices. */
+/** Kinds that only the registry reads. Endpoints are not read, because Kubernetes mirrors them as EndpointSlices. */
 const workloadKinds: readonly KindName[] = ['EndpointSlice', 'Pod', 'Node'];
-/** Kinds that the registry and configuration read. */
+/** Kinds for both registry and configuration. */
 const sharedKinds: readonly KindName[] = ['Service', 'Namespace'];
 const registryKinds: readonly KindName[] = [...sharedKinds, ...workloadKinds];
 const configKinds = (Object.keys(kinds) as KindName[]).filter(
   (kind) => kind !== 'Endpoints' && !registryKinds.includes(kind),
 );
 
-/** Missing kinds per message. */
+/** Maximum number of missing kinds in a message. */
 const maxListedKinds = 4;
 
 export class FollowedCluster {
-  /** Further requests use separate connections. */
+  /** For lists and watches. Other requests use separate connections. */
   readonly server: Http2ApiServer;
-  /** Sources by address. */
   readonly sources: ReadonlyMap<string, ClusterSource>;
-  /** Objects that only the registry reads; `undefined` if the cluster is not a registry. */
+  /** Objects for the registry. `undefined` if the cluster is not a registry. */
   readonly workloads?: StoredObjects;
   readonly settings: ClusterSettings;
   readonly secretAccess: SecretAccess;
   readonly registrations: WorkloadRegistrations;
-  /** Secrets for remote clusters; `undefined` if the cluster is not a registry. */
+  /** Secrets for remote clusters. `undefined` if the cluster is not a registry. */
   readonly remoteSecrets?: RemoteSecrets;
-  /** Secrets of the shared authority; `undefined` if replicas share none. */
+  /** Secrets of the shared CA. `undefined` if replicas share none. */
   readonly authoritySecrets?: AuthoritySecrets;
-  /** Secrets for certificates in the mesh configuration; `undefined` if no certificates are signed here. */
+  /** Secrets for certificates in the mesh configuration. `undefined` if this process does not sign certificates. */
   readonly dnsSecrets?: DnsSecrets;
-  /** Settings of the injector; `undefined` if no sidecars are injected. */
+  /** Settings of the injector. `undefined` without injection. */
   readonly injectorSettings?: InjectorConfigMap;
-  /** Objects for injection; `undefined` if no sidecars are injected, or if the authority does not sign the webhooks' certificate. */
+  /** Objects for injection. `undefined` without injection, or if the CA does not sign the webhooks' certificate. */
   readonly injection?: InjectionCluster;
-  /** Namespaces of the mesh. */
+  /** Selects the namespaces of the mesh. */
   readonly discovered = new DiscoveredNamespaces(() => this.informers);
-  /** Secrets and ConfigMaps that configuration references. */
+  /** Secrets and ConfigMaps to which configuration refers. */
   readonly referenced: ReferencedObjects;
-  /** Informers; readers are added before the chart starts. */
+  /** Readers must be added before the chart starts. */
   readonly informers: InformerEffects;
-  /** Pod name and a random part, so that a restarted container has another identity. */
+  /** Pod name with a random part, so that a restarted container has another identity. */
   readonly identity: string;
-  /** Separate connection for Leases, so that other requests do not delay renewals. */
+  /** A separate connection for Leases, so that other requests do not delay renewals. */
   readonly leaseServer: Http2ApiServer;
   readonly #isRegistry: boolean;
   readonly #settingsChanged = new Set<() => void>();
@@ -113,9 +111,9 @@ export class FollowedCluster {
     const remoteSecrets = remoteSecretsIn(options.clusterRegistriesNamespace ?? settings.namespace);
     this.#isRegistry = isRegistry;
     this.identity = `${podName || hostname()}_${randomUUID()}`;
-    // An address may contain a password, and appears in logs and traces.
+    // A server URL may contain a password, and this one appears in logs and traces.
     this.url = `${access.server.origin}${access.server.pathname}`;
-    // A new definition is not served immediately.
+    // A new CRD is not served immediately.
     this.#unserved = new RepeatedLines(log, () => performance.now(), outageWarningDelayMs);
     this.#outage = new OutageLog(log, { server: this.url });
     this.server = new Http2ApiServer(access);
@@ -205,7 +203,6 @@ export class FollowedCluster {
     if (isRegistry) this.workloads = new StoredObjects({ address: clusterServices, informers, kinds: workloadKinds });
   }
 
-  /** Opens one of {@link sources}. */
   readonly open = (address: string): ConfigSource => {
     const source = this.sources.get(address);
     if (source === undefined) throw new Error(`the cluster has no configuration source ${address}`);
@@ -227,20 +224,26 @@ export class FollowedCluster {
     if (this.#isRegistry) this.discovered.select(selectors);
   }
 
-  /** Reads Secrets that ReferenceGrants give to Gateways of other namespaces, because the status of those Gateways depends on them. */
+  /**
+   * Reads Secrets that ReferenceGrants grant to Gateways of other namespaces, because the status of those Gateways
+   * depends on them.
+   */
   readGranted({ configs: { set }, context, forced, changed }: Publication): void {
     const isAffected = (key: string): boolean => /^(?:KubernetesGateway|ReferenceGrant)\//.test(key);
     if (!forced && ![...changed].some(isAffected)) return;
     this.referenced.refer('granted Secrets', grantedCredentials(set.KubernetesGateway, context.referenceGrants));
   }
 
-  /** Calls back when mesh settings change. @returns stop function */
+  /**
+   * Calls back when mesh settings change.
+   *
+   * @returns a function that ends this
+   */
   watchSettings(changed: () => void): () => void {
     this.#settingsChanged.add(changed);
     return () => void this.#settingsChanged.delete(changed);
   }
 
-  /** Input of the chart `api-server`. */
   get input(): ApiServerInput {
     return { server: this.url, resources: this.informers.resources, firstInformer: 1 };
   }
@@ -249,7 +252,7 @@ export class FollowedCluster {
     return this.informers.machine();
   }
 
-  /** Missing objects, human-readable; empty if everything was received. */
+  /** For users: missing objects. Empty if all initial lists are complete. */
   get awaited(): string {
     const { reason } = this.#outage;
     if (reason !== undefined) return `the API server ${this.url} does not respond: ${reason}`;
@@ -262,7 +265,7 @@ export class FollowedCluster {
     return [...texts, ...(more > 0 ? [`${more} other kinds`] : [])].join(', ');
   }
 
-  /** The start waits for this source, from which all services are built. */
+  /** The start waits for this source, because services are built from it. */
   #services(about: Omit<ClusterSourceOptions, 'address' | 'kinds' | 'awaitedKinds'>): [string, ClusterSource] {
     return [
       clusterServices,
@@ -275,8 +278,7 @@ export class FollowedCluster {
     return object === undefined || !isOfRevision(object, revision) ? undefined : readGroup(object);
   }
 
-  /** Ends all requests. */
-  /** Reason why the API server is unreachable; `undefined` if it is reachable or no request was sent yet. */
+  /** Why the API server is unreachable. `undefined` if it is reachable, or before the first request. */
   get unreachable(): string | undefined {
     return this.#outage.reason;
   }
@@ -310,13 +312,11 @@ export class FollowedCluster {
   }
 }
 
-/** Secrets in the namespace with certificates for host names. */
 function dnsSecretsIn(namespace: string): FollowedKind & { readonly name: string } {
   const selection = { namespace, fieldSelector: `type=${dnsSecretType}`, keepsData: true };
   return { resource: resourceOf('Secret'), name: `v1/secrets/${namespace}/${dnsSecretType}`, selection };
 }
 
-/** The ConfigMap of the injector, with all keys. */
 function injectorMapOf({
   namespace,
   revision,
@@ -330,13 +330,11 @@ function injectorMapOf({
 /** Istio's Secret for a plugged-in CA. */
 const pluggedInSecret = 'cacerts';
 
-/** Exactly one Secret of the namespace, with all its data. */
 function oneSecret(namespace: string, name: string): FollowedKind & { readonly name: string } {
   const selection = { namespace, fieldSelector: `metadata.name=${name}`, keepsData: true };
   return { resource: resourceOf('Secret'), name: `v1/secrets/${namespace}/${name}`, selection };
 }
 
-/** Secrets with kubeconfigs of remote clusters. */
 function remoteSecretsIn(namespace: string): FollowedKind & { readonly name: string } {
   const selection = { namespace, labelSelector: 'istio/multiCluster=true', keepsData: true };
   return { resource: resourceOf('Secret'), name: `v1/secrets/${namespace}/istio/multiCluster`, selection };

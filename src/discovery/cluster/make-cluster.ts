@@ -1,4 +1,3 @@
-/** Creates the watched cluster from flags and environment. */
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import { isSharedAuthority } from '../ca/authority-settings.ts';
@@ -25,7 +24,7 @@ type ClusterFlags = Pick<
 >;
 
 /**
- * Without a kubeconfig it is the cluster of this pod, unless `--configDir` is set.
+ * Without a kubeconfig, this is the cluster of the process's pod, unless `--configDir` is set.
  *
  * @throws ChartpilotError FLAG_INVALID for an invalid kubeconfig
  */

@@ -1,4 +1,4 @@
-/** One control plane feeds another: `GENERATOR: api` (docs/config-over-xds.md). */
+/** One control plane gets configuration from another: `GENERATOR: api` (docs/config-over-xds.md). */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -48,7 +48,7 @@ spec:
 `;
 
 test.each(['sotw', 'delta'])(
-  'a control plane serves its objects to another one over %s, changes and deletions included',
+  'a control plane serves its objects to another one over %s, including changes and deletions',
   async (protocol) => {
     const feeder = given(open, { 'cart.yaml': serviceEntry(), 'route.yaml': route('1m30s') });
     await feeder.ready();
@@ -75,7 +75,7 @@ test.each(['sotw', 'delta'])(
   },
 );
 
-test('a delta client receives changed objects only, each as written', async () => {
+test('a delta client only receives changed objects, in the form of their API', async () => {
   const feeder = given(open, {
     'cart.yaml': serviceEntry(),
     'more.yaml': serviceEntry().replaceAll('cart', 'more'),
@@ -110,7 +110,7 @@ test('a delta client receives changed objects only, each as written', async () =
   stream.cancel();
 });
 
-test('unsupported kinds and kinds without objects get an empty response', async () => {
+test('the response for unsupported kinds and kinds without objects is empty', async () => {
   const feeder = given(open);
   await feeder.ready();
   const sizes = await eventually('it is prepared', async () => {
@@ -131,7 +131,7 @@ test('unsupported kinds and kinds without objects get an empty response', async 
   expect(sizes).toEqual([0, 0, 0, 1]);
 });
 
-test('Istio’s client, which invents nonces for first requests and never acknowledges MeshConfig, gets each kind once', async () => {
+test("a client that invents nonces and never acknowledges MeshConfig, as Istio's does, gets each kind once", async () => {
   const feeder = given(open);
   await feeder.ready();
   const types = [
@@ -160,7 +160,7 @@ test('Istio’s client, which invents nonces for first requests and never acknow
   stream.cancel();
 });
 
-test('a proxy that requests a type of configuration gets nothing', async () => {
+test('a proxy that requests a configuration type gets no resources', async () => {
   const feeder = given({});
   await feeder.ready();
   const { stream } = await feeder.subscribe();
@@ -170,7 +170,7 @@ test('a proxy that requests a type of configuration gets nothing', async () => {
   expect(feeder.troubles().filter((line) => line.includes('\tads\t'))).toEqual([]);
 });
 
-test('objects that are labelled for another revision than that of the client are not sent', async () => {
+test('a client does not receive objects with the label of another revision', async () => {
   const labelled = serviceEntry()
     .replace('metadata: {', 'metadata: {labels: {istio.io/rev: canary}, ')
     .replaceAll('cart', 'new');
@@ -190,7 +190,7 @@ test('objects that are labelled for another revision than that of the client are
   expect(await names('canary')).toEqual(['shop/cart', 'shop/new']);
 });
 
-test('a client without an identity is rejected, and disabling that check logs a warning at the start', async () => {
+test('a client without identity is rejected, and disabling this check logs a warning at the start', async () => {
   const feeder = given({});
   await feeder.ready();
   expect(linesOf(feeder.lines, 'option.configServedUnverified')).toEqual([]);
@@ -206,7 +206,7 @@ test('a client without an identity is rejected, and disabling that check logs a 
   expect(linesOf(other.lines, 'option.configServedUnverified')).toHaveLength(1);
 });
 
-test('a control plane reads from another one over TLS with the identity of a shared authority', async () => {
+test('a control plane reads configuration from another one over TLS, with an identity of the shared CA', async () => {
   const authority = mkdtempSync(join(tmpdir(), 'chartpilot-authority-'));
   folders.push(authority);
   const secure = (files: Record<string, string>, mesh: string, namespace: string): ControlPlane =>

@@ -1,6 +1,6 @@
 /**
- * Serves the objects of this control plane to other control planes: xDS clients with `GENERATOR: api` in their node. They read all namespaces, so
- * they must have an identity of the root namespace.
+ * Serves configuration objects to other control planes: xDS clients with `GENERATOR: api` in their node. They read
+ * all namespaces, so they must have an identity of the root namespace.
  */
 import type { DescMessage } from '@bufbuild/protobuf';
 import { workloadIdentityOf } from '../../identity/spiffe-id.ts';
@@ -37,7 +37,7 @@ interface ServedKind {
   readonly set: ResourceSet;
 }
 
-/** Encoded objects; `none` for an object without a wire format. */
+/** Encoded objects. `none` for an object without a wire format. */
 type Encoded = WeakMap<Config, EncodedResource | 'none'>;
 
 const empty: ResourceSet = { version: 'empty', resources: new Map() };
@@ -46,7 +46,6 @@ const changedKey = 'chartpilot/config-over-xds';
 export class ConfigServer {
   readonly #options: ConfigServerOptions;
   readonly #encoded: Encoded = new WeakMap();
-  /** By kind and revision. */
   readonly #served = new Map<string, ServedKind>();
   readonly #clients = new Set<ConfigClient>();
   #messages: ReadonlyMap<KindName, DescMessage> | undefined;
@@ -56,18 +55,18 @@ export class ConfigServer {
     this.#options = options;
   }
 
-  /** Loads the message types for encoding. Until then clients must retry. */
+  /** Loads the message types for encoding. Until then, clients must retry. */
   async load(): Promise<void> {
     this.#messages ??= await loadMessages();
   }
 
-  /** Pushes changed objects to clients without the debounce delay for proxies. */
+  /** Pushes changed objects without the debounce delay that applies to proxies. */
   changed(touched: ReadonlySet<string>): void {
     if (this.#clients.size === 0 || touched.size === 0) return;
     this.#options.push({ version: `config-${++this.#version}`, forced: false, configs: new Set([changedKey]) });
   }
 
-  /** Serves these clients itself, and all others from another source. */
+  /** Serves these clients, and passes all others to another source. */
   withFallback(fallback: ResourceSource): ResourceSource {
     return {
       open: (node, refused) => (node.metadata.GENERATOR === 'api' ? this.#open(node) : fallback.open(node, refused)),
@@ -103,7 +102,7 @@ export class ConfigServer {
     return { code: 'PERMISSION_DENIED', error: withCode(error, 'CLIENT_FORBIDDEN') };
   }
 
-  /** Equal objects give the same set. An unknown type has an empty set, so that no client waits for it. */
+  /** Returns the same set for equal objects. An unknown type has an empty set, so that clients do not wait for it. */
   #setOf(typeUrl: string, revision: string): ResourceSet {
     const kind = kindOfType(typeUrl);
     const schema = kind && this.#messages?.get(kind);
@@ -140,7 +139,7 @@ export class ConfigServer {
   }
 }
 
-/** Bounds kinds and revisions, because a client may name any revision. */
+/** Maximum number of kinds and revisions. A client may request any revision. */
 const maxServedKinds = 256;
 
 function isEqual(one: ReadonlyMap<string, EncodedResource>, other: ReadonlyMap<string, EncodedResource>): boolean {
@@ -150,7 +149,6 @@ function isEqual(one: ReadonlyMap<string, EncodedResource>, other: ReadonlyMap<s
 class ConfigClient implements NodeResources {
   readonly #setOf: (typeUrl: string) => ResourceSet;
   readonly close: () => void;
-  /** The set of each type at its last lookup. */
   readonly #sent = new Map<string, ResourceSet>();
 
   constructor(setOf: (typeUrl: string) => ResourceSet, close: () => void) {

@@ -1,4 +1,4 @@
-/** Encodes a configuration object as a resource of configuration over xDS: the reverse of `received-object.ts`. */
+/** Encodes a configuration object for xDS, the reverse of `received-object.ts`. */
 import { create, type DescMessage, fromJson, type JsonValue, toBinary } from '@bufbuild/protobuf';
 import { anyPack, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { ResourceSchema } from '../../gen/istio/mcp/v1alpha1/resource_pb.ts';
@@ -12,7 +12,7 @@ import { encodeValue } from '../xds/responses/encoding.ts';
 const resourceType = 'type.googleapis.com/istio.mcp.v1alpha1.Resource';
 
 /**
- * @returns `undefined` for a placeholder or a generated object
+ * @returns `undefined` for placeholders and generated objects
  * @throws Error if the spec has no wire format
  */
 export function encodeObject(config: Config, schema: DescMessage): EncodedResource | undefined {
@@ -29,7 +29,7 @@ export function encodeObject(config: Config, schema: DescMessage): EncodedResour
   return encodeValue(resourceType, value, name);
 }
 
-/** Converts durations such as `1m`: the JSON form of protobuf allows seconds only. */
+/** Converts durations such as `1m`, because Protobuf JSON only allows seconds. */
 function wireJson(value: JsonValue, schema: DescMessage): JsonValue {
   if (!isObject(value)) return value;
   const fields = new Map(

@@ -1,4 +1,3 @@
-/** Builds the server that provides the objects of this control plane to others over xDS. */
 import type { Logger } from '../../runtime/output/log.ts';
 import type { MeshConfigs } from '../config/snapshots/mesh-configs.ts';
 import type { ResourceChange } from '../xds/resource-source.ts';

@@ -1,4 +1,3 @@
-/** Effects of the chart `config-controller`: lists the configuration sources and joins their objects. */
 import { fromCallback, fromPromise } from 'xstate';
 import {
   type ConfigReading,
@@ -19,7 +18,7 @@ export interface ConfigControllerEffects {
 }
 
 export function configControllerWithEffects({ configs, listSources, log }: ConfigControllerEffects) {
-  /** Ignored sources that are already logged. */
+  /** Sources whose ignoring was already logged. */
   let logged: ReadonlySet<string> = new Set();
   const list = (): SourcesListed | SourcesInvalid => {
     try {

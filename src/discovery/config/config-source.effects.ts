@@ -1,4 +1,3 @@
-/** Effects of the chart `config-source`: one source of configuration. */
 import { fromPromise } from 'xstate';
 import { configSourceMachine, type SourceSummary } from '../../../machines/discovery/config/config-source.machine.ts';
 import type { Logger } from '../../runtime/output/log.ts';

@@ -1,4 +1,4 @@
-/** Mesh configuration: its sources, their objects, and the settings of the mesh. */
+/** The mesh's configuration: sources, objects and mesh settings. */
 import type { Logger } from '../../runtime/output/log.ts';
 import { configControllerWithEffects } from './config-controller.effects.ts';
 import type { ConfigLimits } from './files/config-limits.ts';
@@ -15,7 +15,7 @@ export interface ConfigParts extends Pick<XdsSourcesOptions, 'mesh' | 'ownIdenti
       readonly configLimits: ConfigLimits;
       readonly xdsSources: XdsSourcesOptions['limits'];
     };
-  /** Further sources by the scheme of their addresses, besides files and xDS. */
+  /** Additional types of sources by URL scheme, besides files and xDS. */
   readonly adapters: SourceAdapters;
   readonly cluster: SettingsOfCluster | undefined;
   readonly log: Logger;

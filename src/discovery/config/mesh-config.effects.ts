@@ -1,4 +1,3 @@
-/** Effects of the chart `mesh-config`: reads and watches MeshConfig and MeshNetworks. */
 import { fromPromise } from 'xstate';
 import {
   type MeshConfigInput,
@@ -13,13 +12,17 @@ import { watchEffect } from './files/watch-actor.ts';
 
 export interface SettingsOfCluster {
   readonly read: (name: SettingsName) => Promise<Parameters<SettingsFiles['readTexts']>[1]>;
-  /** Reports when settings may have changed. @returns ends the watch */
+  /**
+   * Calls back when settings may have changed.
+   *
+   * @returns a function that ends the watch
+   */
   readonly watch: (changed: () => void) => () => void;
 }
 
 export interface MeshConfigEffects {
   readonly settings: SettingsFiles;
-  /** Settings of a cluster apply where there is no file. `undefined` if no cluster is configured. */
+  /** Settings in the cluster, used if there is no file. `undefined` if no cluster is configured. */
   readonly cluster: SettingsOfCluster | undefined;
   readonly adopted: () => void;
   readonly log: Logger;

@@ -1,4 +1,3 @@
-/** Effects of the chart `xds-source`: a source of configuration over xDS (`xds/`). */
 import { fromPromise } from 'xstate';
 import { type RestoredState, xdsSourceMachine } from '../../../machines/discovery/config/xds-source.machine.ts';
 import { type SourceStreamOptions, sourceStream } from './xds/source-stream.ts';

@@ -1,4 +1,4 @@
-/** Adapter service through which a conformance harness adds resources to the cache (spec/xds-conformance.md). */
+/** Adapter service through which a conformance harness changes the cache (spec/xds-conformance.md). */
 import { create, type DescMessage, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
 import { type handleUnaryCall, type MethodDefinition, Server, ServerCredentials, status } from '@grpc/grpc-js';
 import {
@@ -15,7 +15,10 @@ import {
 import { messageOf } from '../../runtime/errors.ts';
 import type { ConformanceCache, ResourceAddress } from './conformance-cache.ts';
 
-/** A harness sends an update right after an unsubscribe on its other connection, and the unsubscribe must be processed first. */
+/**
+ * A harness sends an update right after an unsubscribe on another connection. The unsubscribe must be processed
+ * first.
+ */
 const updateDelayMs = 200;
 
 interface Method {
@@ -54,7 +57,7 @@ export function createConformanceAdapter(cache: ConformanceCache): Server {
   return server;
 }
 
-/** Opens the adapter's port. Rejects with grpc-js' error. */
+/** Rejects with grpc-js' error. */
 export function listenInsecurely(server: Server, address: string): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<number>();
   server.bindAsync(address, ServerCredentials.createInsecure(), (error, port) => {

@@ -1,6 +1,6 @@
 /**
- * Cache of the conformance target: resources added by an adapter, a version per type, a state per node ID (spec/xds-conformance.md, "What
- * the methods must do").
+ * Cache of the conformance target: resources from an adapter, a version per type, and a state per node ID
+ * (spec/xds-conformance.md, "What the methods must do").
  */
 
 import type {
@@ -14,13 +14,12 @@ import type {
 import { encodeValue } from '../xds/responses/encoding.ts';
 import { conformanceKinds } from './conformance-kinds.ts';
 
-/** A resource from an adapter. */
 export interface BareResource {
   readonly typeUrl: string;
   readonly value: Uint8Array;
 }
 
-/** Resource of a method, and the new version of its type. */
+/** Identifies the resource of a method, with the new version of its type. */
 export interface ResourceAddress {
   readonly node: string;
   readonly typeUrl: string;
@@ -38,7 +37,7 @@ interface TypeState {
   readonly entries: ReadonlyMap<string, Entry>;
 }
 
-/** Compared by identity: a delayed update must not affect a state that replaced its own. */
+/** Compared by identity, so that a delayed update does not affect a newer state. */
 type NodeState = Map<string, TypeState>;
 
 const noEntries: ReadonlyMap<string, Entry> = new Map();
@@ -46,20 +45,18 @@ const noEntries: ReadonlyMap<string, Entry> = new Map();
 export class ConformanceCache implements ResourceSource {
   readonly #nodes = new Map<string, NodeState>();
   readonly #changed: (change: ResourceChange) => void;
-  /** Counts contents: a resource that is added again counts as changed, even with equal bytes. */
+  /** Makes contents unique: a resource that is added again counts as changed, even with equal bytes. */
   #revision = 0;
 
-  /** @param changed called after each change of which clients must be notified */
+  /** @param changed called after each change that concerns clients */
   constructor(changed: (change: ResourceChange) => void) {
     this.#changed = changed;
   }
 
-  // ---- what the adapter does
-
   /**
-   * Replaces the node's state. Previous types without resources in the new state become empty.
+   * Replaces the node's state. Types without resources in the new state become empty.
    *
-   * @throws Error for an unknown type or an invalid resource; the state is then unchanged
+   * @throws Error for an unknown type or an invalid resource. The state is then unchanged.
    */
   setState(node: string, version: string, resources: readonly BareResource[]): void {
     const state: NodeState = new Map();
@@ -76,12 +73,11 @@ export class ConformanceCache implements ResourceSource {
     this.#notify(node, [...state.keys()]);
   }
 
-  /** Removes the node. Nothing is pushed: remaining clients belong to a finished scenario. */
+  /** Removes the node without a push, because remaining clients belong to a finished scenario. */
   clearState(node: string): void {
     this.#nodes.delete(node);
   }
 
-  /** Adds a resource that contains only its name. */
   addResource({ node, typeUrl, name, version }: ResourceAddress): void {
     const value = kindOf(typeUrl).bare(name);
     const state = this.#nodes.get(node) ?? new Map<string, TypeState>();
@@ -91,7 +87,7 @@ export class ConformanceCache implements ResourceSource {
     this.#setType(node, state, typeUrl, { version: version || (previousTypes?.version ?? ''), entries });
   }
 
-  /** Returns whether the resource existed. An empty version keeps that of the type. */
+  /** Returns whether the resource existed. An empty version keeps the version of the type. */
   removeResource({ node, typeUrl, name, version }: ResourceAddress): boolean {
     const state = this.#nodes.get(node);
     const previousTypes = state?.get(typeUrl);
@@ -103,8 +99,8 @@ export class ConformanceCache implements ResourceSource {
   }
 
   /**
-   * Prepares a change of the resource. The returned function applies it and returns whether it did; it does nothing if the node's state was
-   * replaced or removed.
+   * Prepares a change of the resource. The returned function applies the change and returns `true`, or `false` if the
+   * node's state was replaced or removed.
    */
   updateResource({ node, typeUrl, name, version }: ResourceAddress): () => boolean {
     const state = this.#nodes.get(node);
@@ -120,9 +116,7 @@ export class ConformanceCache implements ResourceSource {
     };
   }
 
-  // ---- for the ADS server
-
-  /** Serves every node, even an unknown one. */
+  /** Serves all nodes, including unknown ones. */
   open(node: NodeIdentity): { readonly resources: NodeResources } {
     return {
       resources: {

@@ -1,4 +1,4 @@
-/** Per-type operations of the conformance cache: read a name, create a resource, and change one. */
+/** Operations of the conformance cache for each type of resource: read the name, create, and change. */
 import { create, type DescMessage, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
 import { clusterType, endpointType, listenerType, routeType } from '../../../machines/discovery/xds/ads-types.ts';
 import { ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
@@ -14,7 +14,7 @@ export interface ConformanceKind {
   nameOf(value: Uint8Array): string;
   /** A message that contains only the name. */
   bare(name: string): Uint8Array;
-  /** The message with different content for each revision, and the same name. */
+  /** A different message for each revision, with the same name. */
   changed(value: Uint8Array, revision: number): Uint8Array;
 }
 
@@ -35,7 +35,6 @@ function kindOf<Desc extends DescMessage>(
   };
 }
 
-/** Kinds of resources by type URL. */
 export const conformanceKinds: ReadonlyMap<string, ConformanceKind> = new Map([
   [
     listenerType,

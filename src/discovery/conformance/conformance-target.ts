@@ -1,4 +1,4 @@
-/** Target of public xDS conformance harnesses: an xDS port with a cache, and the adapter that fills it. */
+/** Target of public xDS conformance harnesses: an xDS port, its cache, and the adapter that fills the cache. */
 
 import type { Logger } from '../../runtime/output/log.ts';
 import type { Recorder } from '../../runtime/trace/recorder.ts';
@@ -10,9 +10,9 @@ import { ConformanceCache } from './conformance-cache.ts';
 
 export interface ConformanceTargetOptions {
   readonly host: string;
-  /** xDS port; 0 for any free port. */
+  /** 0 for any free port. */
   readonly port: number;
-  /** Adapter's port; 0 for any free port. */
+  /** 0 for any free port. */
   readonly adapterPort: number;
   readonly logger: Logger;
   readonly recorder?: Recorder;
@@ -21,22 +21,21 @@ export interface ConformanceTargetOptions {
 export interface ConformanceTarget {
   readonly port: number;
   readonly adapterPort: number;
-  /** Subscriptions of each client, from the requests read so far. */
+  /** Subscriptions of each client, from the requests that were read. */
   connections(): readonly ConnectionView[];
-  /** Closes both servers and their connections. */
   close(): void;
 }
 
 /**
- * Opens both ports; resolves when both accept connections.
+ * Resolves when both ports accept connections.
  *
- * @throws ChartpilotError PORT_IN_USE or LISTEN_FAILED; then neither is open
+ * @throws ChartpilotError PORT_IN_USE or LISTEN_FAILED. Neither port is open then.
  */
 export async function startConformanceTarget(options: ConformanceTargetOptions): Promise<ConformanceTarget> {
   const { host, logger, recorder } = options;
   const cache = new ConformanceCache((change) => xds.push(change));
-  // A harness counts responses, so a cluster's change must not resend its endpoints. Its client, with two types on one stream, may
-  // acknowledge the wrong one; changes must nevertheless arrive within 3 s.
+  // A harness counts responses, so a changed cluster must not resend its endpoints. Its client has two types on a
+  // stream and may acknowledge the wrong one. Changes must nevertheless arrive within 3 s.
   const xds = createAdsServer({
     source: cache,
     logger,

@@ -1,4 +1,3 @@
-/** Reads a complete catalog, by the strategy that was chosen for its watch (spec/consul.md §3). */
 import type { WatchStrategy } from '../../../machines/discovery/consul/watch-strategy.ts';
 import {
   type ConsulCheck,
@@ -14,18 +13,18 @@ import type { ConsulInstance } from '../../model/services/consul/consul-instance
 import type { CatalogContent, PartKey } from './catalog-store.ts';
 import type { ConsulClient, ConsulQuery, ConsulResponse } from './consul-client.ts';
 
-/** Key of a list that is not a part: all nodes, all services, checks that are not passing. */
+/** Lists of the whole datacenter: nodes, services, and checks that are not passing. */
 export type ListKey = 'nodes' | 'services' | 'checks';
 export type QueryKey = ListKey | PartKey;
 
-/** Concurrent requests of a read; thousands at once would overload the agent. */
+/** Maximum number of concurrent requests. Thousands would overload the agent. */
 const maxConcurrentReads = 20;
-/** Higher, because HTTP/2 needs no connection for each request. */
+/** HTTP/2 needs no connection per request. */
 const maxConcurrentHttp2Reads = 100;
 const failing = 'Status != "passing"';
 
 export interface ReadCatalog extends CatalogContent {
-  /** Index of each response, from which its blocking query continues. */
+  /** Index of each response, with which its blocking query continues. */
   readonly indexes: ReadonlyMap<QueryKey, number>;
   readonly sizes: CatalogSizes;
 }
@@ -59,14 +58,22 @@ export function get(client: ConsulClient, key: QueryKey, query: ConsulQuery): Pr
   return client.get(kind === 'node' ? `catalog/node-services/${name}` : `health/service/${name}`, query);
 }
 
-/** Instances in the response of a part; `undefined` for a node that does not exist. @throws InvalidCatalog */
+/**
+ * Instances in a part. `undefined` for a node that does not exist.
+ *
+ * @throws InvalidCatalog
+ */
 export function instancesIn(key: PartKey, body: unknown): readonly ConsulInstance[] | undefined {
   if (key.startsWith('service/')) return serviceInstances(body);
   const { node, instances } = nodeServices(body);
   return node === undefined ? undefined : instances;
 }
 
-/** Names of services of the mesh. @throws InvalidCatalog */
+/**
+ * Names of services in the mesh.
+ *
+ * @throws InvalidCatalog
+ */
 export const meshServices = (body: unknown): readonly string[] => serviceNames(body).filter(isMeshService);
 
 export interface CatalogReadOptions {
@@ -98,7 +105,7 @@ export async function readCatalog(client: ConsulClient, options: CatalogReadOpti
     const instances = instancesIn(key, await read(key));
     if (instances !== undefined) parts.set(key, instances);
   });
-  // Read after the instances: with a check older than its instance, a failing instance would be served.
+  // Read after the instances. Checks that are older than an instance would not contain its failures.
   const checks: readonly ConsulCheck[] = strategy === 'services' ? [] : failingChecks(await read('checks'));
   return { nodes, parts, checks, restricted, indexes, sizes };
 }

@@ -1,6 +1,7 @@
 /**
- * The last responses of Consul, and the content that is served. Responses are parts of the catalog: the services of a node, or the instances of a
- * service. Only {@link CatalogStore.apply} changes what is served, for hosts that changed since the last call.
+ * Last responses of Consul, and the served content. Each response is a part of the catalog: the services of a node,
+ * or the instances of a service. {@link CatalogStore.apply} changes the served content, for hosts that changed since
+ * the last call.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { CatalogReading } from '../../../machines/discovery/consul/catalog-change.ts';
@@ -14,7 +15,6 @@ import {
 } from '../../model/services/consul/consul-instance.ts';
 import { consulHostname } from '../../model/services/consul/consul-service.ts';
 
-/** Key of a part: `node/NAME` or `service/NAME`. */
 export type PartKey = string;
 
 export interface CatalogContent {
@@ -24,7 +24,7 @@ export interface CatalogContent {
   readonly restricted: boolean;
 }
 
-/** Instances of a served host; none if it is removed. */
+/** Instances of a served host. None if it was removed. */
 export interface AppliedHost {
   readonly hostname: string;
   readonly instances: readonly ConsulInstance[];
@@ -74,7 +74,7 @@ export class CatalogStore {
     return this.#put(key, instances);
   }
 
-  /** Number of instances that the part did not have before. */
+  /** Number of instances that are new in the part. */
   addedTo(key: PartKey, instances: readonly ConsulInstance[]): number {
     const known = new Set(this.#parts.get(key)?.map(idOf));
     return instances.filter((instance) => !known.has(idOf(instance))).length;
@@ -102,7 +102,11 @@ export class CatalogStore {
     this.#restricted = this.#restricted || restricted;
   }
 
-  /** Serves the last responses. @returns hosts that changed */
+  /**
+   * Serves the last responses.
+   *
+   * @returns changed hosts
+   */
   apply(): readonly AppliedHost[] {
     this.#isApplied = true;
     this.#emptied = 0;

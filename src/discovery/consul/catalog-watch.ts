@@ -1,6 +1,6 @@
 /**
- * Blocking queries of a catalog. Each continues at the index of its last response. Responses go to the store; the chart decides when they are served.
- * The first failure or lower index ends the watch.
+ * Blocking queries of a catalog. Each continues with the index of its last response. Responses are put into the
+ * store, and the chart decides when to serve them. The watch ends at the first failure or lower index.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { WatchOrder } from '../../../machines/discovery/consul/consul-catalog.machine.ts';
@@ -31,26 +31,32 @@ export interface CatalogWatchOptions {
   readonly store: CatalogStore;
   readonly order: WatchOrder;
   readonly from: ReadCatalog;
-  /** Rate limit of all responses; by default {@link responsePace}. */
+  /** Rate limit of all responses. Default: {@link responsePace}. */
   readonly pace?: Pace;
   readonly report: (event: CatalogChanged | IndexRegressed | QueryFailed) => void;
 }
 
-/** A response that arrives sooner is followed by a pause, so that a server or proxy that does not block is not queried in a tight loop. */
+/**
+ * A faster response is followed by a pause, so that a server or proxy that does not block is not queried in a tight
+ * loop.
+ */
 const minQueryMs = 20;
 const firstPauseMs = 50;
 const maxPauseMs = 5_000;
-/** Rate limit of all responses, for a server whose indexes rise continuously. Thousands of instances may change at once. */
+/**
+ * Rate limit of all responses, for a server whose indexes rise continuously. The burst allows thousands of instances
+ * to change at once.
+ */
 const responsePace: Pace = { burst: 5_000, perSecond: 500 };
 const paceWaitMs = 100;
-/** Minimum interval of the coarse strategy between reads of all services. */
+/** Minimum time between two reads of all services (coarse strategy). */
 const coarseIntervalMs = 2_000;
 const coarseReads = 20;
 
 export class CatalogWatch {
   readonly #options: CatalogWatchOptions;
   readonly #stopped = new AbortController();
-  /** For each watched part: ends its query. */
+  /** Aborts the query of each watched part. */
   readonly #parts = new Map<PartKey, AbortController>();
   readonly #allowance: Allowance;
   #isReporting = false;
@@ -145,7 +151,7 @@ export class CatalogWatch {
     }
   }
 
-  /** Checks of an added instance arrive with another query. The instance must not be served before. */
+  /** Checks of a new instance arrive in another response. The instance must not be served before. */
   async #takePart(
     key: PartKey,
     instances: readonly ConsulInstance[] | undefined,
@@ -161,7 +167,7 @@ export class CatalogWatch {
     return store.setPart(key, instances);
   }
 
-  /** Reads and watches added parts, and drops those of removed nodes and services. */
+  /** Reads and watches new parts, and drops those of removed nodes and services. */
   async #followOnly(keys: readonly PartKey[], signal: AbortSignal): Promise<boolean> {
     const { store, from } = this.#options;
     const current = new Set(keys);
@@ -184,7 +190,7 @@ export class CatalogWatch {
     return isOther;
   }
 
-  /** The coarse strategy: the changed services are not known. */
+  /** For the coarse strategy, which does not know the changed services. */
   async #readAll(keys: readonly PartKey[], signal: AbortSignal): Promise<boolean> {
     const { store, from } = this.#options;
     let isOther = false;
@@ -202,7 +208,7 @@ export class CatalogWatch {
       store.setRestricted(restricted);
       isOther = (await this.#takePart(key, instancesIn(key, body), signal)) || isOther;
     });
-    // Reported before the pause, because the next response may follow at once.
+    // Reported before the pause, because the next response may arrive immediately.
     if (isOther) this.#changed();
     await sleep(coarseIntervalMs, undefined, { signal });
     return false;
@@ -211,7 +217,7 @@ export class CatalogWatch {
   #changed(): void {
     if (this.#isReporting) return;
     this.#isReporting = true;
-    // Responses that arrive together are one change.
+    // Combines simultaneous responses to one change.
     setImmediate(() => {
       this.#isReporting = false;
       if (!this.#stopped.signal.aborted)
@@ -225,7 +231,10 @@ export class CatalogWatch {
   }
 }
 
-/** Such a response has index 1, which is not a sign of lost data. The list of nodes decides whether the node exists. */
+/**
+ * The response for a missing node has index 1, which does not indicate lost data. The list of nodes determines
+ * whether the node exists.
+ */
 function isOfMissingNode(key: QueryKey, { body }: ConsulResponse): boolean {
   return key.startsWith('node/') && instancesIn(key, body) === undefined;
 }

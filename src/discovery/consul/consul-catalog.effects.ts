@@ -1,4 +1,4 @@
-/** Effects of the chart `consul-catalog`: requests to one datacenter, and the store and registries of their responses. */
+/** Effects of the chart `consul-catalog`: requests to a datacenter, the store of responses, and registries. */
 import { fromCallback, fromPromise } from 'xstate';
 import {
   type ConsulCatalogInput,
@@ -49,7 +49,7 @@ export function consulCatalogWithEffects(datacenterOf: (name: string) => ConsulD
 function watchCredentials(datacenter: ConsulDatacenter, log: Logger, changed: () => void): () => void {
   const stops = datacenter.credentialFiles.map((file) =>
     watchFile(file, {
-      // A watch also reports files that did not change.
+      // The watch also reports unchanged files.
       changed: () => datacenter.credentialsChanged() && changed(),
       failed: (error) => log.error('files.watchFailed', { reason: messageOf(error) }),
     }),

@@ -1,6 +1,6 @@
 /**
- * Client of Consul's HTTP API: HTTP/2 where the server offers it over TLS, otherwise HTTP/1.1 (Consul has no HTTP/2 in plaintext). Limits time and
- * size; rules of blocking queries: spec/consul.md §2.
+ * Client of Consul's HTTP API. Uses HTTP/2 if the server offers it over TLS, otherwise HTTP/1.1 (Consul does not
+ * support HTTP/2 in plaintext). Limits duration and size. Rules of blocking queries: spec/consul.md §2.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { ConsulTransport } from '../../../machines/discovery/consul/watch-strategy.ts';
@@ -13,26 +13,26 @@ import { Http1Connections, oneLine } from './http1-exchange.ts';
 import { ReceivedBodies, type ReceivedBody } from './received-bodies.ts';
 
 const connectTimeoutMs = 5_000;
-/** A server without a leader does not respond at all. */
+/** A server without a leader never responds. */
 const plainTimeoutMs = 5_000;
 /**
- * Maximum duration of a blocking query. A server that lost its data or a revoked token is noticed only when a query ends, and that, reading the
- * catalog and logging a persistent failure must take at most a minute.
+ * Maximum duration of a blocking query. Lost data or a revoked token is only detected when a query ends. Together
+ * with reading the catalog and logging a persistent failure, that must take at most a minute.
  */
 export const maxWaitMs = 30_000;
-/** Consul waits up to a sixteenth longer. */
+/** Consul may wait up to a sixteenth longer. */
 const blockingTimeoutMs = maxWaitMs + maxWaitMs / 16 + 5_000;
 
 export interface ConsulResponse {
   readonly body: unknown;
   readonly bytes: number;
   readonly index: number;
-  /** Results were filtered by ACLs, or may have been: the default policy is `deny` and the request had no token. */
+  /** ACLs filtered the results, or may have done so: the default policy is `deny` and the request had no token. */
   readonly restricted: boolean;
 }
 
 export interface ConsulQuery {
-  /** For a blocking query: returns when the index exceeds this one, or after {@link maxWaitMs}. */
+  /** Makes it a blocking query, which returns when the index exceeds this one, or after {@link maxWaitMs}. */
   readonly index?: number;
   readonly consistent?: boolean;
   readonly filter?: string;
@@ -48,7 +48,7 @@ export class ConsulClient {
   readonly #bodies = new ReceivedBodies();
   requests = 0;
 
-  /** @param datacenter empty for that of the agent */
+  /** @param datacenter empty for the agent's datacenter */
   constructor(access: ConsulAccess, datacenter: string) {
     this.#access = access;
     this.#datacenter = datacenter;
@@ -60,7 +60,7 @@ export class ConsulClient {
     return this.#transport ?? 'HTTP/1.1';
   }
 
-  /** Number of HTTP/1.1 connections in use. */
+  /** Number of HTTP/1.1 connections with a pending request. */
   get usedConnections(): number {
     return this.#http1.usedConnections;
   }
@@ -93,7 +93,6 @@ export class ConsulClient {
     }
   }
 
-  /** Closes all connections and reads credentials again. The next request opens a new connection. */
   reconnect(): void {
     this.#access.invalidateCredentials();
     this.#http1.close();
@@ -172,7 +171,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** A blocking query for 0 never blocks: a response without a usable index counts as 1. */
+/** A blocking query with index 0 never blocks, so a response without a valid index counts as 1. */
 function indexOf(headers: IncomingHttpHeaders): number {
   const index = Number(headers['x-consul-index']);
   return Number.isSafeInteger(index) && index > 0 ? index : 1;

@@ -1,4 +1,4 @@
-/** One Consul datacenter: its client, its content, and the registries that serve it. */
+/** A Consul datacenter: client, content, and the registries that serve it. */
 import { createHash } from 'node:crypto';
 import type {
   ReadOrder,
@@ -26,7 +26,7 @@ import { ConsulRegistry } from './consul-registry.ts';
 import { type ConsulSettings, consulAccess, credentialFiles } from './consul-settings.ts';
 
 export interface ConsulDatacenterOptions {
-  /** Empty for that of the agent. */
+  /** Empty for the agent's datacenter. */
   readonly name: string;
   readonly settings: ConsulSettings;
   readonly log: Logger;
@@ -40,7 +40,7 @@ export interface DatacenterView {
   readonly server: string;
   readonly condition: DatacenterCondition;
   readonly reason: string;
-  /** Time of the last change of `condition`, ISO 8601. */
+  /** Time at which `condition` last changed, in ISO 8601. */
   readonly since: string;
   readonly strategy: string;
   readonly transport: string;
@@ -48,13 +48,12 @@ export interface DatacenterView {
   readonly requests: number;
   readonly last: { readonly nodes: number; readonly services: number; readonly instances: number };
   readonly restricted: boolean;
-  /** Omitted parts, by host. */
   readonly problems: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Name of the agent's datacenter until it is read. */
+/** Name of the agent's datacenter until it is known. */
 const ownDatacenter = 'local';
-/** Maximum hosts with problems on a page. */
+/** Maximum number of hosts with problems on a debug page. */
 const maxListedProblems = 1_000;
 
 export class ConsulDatacenter {
@@ -126,7 +125,6 @@ export class ConsulDatacenter {
     return () => watch.stop();
   }
 
-  /** Serves the last responses. */
   apply(): void {
     const hosts = this.#store.apply();
     this.setCondition('synced', '');
@@ -158,7 +156,6 @@ export class ConsulDatacenter {
     this.#reason = reason;
   }
 
-  /** One line, or `undefined` without a problem. */
   get conditionText(): string | undefined {
     if (this.#condition !== 'held' && this.#condition !== 'failing') return undefined;
     const problem = this.#condition === 'held' ? 'response held back' : 'not responding';
@@ -194,7 +191,7 @@ export class ConsulDatacenter {
   }
 }
 
-/** Digest of the files' content; an unreadable file counts as empty. */
+/** Digest of the credential files' content. An unreadable file counts as empty. */
 function digestOf(settings: ConsulSettings): string {
   const digest = createHash('sha256');
   for (const file of credentialFiles(settings)) digest.update(`${file}\0${textOf(file)}\0`);

@@ -1,4 +1,3 @@
-/** Consul datacenters, each offered as a registry. */
 import { isDeepStrictEqual } from 'node:util';
 import type { RegistryOptions } from '../../model/services/service-registry.ts';
 import type { Logger } from '../../runtime/output/log.ts';
@@ -16,7 +15,7 @@ export class ConsulRegistries {
   readonly #options: ConsulRegistriesOptions;
   readonly #datacenters = new Map<string, ConsulDatacenter>();
   #offered: ((offers: readonly RegistryOffer[]) => void) | undefined;
-  /** `undefined` until the chart has received the list of datacenters. */
+  /** `undefined` until the list of datacenters is known. */
   #offers: readonly RegistryOffer[] | undefined;
   #followed: readonly string[] = [];
   #settings: RegistryOptions | undefined;
@@ -34,7 +33,7 @@ export class ConsulRegistries {
     };
   };
 
-  /** Problems as lines of text; empty without problems. */
+  /** One line per problem. */
   get conditions(): readonly string[] {
     return [...this.#datacenters.values()].flatMap((datacenter) => datacenter.conditionText ?? []);
   }
@@ -43,7 +42,7 @@ export class ConsulRegistries {
     return this.#followed.map((name) => this.datacenter(name).view);
   }
 
-  /** Called when the mesh configuration changed, because registries depend on it. */
+  /** Called when the mesh configuration changed, on which registries depend. */
   settingsChanged(): void {
     if (this.#settings !== undefined) this.#offerRegistries();
   }
@@ -56,7 +55,6 @@ export class ConsulRegistries {
     return this.#options.settings.datacenters;
   }
 
-  /** The datacenter of a name, created on first use. */
   datacenter(name: string): ConsulDatacenter {
     let datacenter = this.#datacenters.get(name);
     if (datacenter === undefined) {
@@ -67,7 +65,7 @@ export class ConsulRegistries {
     return datacenter;
   }
 
-  /** Offers exactly the datacenters that the chart follows as registries. */
+  /** Offers exactly these datacenters as registries. */
   publish(followed: readonly string[]): void {
     for (const [name, datacenter] of this.#datacenters) {
       if (followed.includes(name)) continue;
@@ -92,7 +90,7 @@ export class ConsulRegistries {
         create: (updates) => datacenter.createRegistry(settings, updates),
       };
     });
-    // Deferred, because the chart is still in its transition.
+    // Deferred, because the chart is in a transition.
     queueMicrotask(() => this.#offers && this.#offered?.(this.#offers));
   }
 }

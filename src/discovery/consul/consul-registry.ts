@@ -13,18 +13,18 @@ import { MemoryRegistry } from '../registry/memory-registry.ts';
 import type { XdsUpdater } from '../registry/registry.ts';
 import type { AppliedHost } from './catalog-store.ts';
 
-/** Source of the registry's content while it runs. */
+/** Provides the registry's content while it runs. */
 export interface ConsulFeed {
   attach(registry: ConsulRegistry): void;
   detach(registry: ConsulRegistry): void;
-  /** Reports omitted parts of a host with reasons; empty if complete. */
+  /** Reports omitted parts of a host with reasons. Empty if the host is complete. */
   problems(hostname: string, problems: readonly string[]): void;
 }
 
 export class ConsulRegistry extends MemoryRegistry {
   readonly #options: ConsulOptions;
   protected override readonly feed: ConsulFeed;
-  /** Labels and localities of instances by address, then by host. */
+  /** Labels and localities of instances, by address and host. */
   #workloads = PersistentMap.empty<PersistentMap<KnownWorkload>>();
   readonly #addresses = new Map<string, ReadonlySet<string>>();
 
@@ -34,7 +34,7 @@ export class ConsulRegistry extends MemoryRegistry {
     this.feed = feed;
   }
 
-  /** All Consul services have one namespace, and so have workloads at their addresses. */
+  /** All Consul services are in one namespace, and so are the workloads at their addresses. */
   override get lookup(): ProxyLookup {
     const { targetsOf } = super.lookup;
     const workloads = this.#workloads;
@@ -82,7 +82,7 @@ export class ConsulRegistry extends MemoryRegistry {
   }
 }
 
-/** Several services at one address: the first by name. */
+/** If several services have the address, returns that of the first by name. */
 function firstOf(byHost: PersistentMap<KnownWorkload> | undefined): KnownWorkload | undefined {
   if (byHost === undefined) return undefined;
   let first: readonly [string, KnownWorkload] | undefined;

@@ -1,5 +1,5 @@
 /**
- * Address and credentials of Consul: flags, and the variables of Consul's own client
+ * Address and credentials of Consul, from flags and the environment variables of Consul's own client
  * (https://developer.hashicorp.com/consul/commands#environment-variables).
  */
 
@@ -18,18 +18,17 @@ export interface ConsulFlags {
 }
 
 export interface ConsulSettings {
-  /** Includes the base path of the API. */
   readonly server: URL;
-  /** Datacenters to read; an empty name is that of the agent. */
+  /** An empty name means the agent's datacenter. */
   readonly datacenters: readonly string[];
   readonly tokenFile: string;
-  /** From the environment; the file takes precedence. Secret. */
+  /** Secret, from the environment. The token file takes precedence. */
   readonly token: string;
-  /** PEM files; empty for none. */
+  /** PEM files, empty for none. */
   readonly caFile: string;
   readonly certificateFile: string;
   readonly keyFile: string;
-  /** Expected name in the server's certificate; empty for that of the address. */
+  /** Expected name in the server certificate. Empty for the host of the address. */
   readonly serverName: string;
   readonly verifiesCertificate: boolean;
 }
@@ -95,7 +94,7 @@ export function credentialFiles({ tokenFile, caFile, certificateFile, keyFile }:
   return [tokenFile, caFile, certificateFile, keyFile].filter((file) => file !== '');
 }
 
-/** Reads TLS files for each connection, and the token again after {@link ConsulAccess.invalidateCredentials}. */
+/** Reads TLS files for each connection. Reads the token again after {@link ConsulAccess.invalidateCredentials}. */
 export interface ConsulAccess extends ClusterAccess {
   readonly hasToken: boolean;
 }

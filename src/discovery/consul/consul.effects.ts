@@ -1,4 +1,3 @@
-/** Effects of the chart `consul`: datacenters, each with its catalog. */
 import { fromCallback } from 'xstate';
 import { consulMachine } from '../../../machines/discovery/consul/consul.machine.ts';
 import type { Logger } from '../../runtime/output/log.ts';

@@ -1,4 +1,7 @@
-/** A Consul server that sends arbitrary, endless or no data: each request ends with a reason, and memory and requests stay bounded. */
+/**
+ * A Consul server that sends arbitrary, endless or no data. Each request ends with a reason; memory and requests are
+ * bounded.
+ */
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -12,7 +15,7 @@ import { ConsulClient } from './consul-client.ts';
 import { consulAccess, consulSettingsOf } from './consul-settings.ts';
 import { maxReceivingBytes, maxResponseBytes, maxValues, ReceivedBodies } from './received-bodies.ts';
 
-/** A client of a server with these responses. */
+/** A client and a server with this behaviour. */
 async function givenClient(respond: (response: ServerResponse, url: URL) => void): Promise<ConsulClient> {
   const server = createServer((request, response) => respond(response, new URL(request.url!, 'http://consul')));
   server.listen(0, '127.0.0.1');
@@ -44,18 +47,22 @@ function sendForEver(response: ServerResponse, part: Buffer): void {
 
 it.each<[string, (response: ServerResponse) => void, RegExp]>([
   [
-    'a text without an end',
+    'an endless string',
     (response) => sendForEver(response, Buffer.alloc(1024 * 1024, 'a')),
     /response exceeds 33554432 bytes/,
   ],
   [
-    'nested lists without an end',
+    'an endless nested list',
     (response) => sendForEver(response, Buffer.alloc(64 * 1024, '[')),
     /more than 2000000 values/,
   ],
-  ['many small values', (response) => void response.end(`[${'1,'.repeat(maxValues)}1]`), /more than 2000000 values/],
   [
-    'a body that ends too early',
+    'a list of too many values',
+    (response) => void response.end(`[${'1,'.repeat(maxValues)}1]`),
+    /more than 2000000 values/,
+  ],
+  [
+    'a truncated body',
     (response) => {
       response.writeHead(200, { 'content-length': '10' });
       response.write('[');
@@ -63,16 +70,16 @@ it.each<[string, (response: ServerResponse) => void, RegExp]>([
     },
     /aborted|closed before the end/,
   ],
-  ['a body that is not JSON', (response) => void response.end('<html>'), /response must be JSON/],
+  ['not JSON', (response) => void response.end('<html>'), /response must be JSON/],
   [
-    'an error without an end',
+    'an endless error',
     (response) => {
       response.writeHead(500);
       sendForEver(response, Buffer.alloc(1024 * 1024, 'e'));
     },
     /response exceeds/,
   ],
-])('%s fails with a reason', async (_, respond, reason) => {
+])('a Consul response fails with a reason if it is %s', async (_, respond, reason) => {
   const client = await givenClient(respond);
   await expect(get(client)).rejects.toMatchObject({ failure: { reason: expect.stringMatching(reason) } });
   await eventually('its connection is closed', () => client.usedConnections === 0);
@@ -88,7 +95,7 @@ it('a slow response has the same time limit as a missing one', async () => {
   });
 }, 30_000);
 
-it('responses that are received at the same time have a common limit until they end', () => {
+it('simultaneous responses share a limit until they end', () => {
   const bodies = new ReceivedBodies();
   const part = Buffer.alloc(maxResponseBytes);
   const received = Array.from({ length: maxReceivingBytes / maxResponseBytes }, () => bodies.begin());
@@ -100,7 +107,7 @@ it('responses that are received at the same time have a common limit until they 
   expect(() => bodies.begin().push(Buffer.of(1))).not.toThrow();
 });
 
-it('a catalog has a limit of bytes, and removed parts do not count', () => {
+it('the size of a catalog is limited, and removed parts do not count', () => {
   const sizes = new CatalogSizes();
   sizes.set('node/a', maxCatalogBytes);
   sizes.set('node/a', maxCatalogBytes - 1);
@@ -110,7 +117,7 @@ it('a catalog has a limit of bytes, and removed parts do not count', () => {
 });
 
 it.each(['NaN', '-1', '1e400', '', '9007199254740993', '0'])(
-  'index %j counts as 1, so that the next query begins again',
+  'the index %j of a response counts as 1, so that the next query starts from the beginning',
   async (index) => {
     const client = await givenClient((response) => {
       response.setHeader('x-consul-index', index);
@@ -120,7 +127,7 @@ it.each(['NaN', '-1', '1e400', '', '9007199254740993', '0'])(
   },
 );
 
-it('a server whose indexes rise continuously is queried at the pace of the watch', async () => {
+it('a server with continuously rising indexes is queried at a limited rate', async () => {
   let index = 1;
   let requests = 0;
   const client = await givenClient((response) => {

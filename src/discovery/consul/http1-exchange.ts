@@ -1,4 +1,7 @@
-/** One HTTP/1.1 request with limits on time and size. Each blocking query occupies a connection; idle ones are reused. */
+/**
+ * HTTP/1.1 requests with limits of duration and size. Each blocking query occupies a connection. Idle connections are
+ * reused.
+ */
 import { Agent as HttpAgent, request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { messageOf } from '../../runtime/errors.ts';
@@ -6,7 +9,7 @@ import type { TlsMaterial } from '../kubernetes/access/cluster-access.ts';
 import { ConsulError } from './consul-error.ts';
 import type { ReceivedBody } from './received-bodies.ts';
 
-/** TCP keep-alive detects dead peers: a partition may drop the packets of a query for a quarter of an hour. */
+/** TCP keep-alive detects dead peers. Otherwise a partition could block a query for a quarter of an hour. */
 const keepAliveMsecs = 15_000;
 
 export interface Http1Request {
@@ -21,7 +24,7 @@ export interface Http1Request {
 export class Http1Connections {
   #agent: HttpAgent | undefined;
 
-  /** @param tls options of new https connections; called once until {@link close} */
+  /** @param tls TLS options of new connections, called once until {@link close} */
   async send(request: Http1Request, tls: () => Promise<TlsMaterial>): Promise<IncomingHttpHeaders> {
     this.#agent ??= request.server.protocol === 'https:' ? await secureAgent(tls) : new HttpAgent(agentOptions);
     return exchange(this.#agent, request);
@@ -86,7 +89,7 @@ function exchange(agent: HttpAgent, options: Http1Request): Promise<IncomingHttp
   });
 }
 
-/** Removes the brackets of an IPv6 address. */
+/** The host without the brackets of an IPv6 address. */
 function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[(.*)\]$/, '$1');
 }

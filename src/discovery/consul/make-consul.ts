@@ -1,4 +1,3 @@
-/** The Consul registry: its datacenters and the actor that reads them. */
 import type { RegistryOptions } from '../../model/services/service-registry.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import { joinOffers, type RegistryOffers } from '../registry/registry.ts';

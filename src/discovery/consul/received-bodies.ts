@@ -1,10 +1,13 @@
-/** Bodies of responses while they are received: each and all together are limited, so that no server exhausts the memory. */
+/** Receives bodies of responses. Limits each body, and all together, so that servers cannot exhaust the memory. */
 
-/** A list of 10,000 services is 0.7 MB, the services of a node with 1,000 instances 0.7 MB. */
+/** A list of 10,000 services takes 0.7 MB, as do the services of a node with 1,000 instances. */
 export const maxResponseBytes = 32 * 1024 * 1024;
-/** Maximum bytes of all responses being received. */
+/** Maximum size of all responses in progress, in bytes. */
 export const maxReceivingBytes = 4 * maxResponseBytes;
-/** Maximum values of a response. Parsing 32 MiB of brackets takes more than a gigabyte of memory and several seconds. */
+/**
+ * Maximum number of JSON values in a response. Parsing 32 MiB of brackets takes several seconds and more than a
+ * gigabyte.
+ */
 export const maxValues = 2_000_000;
 
 /** 1 for each byte after which a JSON value may begin. */

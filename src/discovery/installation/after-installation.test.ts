@@ -11,7 +11,12 @@ function podWith(image: string, annotations: Readonly<Record<string, string>> = 
   return { metadata: { name: 'web', annotations }, spec: { containers: [{ name: 'istio-proxy', image }] } };
 }
 
-/** Findings about sidecar versions in namespace shop. @param global values of the chart @param fresh a new pod of the namespace */
+/**
+ * Findings about sidecar versions in namespace shop.
+ *
+ * @param global values of the Helm chart
+ * @param fresh a new pod of the namespace
+ */
 function versions(global: object, pods: readonly PodFacts[], fresh?: PodFacts): string[] {
   const injector = { metadata: { name: 'istio-sidecar-injector' }, data: { values: JSON.stringify({ global }) } };
   const entry = { name: 'namespace.sidecar-injector.istio.io', clientConfig: { url: 'https://istiod.test/inject' } };
@@ -34,26 +39,26 @@ function versions(global: object, pods: readonly PodFacts[], fresh?: PodFacts): 
 const values = { hub: 'a.test', tag: '1', proxy: { image: 'agent' } };
 
 test.each([
-  ['the variant "default", which adds nothing to the tag', { ...values, variant: 'default' }, 'a.test/agent:1'],
-  ['a variant', { ...values, variant: 'distroless' }, 'a.test/agent:1-distroless'],
+  ['variant "default", which adds nothing to the tag', { ...values, variant: 'default' }, 'a.test/agent:1'],
+  ['another variant', { ...values, variant: 'distroless' }, 'a.test/agent:1-distroless'],
   [
-    'a variant that replaces the one of the tag',
+    'a variant that replaces that of the tag',
     { ...values, tag: '1-debug', variant: 'distroless' },
     'a.test/agent:1-distroless',
   ],
   [
-    'the variant "default" for a tag that names one',
+    'variant "default" with a tag that contains another variant',
     { ...values, tag: '1-distroless', variant: 'default' },
     'a.test/agent:1',
   ],
-])('the check compares sidecars with the image that the injector sets for %s', (_, global, image) => {
+])('the check compares sidecars with the image that the injector uses for %s', (_, global, image) => {
   expect(versions(global, [podWith(image)])).toEqual([`ok: all sidecars run ${image}`]);
   expect(versions(global, [podWith(`${image}-old`)])).toEqual([
     `warning: shop: 1 sidecars run ${image}-old; new ones get ${image}`,
   ]);
 });
 
-test('the check compares sidecars with those of new pods if a ProxyConfig chooses the type of the image', () => {
+test('the check compares sidecars with those of new pods if a ProxyConfig selects the image type', () => {
   const fresh = podWith('a.test/agent:1-distroless');
   expect(versions(values, [podWith('a.test/agent:1-distroless')], fresh)).toEqual([
     'ok: all sidecars run a.test/agent:1-distroless',
@@ -63,7 +68,7 @@ test('the check compares sidecars with those of new pods if a ProxyConfig choose
   ]);
 });
 
-test('the check skips pods whose annotation chooses the image', () => {
+test('the check skips pods whose annotation selects the image', () => {
   const chosen = podWith('b.test/agent:0', { 'sidecar.istio.io/proxyImage': 'b.test/agent:0' });
   expect(versions(values, [chosen])).toEqual(['ok: all sidecars run a.test/agent:1']);
 });

@@ -1,4 +1,4 @@
-/** Checks of an installed control plane and the namespaces of its mesh. Pure. */
+/** Checks an installed control plane and the namespaces of its mesh. Pure. */
 
 import type { X509Certificate } from 'node:crypto';
 import * as E from 'fp-ts/lib/Either.js';
@@ -24,10 +24,10 @@ import { memberLabels } from './injection-conflicts.ts';
 const proxyName = 'istio-proxy';
 const injectLabel = 'sidecar.istio.io/inject';
 
-/** Name of a revision's Service and Deployment in the chart. */
+/** Name of a revision's Service and Deployment in the Helm chart. */
 export const planeName = (revision: string): string => (revision === '' ? 'istiod' : `istiod-${revision}`);
 
-/** Namespaces into whose pods this revision injects sidecars. */
+/** Namespaces in which this revision injects sidecars. */
 export function membersOf(
   { namespaces, mutating }: Pick<ClusterFacts, 'namespaces' | 'mutating'>,
   { namespace, revision }: Installation,
@@ -62,7 +62,7 @@ function ownConfigurations(
   );
 }
 
-/** @param now milliseconds */
+/** @param now Unix time in milliseconds */
 export function afterInstallation(
   facts: ClusterFacts,
   installed: InstalledFacts,
@@ -178,7 +178,7 @@ function bundleFinding(
   return ok(check, `${name}: all entries (${webhooks.length}) trust the root of the mesh`);
 }
 
-/** Empty for invalid PEM, which the API server does not read either. */
+/** Empty for invalid PEM, which the API server cannot read either. */
 function readableCertificates(pem: string): X509Certificate[] {
   try {
     return certificatesIn(pem);
@@ -261,7 +261,7 @@ function podFindings(namespace: string, pods: ReadResult<readonly PodFacts[]>): 
 const proxyOf = ({ spec: { containers, initContainers = [] } }: PodFacts) =>
   [...containers, ...initContainers].find(({ name }) => name === proxyName);
 
-/** A sidecar with another image than new pods get was created before an upgrade. */
+/** Sidecars with another image than new pods get were created before an upgrade. */
 function versionFindings({ injector, admitted, pods }: InstalledFacts, members: readonly string[]): ClusterFinding[] {
   const check = 'versions';
   if (E.isLeft(injector)) return [unknown(check, injector.left)];
@@ -269,7 +269,7 @@ function versionFindings({ injector, admitted, pods }: InstalledFacts, members: 
   const current = new Set<string>();
   const findings = members.flatMap((member) => {
     const pod = admitted.get(member) ?? E.left('');
-    // A ProxyConfig of the mesh or the namespace may choose the type of the image.
+    // A ProxyConfig of the mesh or namespace may select the image type.
     const expected = (E.isRight(pod) ? proxyOf(pod.right)?.image : undefined) ?? configured;
     if (expected === undefined) return [];
     current.add(expected);
@@ -287,7 +287,7 @@ function versionFindings({ injector, admitted, pods }: InstalledFacts, members: 
   return [ok(check, `all sidecars run ${[...current].sort().join(' or ')}`)];
 }
 
-/** Image of sidecars unless a ProxyConfig selects another; `undefined` if the settings cannot be read, which the injector reports. */
+/** Default image of sidecars. `undefined` if the settings cannot be read, which the injector reports. */
 function imageOf(injector: ConfigMapFacts | undefined): string | undefined {
   const decoded = decodeInjectionValues(injector?.data?.values ?? '');
   if (injector === undefined || E.isLeft(decoded)) return undefined;

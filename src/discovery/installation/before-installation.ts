@@ -1,4 +1,4 @@
-/** Checks of a cluster in which the control plane is not installed yet. Pure. */
+/** Checks a cluster before installation of the control plane. Pure. */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { type KindName, kinds } from '../../model/kinds/index.ts';
@@ -8,15 +8,14 @@ import { type ClusterFinding, error, ok, unknown, warning } from './findings.ts'
 import { injectionConflicts } from './injection-conflicts.ts';
 
 export interface Installation {
-  /** Namespace of the control plane. */
   readonly namespace: string;
-  /** Empty for the default one. */
+  /** Empty for the default revision. */
   readonly revision: string;
 }
 
-/** Required by `Chart.yaml`. */
+/** Minimum minor version of Kubernetes, as in `Chart.yaml`. */
 const minVersion = 27;
-/** From this version the kubelet restarts sidecar init containers. */
+/** Minor version of Kubernetes from which the kubelet restarts sidecar init containers. */
 const nativeSidecarVersion = 29;
 const architectures = ['amd64', 'arm64'];
 const istioGroups = [...new Set(Object.values(kinds).map(({ group }) => group))].filter((group) =>
@@ -41,7 +40,7 @@ export function beforeInstallation(
   ];
 }
 
-/** Permissions for `helm install` of the chart. Creating a ClusterRole requires its permissions or `escalate`. */
+/** Permissions for `helm install`. Creating a ClusterRole requires its permissions or `escalate`. */
 export function rightsToInstall({ namespace }: Installation): readonly RequiredPermission[] {
   const create = (group: string, resource: string, isNamespaced: boolean): RequiredPermission => ({
     ...{ verb: 'create', group, resource },
@@ -70,7 +69,7 @@ export function rightsToInstall({ namespace }: Installation): readonly RequiredP
   ];
 }
 
-/** @returns minor version of Kubernetes 1; `undefined` for other texts */
+/** @returns minor version of Kubernetes 1, `undefined` for other texts */
 export function minorVersionOf(version: string): number | undefined {
   const [, minor] = /^v?1\.(\d+)/.exec(version) ?? [];
   return minor === undefined ? undefined : Number(minor);
@@ -138,7 +137,7 @@ function definitionFindings({ groups, definitions }: ClusterFacts): ClusterFindi
   ];
 }
 
-/** Installer of a definition, by its labels. */
+/** The installer of a CRD, according to its labels. */
 function ownerOf({
   labels = {},
   annotations = {},
@@ -229,7 +228,7 @@ function nodeFindings(nodes: ReadResult<readonly ClusterNodeFacts[]>): ClusterFi
   ];
 }
 
-/** Webhooks of other control planes that reject Istio objects. */
+/** Webhooks of other control planes that may reject Istio objects. */
 function validatorFindings({ validating }: ClusterFacts, { namespace, revision }: Installation): ClusterFinding[] {
   const check = 'validation';
   if (E.isLeft(validating)) return [unknown(check, validating.left)];

@@ -1,4 +1,4 @@
-/** `pilot-discovery check`: reads a cluster and reports problems. Nothing is written. */
+/** `pilot-discovery check`: reads a cluster and reports problems. Writes nothing. */
 import * as E from 'fp-ts/lib/Either.js';
 import { injectorMapName } from '../../injection/settings.ts';
 import type { ApiServer } from '../kubernetes/api-server.ts';
@@ -10,14 +10,13 @@ import type { ClusterReport, InstallationPhase } from './findings.ts';
 import { injectionConflicts } from './injection-conflicts.ts';
 
 export interface CheckOptions extends Installation {
-  /** `undefined`: after installation if the control plane's Deployment exists. */
+  /** Default: `after` if the control plane's Deployment exists. */
   readonly phase?: InstallationPhase;
   readonly signal: AbortSignal;
-  /** Current time, milliseconds. */
   readonly now: number;
 }
 
-/** Each dry run calls the cluster's webhooks. */
+/** Maximum number of dry runs, each of which calls the cluster's webhooks. */
 const maxDryRuns = 10;
 
 /** @throws ApiError if nothing can be read from the cluster */

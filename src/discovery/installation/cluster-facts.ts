@@ -1,4 +1,7 @@
-/** Data that `pilot-discovery check` reads from a cluster. Each part is a value, or the reason why it could not be read. */
+/**
+ * Data that `pilot-discovery check` reads from a cluster. Each item is a value, or the reason why it could not be
+ * read.
+ */
 import * as E from 'fp-ts/lib/Either.js';
 import type { LabelSelector } from '../../model/kinds/label-selector.ts';
 import { messageOf } from '../../runtime/errors.ts';
@@ -78,7 +81,6 @@ export interface ConfigMapFacts extends Named {
   readonly data?: Readonly<Record<string, string>>;
 }
 
-/** A permission that the installation needs. */
 export interface RequiredPermission {
   readonly verb: string;
   readonly group: string;
@@ -89,25 +91,22 @@ export interface RequiredPermission {
 export interface ClusterFacts {
   /** Such as `v1.36.3`. */
   readonly version: ReadResult<string>;
-  /** Served versions by API group. */
   readonly groups: ReadResult<ReadonlyMap<string, readonly string[]>>;
   readonly definitions: ReadResult<readonly Named[]>;
   readonly nodes: ReadResult<readonly ClusterNodeFacts[]>;
   readonly namespaces: ReadResult<readonly Named[]>;
   readonly mutating: ReadResult<readonly WebhookConfigurationFacts[]>;
   readonly validating: ReadResult<readonly WebhookConfigurationFacts[]>;
-  /** Deployments of control planes in the namespace of the installation. */
   readonly deployments: ReadResult<readonly DeploymentFacts[]>;
 }
 
-/** Data of a running control plane, in addition to {@link ClusterFacts}. */
+/** Data about a running control plane, in addition to {@link ClusterFacts}. */
 export interface InstalledFacts {
   readonly slices: ReadResult<readonly SliceFacts[]>;
   readonly rootOfMesh: ReadResult<ConfigMapFacts | undefined>;
   readonly injector: ReadResult<ConfigMapFacts | undefined>;
-  /** By namespace of the mesh. */
   readonly pods: ReadonlyMap<string, ReadResult<readonly PodFacts[]>>;
-  /** A new pod without annotations, for some namespaces. */
+  /** For some namespaces, a new pod without annotations. */
   readonly admitted: ReadonlyMap<string, ReadResult<PodFacts>>;
 }
 
@@ -119,12 +118,11 @@ const accessReviews: ApiResource = {
   ...{ group: 'authorization.k8s.io', version: 'v1', namespaced: false },
   ...{ plural: 'selfsubjectaccessreviews', kind: 'SelfSubjectAccessReview' },
 };
-/** Resources that are not object lists. */
 const serverVersion: ApiResource = { ...core, plural: 'version', kind: 'Info', namespaced: false, path: '/version' };
 const apiGroups: ApiResource = { ...core, plural: 'apis', kind: 'APIGroupList', namespaced: false, path: '/apis' };
 
 const pageSize = '200';
-/** Limits the duration: a cluster with more objects of a kind is checked in part. */
+/** Maximum number of pages per kind. Checks only a part of larger clusters. */
 const maxPages = 50;
 export const maxObjects = Number(pageSize) * maxPages;
 
@@ -159,7 +157,10 @@ export class FactReader {
     };
   }
 
-  /** @param service of the control plane @param members namespaces of the mesh */
+  /**
+   * @param service name of the control plane's Service
+   * @param members namespaces of the mesh
+   */
   async installed(
     namespace: string,
     { service, injector, members }: { service: string; injector: string; members: readonly string[] },
@@ -177,7 +178,6 @@ export class FactReader {
     };
   }
 
-  /** Permissions that the user lacks. */
   async missingRights(rights: readonly RequiredPermission[]): Promise<ReadResult<readonly RequiredPermission[]>> {
     return this.#read('permissions of the user', async () => {
       const reviews = rights.map(async ({ verb, group, resource, namespace }) => {
@@ -192,9 +192,9 @@ export class FactReader {
   }
 
   /**
-   * Sends a pod as a dry run.
+   * Creates a pod as a dry run.
    *
-   * @returns the pod after all admission plugins and webhooks, or the reason for its rejection
+   * @returns the pod after all admission plugins and webhooks, or why it is rejected
    */
   admittedPod(namespace: string, pod: object): Promise<ReadResult<PodFacts>> {
     const query = { dryRun: 'All' };
@@ -222,7 +222,7 @@ export class FactReader {
     });
   }
 
-  /** Complete objects: informers store only the fields that the control plane reads. */
+  /** Lists complete objects. Informers only keep fields that the control plane uses. */
   #list(
     resource: ApiResource,
     namespace?: string,

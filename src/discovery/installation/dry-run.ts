@@ -1,4 +1,4 @@
-/** Pods for dry runs, which pass all admission plugins, policies and webhooks of the cluster. */
+/** Pods for dry runs, which all admission plugins, policies and webhooks of the cluster process. */
 import * as E from 'fp-ts/lib/Either.js';
 import type { PodFacts, ReadResult } from './cluster-facts.ts';
 import { type ClusterFinding, error, ok, unknown } from './findings.ts';
@@ -7,7 +7,7 @@ const check = 'admission';
 const image = 'registry.k8s.io/pause:3.10';
 const metadata = { generateName: 'pilot-discovery-check-' };
 
-/** A pod with a sidecar's init container, which redirects its traffic. */
+/** A pod with a sidecar's init container, which redirects traffic. */
 export function redirectingPod(): object {
   const securityContext = {
     ...{ runAsUser: 0, runAsNonRoot: false, runAsGroup: 0, allowPrivilegeEscalation: false },
@@ -22,12 +22,11 @@ export function redirectingPod(): object {
   };
 }
 
-/** A pod as a user creates it, without a sidecar. */
+/** A pod without a sidecar, as users create it. */
 export function ordinaryPod(): object {
   return { metadata, spec: { containers: [{ name: 'application', image }] } };
 }
 
-/** Whether the namespace accepts a sidecar's init container. */
 export function redirectionFinding(namespace: string, admitted: ReadResult<unknown>): ClusterFinding {
   if (E.isRight(admitted))
     return ok(check, `namespace ${namespace} accepts pods whose init container redirects their traffic`);
@@ -39,7 +38,6 @@ export function redirectionFinding(namespace: string, admitted: ReadResult<unkno
   );
 }
 
-/** Whether a new pod of a mesh namespace gets its sidecar. */
 export function injectionFinding(namespace: string, admitted: ReadResult<PodFacts>): ClusterFinding {
   const name = 'injection';
   if (E.isLeft(admitted)) {
@@ -58,5 +56,5 @@ export function injectionFinding(namespace: string, admitted: ReadResult<PodFact
   );
 }
 
-/** Whether the user, not the pod, was rejected. */
+/** Whether the user lacks the permission, so that the pod itself was not rejected. */
 const isForbiddenToUser = (message: string): boolean => /cannot create resource "pods"/.test(message);

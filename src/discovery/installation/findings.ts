@@ -1,7 +1,6 @@
-/** Findings of `pilot-discovery check`, as text and as JSON. */
 import { visibleLine } from '../../runtime/visible-text.ts';
 
-/** `unknown`: not checked, because the data could not be read. */
+/** `unknown`: not checked, because data could not be read. */
 export type FindingLevel = 'ok' | 'warning' | 'error' | 'unknown';
 
 export interface ClusterFinding {
@@ -9,7 +8,7 @@ export interface ClusterFinding {
   readonly check: string;
   readonly level: FindingLevel;
   readonly message: string;
-  /** Remedy, present unless the level is `ok`. */
+  /** What to do, unless the level is `ok`. */
   readonly next?: string;
 }
 
@@ -30,7 +29,11 @@ export const error = (check: string, message: string, next: string): ClusterFind
   ...{ check, level: 'error', message, next },
 });
 
-/** Finding for unreadable data. @param reason from the API server */
+/**
+ * Finding for data that could not be read.
+ *
+ * @param reason from the API server
+ */
 export function unknown(check: string, reason: string): ClusterFinding {
   const next = 'Run the command as a user who may read it, such as an administrator of the cluster.';
   return { check, level: 'unknown', message: `not checked: ${reason}`, next };
@@ -38,7 +41,7 @@ export function unknown(check: string, reason: string): ClusterFinding {
 
 const levels = ['error', 'warning', 'unknown', 'ok'] as const;
 
-/** A table with totals. Control characters in cluster data are escaped. */
+/** A table with totals. Escapes control characters from the cluster. */
 export function reportAsText({ phase, namespace, revision, findings }: ClusterReport): string {
   const width = Math.max(0, ...findings.map(({ check }) => check.length));
   const indent = ' '.repeat(9 + width);

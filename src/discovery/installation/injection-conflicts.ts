@@ -1,4 +1,4 @@
-/** Webhooks of other meshes that the API server calls for the same pods. */
+/** Finds webhooks of other meshes that the API server calls for the same pods. */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { callingEntries, webhookEntriesOf } from '../../injection/decision/webhook-entries.ts';
@@ -16,7 +16,7 @@ const podLabels = (revision: string): readonly Labels[] => [
   { [revisionLabel]: revision || 'default' },
 ];
 
-/** Labels with which a user adds a namespace to the revision. */
+/** Labels with which users add a namespace to the revision. */
 export const memberLabels = (revision: string): Labels =>
   revision === '' || revision === 'default' ? { 'istio-injection': 'enabled' } : { [revisionLabel]: revision };
 
@@ -24,11 +24,11 @@ export const memberLabels = (revision: string): Labels =>
 interface ForeignInjector {
   readonly name: string;
   readonly entries: readonly WebhookFacts[];
-  /** Whether it adds an Istio sidecar, the second one in the pod. */
+  /** Whether it adds an Istio sidecar, which would be the second one in the pod. */
   readonly isIstioInjector: boolean;
 }
 
-/** @param namespace of the control plane */
+/** @param namespace namespace of the control plane */
 export function injectionConflicts(
   { mutating, namespaces }: Pick<ClusterFacts, 'mutating' | 'namespaces'>,
   { namespace, revision }: { readonly namespace: string; readonly revision: string },
@@ -40,7 +40,7 @@ export function injectionConflicts(
   const labelled = namespaces.right.map(({ metadata: { name, labels = {} } }) => ({
     place: `namespace ${name}`,
     labels,
-    // Most namespaces select pods by the pods' own labels.
+    // Most namespaces select pods by pod labels.
     pods: [{}] as readonly Labels[],
   }));
   const planned = {
@@ -88,7 +88,7 @@ function foreignInjectors(
   });
 }
 
-/** Whether a webhook for new pods is an injector, by its name or path. */
+/** Whether a webhook for new pods is an injector, according to its name or path. */
 function isInjector(
   { name, rules = [], clientConfig: { service, url } }: WebhookFacts,
   configuration: string,

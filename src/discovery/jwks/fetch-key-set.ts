@@ -1,4 +1,4 @@
-/** Fetches the keys of a token issuer (RFC 7517), from their URL or by OpenID Connect Discovery. */
+/** Fetches the keys of a token issuer (RFC 7517), by their URL or OpenID Connect Discovery. */
 import { maxKeys } from '../../model/kinds/policies/request-authentication.ts';
 import { CodedError, messageOf, reasonError } from '../../runtime/errors.ts';
 import { boundedText } from '../../runtime/fences/bounded-text.ts';
@@ -6,7 +6,7 @@ import type { Fetch } from '../../runtime/fences/guarded-fetch.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import { sortedKeySet } from './key-order.ts';
 
-/** URL of a key set, or of an issuer whose metadata contains it. */
+/** URL of a key set, or of an issuer whose metadata refers to it. */
 export interface KeyAddress {
   readonly kind: 'keys' | 'issuer';
   readonly url: string;
@@ -22,7 +22,7 @@ export interface FetchOptions {
 const maxBytes = 1024 * 1024;
 
 /**
- * @returns the key set as text, independent of the order of its keys
+ * @returns the key set as text, independent of the order of keys
  * @throws CodedError KEY_SET_UNAVAILABLE
  */
 export async function fetchKeySet({ kind, url }: KeyAddress, options: FetchOptions): Promise<string> {
@@ -33,7 +33,8 @@ export async function fetchKeySet({ kind, url }: KeyAddress, options: FetchOptio
     const keySet = await fetchJson(kind === 'keys' ? url : keysOfIssuer(await fetchJson(discoveryUrl(url)), url));
     if (!isObject(keySet) || !Array.isArray(keySet.keys)) throw unavailable('response must be a JSON Web Key Set');
     const keys = keySet.keys.filter((key) => isObject(key) && typeof key.kty === 'string');
-    // Without a key Envoy would reject every token, so the previous keys are kept.
+    // An empty key set counts as a failure, so that the previous keys are kept. Envoy would reject every token
+    // without a key.
     if (keys.length === 0) throw unavailable('the JSON Web Key Set has no keys');
     if (keys.length > maxKeys)
       throw unavailable(`the JSON Web Key Set must have at most ${maxKeys} keys, got ${keys.length}`);

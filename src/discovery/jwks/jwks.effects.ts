@@ -1,4 +1,3 @@
-/** Effects of the chart `jwks`. */
 import { fromPromise } from 'xstate';
 import { jwksMachine, type KeySource } from '../../../machines/discovery/jwks/jwks.machine.ts';
 import { keySetWithEffects } from './key-set.effects.ts';

@@ -1,4 +1,3 @@
-/** Effects of the chart `key-set`: fetches the keys of one issuer. */
 import { fromPromise } from 'xstate';
 import { type IssuerResponse, keySetMachine } from '../../../machines/discovery/jwks/key-set.machine.ts';
 import type { KeySets } from './key-sets.ts';

@@ -13,7 +13,7 @@ import { KeySets } from './key-sets.ts';
 const one = { kty: 'EC', kid: 'one' };
 const two = { kty: 'EC', kid: 'two' };
 
-/** An issuer on the loopback interface. Each path responds with its text or status. */
+/** An issuer on loopback. Each path responds with its text or status. */
 let responses: Record<string, string | number> = {};
 let server: Server;
 let requested: (string | undefined)[] = [];
@@ -25,7 +25,7 @@ beforeEach(async () => {
   server = createServer((request, response) => {
     requested.push(request.url);
     const reply = responses[request.url ?? ''] ?? 404;
-    // 0: no response.
+    // 0 means no response.
     if (reply === 0) return;
     if (typeof reply === 'number') response.statusCode = reply;
     response.end(typeof reply === 'string' ? reply : '');
@@ -52,7 +52,7 @@ function policyWith(name: string, ...jwtRules: JwtRule[]): Config<RequestAuthent
 }
 
 describe('key sets to fetch', () => {
-  it('contain each key set once, with the longest timeout of its users, and none that is inline', async () => {
+  it('are distinct, have the longest timeout of their users, and exclude inline keys', async () => {
     const sources = await newKeySets().sourcesOf([
       policyWith('a', { issuer: 'i', jwksUri: 'https://id.test/keys' }, { issuer: 'x', jwks: '{}' }),
       policyWith(
@@ -77,8 +77,8 @@ describe('key sets to fetch', () => {
   });
 });
 
-describe('RequestAuthentications', () => {
-  it('get the fetched keys, and keep their identity while the keys are the same', async () => {
+describe('RequestAuthentications with a jwksUri', () => {
+  it('get the fetched keys, and keep their identity while the keys are unchanged', async () => {
     const keySets = newKeySets();
     const object = policyWith('a', { issuer: 'i', jwksUri: `${origin}/keys` }, { issuer: 'x', jwks: '{"keys":[]}' });
     const set = configSetOf([object]);
@@ -99,7 +99,7 @@ describe('RequestAuthentications', () => {
     expect(keySets.counts).toEqual({ success: 3, failure: 0 });
   });
 
-  it('keep the last keys, whatever the issuer does, until no object uses them', async () => {
+  it('keep the last keys, regardless of what the issuer sends, until no object uses them', async () => {
     const keySets = newKeySets();
     const object = policyWith('a', { issuer: 'i', jwksUri: `${origin}/keys` });
     const set = configSetOf([object]);
@@ -125,44 +125,40 @@ describe('an issuer', () => {
     return keySets.resolve(configSetOf([object])).RequestAuthentication[0]!.spec.jwtRules[0]!.jwks;
   };
 
-  it('provides the URL of its keys', async () => {
+  it('may refer to the URL of its keys in its metadata', async () => {
     responses['/.well-known/openid-configuration'] = JSON.stringify({ jwks_uri: `${origin}/keys` });
     expect(await fetched({ issuer: origin })).toContain('"two"');
     expect(await fetched({ issuer: `${origin}/` })).toContain('"two"');
   });
 
   it.each([
-    ['is no URL', () => ({ issuer: 'me@id.test' }), /not an http:.* \[KEY_SET_UNAVAILABLE\]$/],
-    [
-      'does not say where its keys are',
-      () => ({ issuer: `${origin}/keys/..` }),
-      /^HTTP status 404 \[KEY_SET_UNAVAILABLE\]$/,
-    ],
-    ['is not there', () => ({ issuer: '', jwksUri: 'http://127.0.0.1:1/keys' }), /ECONNREFUSED|bad port/],
-  ] as const)('has no keys if it %s', async (_, rule, reason) => {
+    ['it is not a URL', () => ({ issuer: 'me@id.test' }), /not an http:.* \[KEY_SET_UNAVAILABLE\]$/],
+    ['its metadata is missing', () => ({ issuer: `${origin}/keys/..` }), /^HTTP status 404 \[KEY_SET_UNAVAILABLE\]$/],
+    ['it is unreachable', () => ({ issuer: '', jwksUri: 'http://127.0.0.1:1/keys' }), /ECONNREFUSED|bad port/],
+  ] as const)('has no keys if %s', async (_, rule, reason) => {
     await expect(fetched(rule())).rejects.toThrow(reason);
   });
 
   it.each([
-    ['no JSON', '<html>', /^response must be JSON \[KEY_SET_UNAVAILABLE\]$/],
-    ['no key set', '[]', /must be a JSON Web Key Set \[KEY_SET_UNAVAILABLE\]$/],
-    ['an empty set', '{"keys":[]}', /has no keys \[KEY_SET_UNAVAILABLE\]$/],
-    ['keys of no type', '{"keys":[{"kid":"x"}]}', /has no keys \[KEY_SET_UNAVAILABLE\]$/],
+    ['invalid JSON', '<html>', /^response must be JSON \[KEY_SET_UNAVAILABLE\]$/],
+    ['JSON that is not a key set', '[]', /must be a JSON Web Key Set \[KEY_SET_UNAVAILABLE\]$/],
+    ['an empty key set', '{"keys":[]}', /has no keys \[KEY_SET_UNAVAILABLE\]$/],
+    ['keys without a type', '{"keys":[{"kid":"x"}]}', /has no keys \[KEY_SET_UNAVAILABLE\]$/],
     [
-      'more keys than an issuer has',
+      'too many keys',
       JSON.stringify({ keys: Array.from({ length: 101 }, () => ({ kty: 'EC' })) }),
       /at most 100 keys, got 101 \[KEY_SET_UNAVAILABLE\]$/,
     ],
-    ['too much', JSON.stringify({ keys: [{ kty: 'x'.repeat(1_100_000) }] }), /response exceeds/],
-    ['nothing for a long time', 0, /within 50 ms \[KEY_SET_UNAVAILABLE\]$/],
+    ['a response above the size limit', JSON.stringify({ keys: [{ kty: 'x'.repeat(1_100_000) }] }), /response exceeds/],
+    ['a response after the time limit', 0, /within 50 ms \[KEY_SET_UNAVAILABLE\]$/],
   ])('has no keys if it responds with %s', async (_, body, reason) => {
     responses['/keys'] = body;
     await expect(fetched({ issuer: '', jwksUri: `${origin}/keys` }, body === 0 ? 50 : 5_000)).rejects.toThrow(reason);
   });
 });
 
-describe('addresses of this host', () => {
-  it('are not fetched unless a setting permits it', async () => {
+describe('key set addresses of this host', () => {
+  it('are not fetched unless a setting permits this', async () => {
     const keySets = new KeySets();
     const [{ source }] = (await keySets.sourcesOf([policyWith('a', { issuer: 'i', jwksUri: `${origin}/keys` })])) as [
       KeySource,
@@ -173,7 +169,7 @@ describe('addresses of this host', () => {
     expect(requested).toEqual([]);
   });
 
-  it('are not fetched if the metadata of an issuer names them', async () => {
+  it('are not fetched if the metadata of an issuer refers to them', async () => {
     responses['/.well-known/openid-configuration'] = JSON.stringify({
       jwks_uri: origin.replace('127.0.0.1', '127.0.0.2'),
     });
@@ -184,7 +180,7 @@ describe('addresses of this host', () => {
   });
 });
 
-it('an object with issuers beyond the limit of its namespace is reported once, and again when it no longer is', async () => {
+it('an object with issuers beyond the limit of its namespace is reported once, and again when it is within the limit', async () => {
   const object = (name: string, issuers: number): Config<RequestAuthentication> =>
     givenObject('RequestAuthentication', 'mallory', name, {
       jwtRules: Array.from({ length: issuers }, (_, index) => ({ issuer: `https://idp.test/${name}/${index}` })),
@@ -198,7 +194,7 @@ it('an object with issuers beyond the limit of its namespace is reported once, a
   expect(reported.splice(0)).toEqual([
     'RequestAuthentication/mallory/c: has issuers beyond the limit of 200 in its namespace, whose tokens are rejected (LIMIT_EXCEEDED): remove issuers that are not needed',
   ]);
-  // A new version of the object needs the condition in its status, too.
+  // A new version of the object also needs the condition in its status.
   await keys.sourcesOf([...objects.slice(0, 2), object('c', 100)]);
   expect(reported.splice(0)).toEqual([expect.stringMatching(/mallory\/c: .*LIMIT_EXCEEDED/)]);
   await keys.sourcesOf(objects.slice(1));

@@ -1,4 +1,4 @@
-/** Key sets that RequestAuthentications name by URL: fetches and keeps them, and adds them to the objects. */
+/** Fetches and caches the key sets to which RequestAuthentications refer by URL, and adds them to the objects. */
 
 import type { KeySource } from '../../../machines/discovery/jwks/jwks.machine.ts';
 import type { IssuerResponse } from '../../../machines/discovery/jwks/key-set.machine.ts';
@@ -16,7 +16,7 @@ import { hashOf, keySourceOf, selectKeySources } from './key-sources.ts';
 
 type Warn = (fields: Readonly<Record<string, string | number>>) => void;
 
-/** An object with its keys, kept while both are the same. */
+/** An object with its keys, cached until one of them changes. */
 interface Resolved {
   readonly keys: readonly (string | undefined)[];
   readonly config: Config<RequestAuthentication>;
@@ -29,11 +29,10 @@ export interface LimitedIssuers {
   readonly problem: ConfigProblem;
 }
 
-/** `limited` is `undefined` if the issuers of the object are within the limits again. */
+/** @param limited `undefined` if all issuers of the object are within the limits again */
 export type IssuerLimitListener = (key: string, limited: LimitedIssuers | undefined) => void;
 
 export class KeySets {
-  /** Fetches by outcome. */
   readonly counts = { success: 0, failure: 0 };
   readonly #fetch: Fetch;
   readonly #warn: Warn;
@@ -48,7 +47,7 @@ export class KeySets {
     this.#warn = warn;
   }
 
-  /** The key sets to fetch for these objects. Key sets that no object names any more are removed. */
+  /** The key sets to fetch for these objects. Removes all others. */
   async sourcesOf(configs: readonly Config<RequestAuthentication>[]): Promise<KeySource[]> {
     const { sources, addresses, rejected } = await new Turns().through(selectKeySources(configs));
     this.#addresses = addresses;
@@ -57,12 +56,12 @@ export class KeySets {
     return sources;
   }
 
-  /** Called for each object whose issuers exceed a limit, and for each whose issuers no longer do. */
+  /** Called for each object whose issuers start or stop exceeding a limit. */
   onLimited(listener: IssuerLimitListener): void {
     this.#limitListeners.push(listener);
   }
 
-  /** Reports changes only: objects stay beyond a limit until they are edited. */
+  /** Reports only changes, because objects stay beyond a limit until they are edited. */
   #reportRejected(reasons: ReadonlyMap<string, string>, configs: readonly Config[]): void {
     const previous = this.#rejected;
     const now = new Map<string, LimitedIssuers>();
@@ -88,7 +87,7 @@ export class KeySets {
   }
 
   /**
-   * Fetches and keeps the keys of an issuer.
+   * Fetches and caches the keys of an issuer.
    *
    * @throws Error with the reason
    */
@@ -97,7 +96,7 @@ export class KeySets {
     if (address === undefined) throw new Error('no object uses this issuer any longer');
     try {
       const keys = await fetchKeySet(address, { timeoutMs, signal, fetch: this.#fetch });
-      // After an abort no object uses the issuer.
+      // After an abort, no object uses the issuer.
       if (!signal.aborted) this.#keys.set(source, keys);
       this.counts.success++;
       return { version: hashOf(keys) };
@@ -107,7 +106,7 @@ export class KeySets {
     }
   }
 
-  /** Like {@link KeySets.fetch}, but returns a failure instead of throwing it. */
+  /** As {@link KeySets.fetch}, but returns failures. */
   async fetchOutcome(source: string, timeoutMs: number, signal: AbortSignal): Promise<IssuerResponse> {
     try {
       return { outcome: 'fetched', ...(await this.fetch(source, timeoutMs, signal)) };
@@ -116,7 +115,7 @@ export class KeySets {
     }
   }
 
-  /** Adds the fetched keys to the objects. An object keeps its identity while its keys are the same. */
+  /** Adds fetched keys to the objects. Objects with unchanged keys keep their identity. */
   resolve(set: ConfigSet): ConfigSet {
     const configs = set.RequestAuthentication;
     if (configs.length === 0) return set;

@@ -29,7 +29,7 @@ describe('fetched key sets', () => {
     expect(addresses.has('https://b.test/0')).toBe(false);
   });
 
-  it('are shared between namespaces in turns when the mesh has too many, so that a namespace with few has all of them', () => {
+  it('are shared evenly between namespaces if the mesh has too many, so that a namespace with few gets all of them', () => {
     const greedy = Array.from({ length: 20 }, (_, i) =>
       naming(`mallory-${i}`, 'jwt', rules(`mallory-${i}`, maxSourcesOfNamespace)),
     );
@@ -40,14 +40,14 @@ describe('fetched key sets', () => {
     expect(rejected.get('RequestAuthentication/mallory-0/jwt')).toContain(`${maxSourcesOfMesh} in the mesh`);
   });
 
-  it('include those that a namespace shares with one beyond its limit', () => {
+  it('include one that a namespace shares with another beyond its limit', () => {
     const greedy = naming('mallory', 'a', [...rules('a', maxSourcesOfNamespace), ...rules('shared', 1)]);
     const { sources, rejected } = select(greedy, naming('bank', 'jwt', rules('shared', 1)));
     expect(sources.map(({ source }) => source)).toContain('https://shared.test/0');
     expect(rejected.size).toBe(0);
   });
 
-  it('have a timeout of at most half a minute, whatever an object specifies', () => {
+  it('have a timeout of at most 30 s, regardless of the object', () => {
     const [source] = select(naming('a', 'b', [{ ...rules('a', 1)[0]!, timeoutMs: 3_600_000 }])).sources;
     expect(source?.timeoutMs).toBe(30_000);
   });

@@ -1,4 +1,7 @@
-/** Key sets that RequestAuthentications name, and the subset that is fetched: the number of a namespace is limited. */
+/**
+ * Determines the key sets to which RequestAuthentications refer, and which of them are fetched: the number per
+ * namespace is limited.
+ */
 import { createHash } from 'node:crypto';
 import type { KeySource } from '../../../machines/discovery/jwks/jwks.machine.ts';
 import { type Config, configKeyText } from '../../model/config/config.ts';
@@ -11,7 +14,7 @@ import type { Steps } from '../../runtime/turns.ts';
 import type { KeyAddress } from './fetch-key-set.ts';
 
 export const maxSourcesOfNamespace = 200;
-/** Maximum key sets of all namespaces. Each has an actor and is fetched every 20 minutes. */
+/** Maximum number of key sets in the mesh. Each has an actor and is fetched every 20 minutes. */
 export const maxSourcesOfMesh = 1_000;
 
 const defaultTimeoutMs = 5_000;
@@ -19,7 +22,10 @@ const defaultTimeoutMs = 5_000;
 export interface KeySourceSelection {
   readonly sources: KeySource[];
   readonly addresses: ReadonlyMap<string, KeyAddress>;
-  /** Reason by object key, for objects with issuers beyond a limit. Their keys are not fetched, so that their tokens are rejected. */
+  /**
+   * Reasons by object key, for objects with issuers beyond a limit. Their keys are not fetched, so tokens are
+   * rejected.
+   */
   readonly rejected: ReadonlyMap<string, string>;
 }
 
@@ -30,8 +36,8 @@ interface Named {
 }
 
 /**
- * The unique key sets of these objects. A namespace gets the first ones in the order of its objects, and namespaces share the limit of the mesh in
- * turns, so that one with many takes none from one with few.
+ * The distinct key sets of these objects. A namespace gets the first ones in object order. Namespaces share the limit
+ * of the mesh equally, so that one with many key sets does not affect one with few.
  */
 export function* selectKeySources(configs: readonly Config<RequestAuthentication>[]): Steps<KeySourceSelection> {
   const named = new Map<string, Named>();
@@ -88,10 +94,10 @@ export interface NamedKeySource {
   readonly name: string;
 }
 
-/** Cached, because objects are resolved for every push context and their rules do not change. */
+/** Cached, because objects are resolved for every push context and rules do not change. */
 const sourcesOfRules = new WeakMap<JwtRule, NamedKeySource>();
 
-/** The key set that a rule names, or `undefined` for a rule with inline keys. */
+/** `undefined` for a rule with inline keys. */
 export function keySourceOf(rule: JwtRule): NamedKeySource | undefined {
   const { jwks, jwksUri, issuer } = rule;
   if (jwks !== undefined) return undefined;
@@ -103,7 +109,7 @@ export function keySourceOf(rule: JwtRule): NamedKeySource | undefined {
   return source;
 }
 
-/** Name of a URL in events and logs: without secret parts, and unique. */
+/** Unique name of a URL without secret parts, for events and logs. */
 function nameOf({ kind, url }: KeyAddress): string {
   const parsed = URL.canParse(url) ? new URL(url) : undefined;
   const role = kind === 'issuer' ? 'issuer ' : '';

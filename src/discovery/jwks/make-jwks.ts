@@ -1,4 +1,3 @@
-/** Keys of token issuers: the key sets that objects name by URL, and the actor that fetches them. */
 import type { BlockedAddresses } from '../../runtime/fences/blocked-addresses.ts';
 import { guardedFetch } from '../../runtime/fences/guarded-fetch.ts';
 import type { Logger } from '../../runtime/output/log.ts';

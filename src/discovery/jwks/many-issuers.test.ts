@@ -1,4 +1,4 @@
-/** Issue 33, item 3: one tenant names as many issuers as fit into its objects; others must still be served. */
+/** One tenant refers to as many issuers as its objects can contain. Others must still be served (issue 33, item 3). */
 
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -11,7 +11,7 @@ import { measuredTurns } from '../../../test/harness/longest-turn.ts';
 import { slowness } from '../../../test/harness/slowness.ts';
 import { maxSourcesOfNamespace } from './key-sources.ts';
 
-/** Maximum time for which the event loop may be blocked. 9 to 13 ms were measured. */
+/** Maximum time that the event loop may be blocked, in milliseconds. Measured: 9 to 13. */
 const maxStretchMs = 40;
 const keys = '{"keys":[{"kty":"EC"}]}';
 let server: Server;
@@ -58,7 +58,7 @@ function start(files: Record<string, string>): ControlPlane {
   return new ControlPlane({}, { 'cart.yaml': serviceEntry(), ...files }, () => {}, env);
 }
 
-test('an object with 9,000 issuers is rejected: none of them is requested, and others are served', async () => {
+test('an object with 9,000 issuers is rejected without requesting any, and others are served', async () => {
   const plane = start({ 'many.yaml': naming('many', 'mallory', 0, 9_000) });
   await plane.ready();
   expect(plane.lines.join('\n')).toContain('LIMIT_EXCEEDED');
@@ -75,13 +75,16 @@ test('a namespace with 1,000 issuers in ten objects gets its limit of them, two 
     stream.send({ typeUrl, responseNonce });
   for (const response of stream.responses) acknowledge(response);
   stream.onResponse = acknowledge;
-  // The first run of code is slow, whatever it processes.
+  // The first execution of code is slow, regardless of its input.
   plane.write('first.yaml', naming('first', 'warm', 0, 20));
   plane.write('cart.yaml', serviceEntry(['10.1.1.1'], 82));
   await stream.next();
   await eventually('the first issuers are asked', () => new Set(seen).size === 20);
   let round = 0;
-  /** Longest block of the event loop while a namespace writes its objects, in milliseconds of a quiet machine. */
+  /**
+   * Longest block of the event loop while a namespace writes its objects, in milliseconds, normalized to an idle
+   * machine.
+   */
   const attack = async (): Promise<number> => {
     const namespace = `mallory-${++round}`;
     seen = [];
@@ -95,7 +98,7 @@ test('a namespace with 1,000 issuers in ten objects gets its limit of them, two 
     });
     return longestMs / (await slowness());
   };
-  // One of the runs may include a garbage collection of the test process.
+  // Best of three, because a run may include a garbage collection of the test process.
   const maxBlockedMs = await bestOf(3, maxStretchMs, attack);
   expect(maxRunning).toBeLessThanOrEqual(2);
   expect(maxBlockedMs).toBeLessThan(maxStretchMs);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { failureOfStatus } from './api-failure.ts';
 
 describe('the failure of a Kubernetes Status', () => {
-  it('has the code, reason, causes and message of the Status', () => {
+  it('contains the code, reason, causes and message of the Status', () => {
     const status = {
       code: 504,
       reason: 'Timeout',
@@ -19,7 +19,7 @@ describe('the failure of a Kubernetes Status', () => {
     });
   });
 
-  it('falls back to the HTTP status if the body has none', () => {
+  it('contains the HTTP status if the body has no Status', () => {
     expect(failureOfStatus({}, 503)).toEqual({
       kind: 'status',
       code: 503,
@@ -30,7 +30,7 @@ describe('the failure of a Kubernetes Status', () => {
     expect(failureOfStatus({}, 429, '7')).toMatchObject({ code: 429, retryAfterMs: 7_000 });
   });
 
-  it('has bounded texts, whatever a hostile server sends', () => {
+  it('has texts of bounded length, regardless of the response', () => {
     const hostile = failureOfStatus(
       {
         code: '410',

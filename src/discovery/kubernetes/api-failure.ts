@@ -1,31 +1,37 @@
-/** Reason for which a request to an API server failed, as plain data for charts. */
+/** Reasons why a request to an API server failed, as plain data for charts. */
 import { CodedError, type ErrorCode, withCode } from '../../runtime/errors.ts';
 
 export type ApiFailure =
-  /** The server responded with an error, as HTTP status or as an event of a watch. */
+  /** The server responded with an error status, or a watch received an ERROR event. */
   | {
       readonly kind: 'status';
       readonly code: number;
-      /** Reason of the Kubernetes Status, such as `Expired`, `NotFound`, `AlreadyExists`, `TooManyRequests`; empty if it has none. */
+      /**
+       * Reason of the Kubernetes Status, such as `Expired`, `NotFound`, `AlreadyExists`, `TooManyRequests`. May be
+       * empty.
+       */
       readonly reason: string;
       readonly message: string;
-      /** Reasons of the causes of the Status, such as `ResourceVersionTooLarge`. */
+      /** Reasons in the causes of the Status, such as `ResourceVersionTooLarge`. */
       readonly causes: readonly string[];
-      /** Minimum delay before a retry, bounded; absent if not specified. */
+      /** Minimum delay before a retry, bounded. Absent if the server specifies none. */
       readonly retryAfterMs?: number;
     }
-  /** No connection: refused, no route, name not found, TLS failed. */
+  /** Connection failed: refused, no route, unknown host, TLS error. */
   | { readonly kind: 'unreachable'; readonly message: string }
-  /** The connection is shutting down (GOAWAY) and accepted no more streams. The next attempt uses a new connection; not a fault. */
+  /**
+   * The connection is shutting down (GOAWAY) and accepts no more streams. Not a fault: the next attempt uses a new
+   * connection.
+   */
   | { readonly kind: 'going away'; readonly message: string }
-  /** The connection or stream ended early. */
+  /** Connection or stream ended early. */
   | { readonly kind: 'closed'; readonly message: string }
   | { readonly kind: 'timeout'; readonly message: string }
-  /** Not a response of an API server: no JSON, an unbounded line, a redirect. */
+  /** Not an API server's response: no JSON, an unlimited line, a redirect. */
   | { readonly kind: 'invalid'; readonly message: string }
-  /** No credentials: no token file, or a failing plugin. */
+  /** No credentials: a missing token file, or a failing plugin. */
   | { readonly kind: 'credentials'; readonly message: string }
-  /** The signal was aborted, or the permit of a write was denied. No caller waits for the result. */
+  /** The signal was aborted, or the permit of a write was denied. No caller uses the result. */
   | { readonly kind: 'aborted'; readonly message: string };
 
 const codes = {
@@ -39,7 +45,6 @@ const codes = {
   aborted: 'API_REQUEST_CANCELLED',
 } as const satisfies Record<ApiFailure['kind'], ErrorCode>;
 
-/** The only error that operations of the port reject with. Its message is that of the failure with its code. */
 export class ApiError extends CodedError {
   override readonly name = 'ApiError';
   readonly failure: ApiFailure;
@@ -51,7 +56,7 @@ export class ApiError extends CodedError {
   }
 }
 
-/** HTTP status of an API server's response, or `undefined` for other errors. */
+/** HTTP status of an API server's response. `undefined` for other errors. */
 export function statusOf(error: unknown): number | undefined {
   return error instanceof ApiError && error.failure.kind === 'status' ? error.failure.code : undefined;
 }
@@ -60,7 +65,7 @@ export function invalid(message: string): ApiError {
   return new ApiError({ kind: 'invalid', message });
 }
 
-/** A Kubernetes Status (meta/v1) as received: any field may have any type. */
+/** A received Kubernetes Status (meta/v1). Any field may have any type. */
 export interface Status {
   readonly code?: unknown;
   readonly reason?: unknown;
@@ -68,16 +73,16 @@ export interface Status {
   readonly details?: unknown;
 }
 
-/** Longer than client-go waits between retries. A longer Retry-After is shortened. */
+/** Upper limit for Retry-After. Exceeds the delays between client-go's retries. */
 const maxRetryAfterMs = 60_000;
 
 const maxMessageCharacters = 1_000;
 
 /**
- * Converts a Status: the body of an error, or the object of a watch's ERROR event.
+ * Converts a Status: the body of an error response, or the object of an ERROR event.
  *
  * @param httpCode used if the Status has no code
- * @param retryAfter header text in seconds; ignored if it is no number
+ * @param retryAfter header text in seconds, ignored if it is not a number
  */
 export function failureOfStatus(status: Status, httpCode = 500, retryAfter?: string): ApiFailure & { kind: 'status' } {
   const details = asRecord(status.details);

@@ -11,12 +11,12 @@ describe('a resource of the Kubernetes API', () => {
     expect(apiVersionOf(resourceOf('Pod'))).toBe('v1');
   });
 
-  it('has no namespace if its kind is cluster-scoped, whatever was requested', () => {
+  it('has no namespace if its kind is cluster-scoped, regardless of the request', () => {
     expect(pathOf(resourceOf('Node'), 'shop')).toBe('/api/v1/nodes');
     expect(pathOf(customResourceDefinitions)).toBe('/apis/apiextensions.k8s.io/v1/customresourcedefinitions');
   });
 
-  it('has the requested version, and names are escaped in the path', () => {
+  it('has the requested version, and escapes names in the path', () => {
     expect(pathOf(resourceOf('VirtualService', 'v1beta1'))).toContain('/v1beta1/');
     expect(pathOf(resourceOf('Pod'), '../../nodes')).toBe('/api/v1/namespaces/..%2F..%2Fnodes/pods');
   });
@@ -24,7 +24,7 @@ describe('a resource of the Kubernetes API', () => {
   it('distinguishes the two Gateway kinds by group', () => {
     expect(pathOf(resourceOf('KubernetesGateway'))).toBe('/apis/gateway.networking.k8s.io/v1/gateways');
     expect(pathOf(resourceOf('Gateway'))).toBe('/apis/networking.istio.io/v1/gateways');
-    // Objects have this kind; those with another kind are skipped.
+    // Objects of another kind are skipped.
     expect(resourceOf('KubernetesGateway').kind).toBe('Gateway');
   });
 });

@@ -1,23 +1,22 @@
-/** Name of a kind of object in the Kubernetes API. */
 import { type KindName, kinds } from '../../model/kinds/index.ts';
 
 export interface ApiResource {
   /** Empty for the core group. */
   readonly group: string;
   readonly version: string;
-  /** As in the path: `virtualservices`. */
+  /** As in paths: `virtualservices`. */
   readonly plural: string;
   /** As in objects. Two groups have a `Gateway`. */
   readonly kind: string;
   readonly namespaced: boolean;
-  /** Path of a response that is no list of objects, such as `/version`. */
+  /** Path of a response that is not a list of objects, such as `/version`. */
   readonly path?: string;
 }
 
 /**
  * The resource of a configuration kind.
  *
- * @param version one of the kind's; by default the newest. All are equivalent, so that watching one suffices
+ * @param version default: the newest. All versions are equivalent, so watching one suffices.
  */
 export function resourceOf(name: KindName, version?: string): ApiResource {
   const { group, versions, plural, kind, writtenAs = kind, scope } = kinds[name];
@@ -70,7 +69,7 @@ export function apiVersionOf({ group, version }: Pick<ApiResource, 'group' | 've
   return group === '' ? version : `${group}/${version}`;
 }
 
-/** Path of the resource in one namespace or in all: `/apis/networking.istio.io/v1/namespaces/shop/virtualservices`. */
+/** Path of the resource in one or all namespaces: `/apis/networking.istio.io/v1/namespaces/shop/virtualservices`. */
 export function pathOf(resource: ApiResource, namespace?: string): string {
   if (resource.path !== undefined) return resource.path;
   const root = resource.group === '' ? '/api' : `/apis/${resource.group}`;

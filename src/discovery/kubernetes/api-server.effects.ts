@@ -1,4 +1,7 @@
-/** Effects of the charts `api-server` and `informer`: sends requests through the port and stores the objects of each kind. */
+/**
+ * Effects of the charts `api-server` and `informer`: sends requests through the port, and stores the objects of each
+ * kind.
+ */
 import { fromCallback, fromPromise } from 'xstate';
 import { apiServerMachine, type PingResult } from '../../../machines/discovery/kubernetes/api-server.machine.ts';
 import { informerMachine, type SetOrder } from '../../../machines/discovery/kubernetes/informer.machine.ts';
@@ -22,25 +25,28 @@ import { WatchReading } from './store/watch-reading.ts';
 export interface FollowedKind {
   readonly resource: ApiResource;
   readonly selection?: Selection;
-  /** If absent, the name of the resource. A resource that is followed twice, for example by two names, needs two. */
+  /**
+   * Default: the name of the resource. A resource with two informers, for example for two object names, needs two
+   * names.
+   */
   readonly name?: ResourceName;
-  /** Equivalent versions. They are requested if the server does not know the preferred one. */
+  /** Equivalent versions, requested if the server does not serve the preferred one. */
   readonly otherVersions?: readonly string[];
-  /** Reports whether to keep the object of a key; absent: all are kept. */
+  /** Selects the objects to keep. If absent, all are kept. */
   readonly keeps?: (key: ObjectKey) => boolean;
-  /** A reader reads kept objects itself, and may know one before its event is received. */
+  /** Readers fetch objects themselves, and may know one before its event arrives. */
   readonly isOnDemand?: boolean;
 }
 
-/** A kind whose initial list has not been handed over. */
+/** A kind whose initial list was not handed over yet. */
 export interface UnsyncedKind {
   readonly name: ResourceName;
   readonly reason?: string;
 }
 
 /**
- * Receives changes of a kind's objects after they are in the store. A full set counts as handled when the returned promise settles. An error it
- * throws is reported as a fault, and the changes are not repeated.
+ * Receives changes of a kind after they are in the store. A full set counts as handled when the returned promise
+ * settles. Errors are reported, and the changes are not repeated.
  */
 export type StoreReader = (changes: readonly ObjectChange[]) => void | Promise<void>;
 
@@ -49,51 +55,49 @@ export interface InformerEffectsOptions {
   readonly kinds: readonly FollowedKind[];
   /** Random number from 0 to 1. */
   readonly random: () => number;
-  /** Milliseconds of a monotonic clock. */
+  /** Time of a monotonic clock in milliseconds. */
   readonly now: () => number;
   readonly synced?: () => void;
   /** Called when the server stops responding, and with `undefined` when it responds again. */
   readonly lost?: (reason: string | undefined) => void;
-  /** Called for each request if a kind has a definition but the server serves none of the supported versions. */
+  /** Called for each request of a defined kind that the server serves in no supported version. */
   readonly unserved?: (resource: string, versions: readonly string[]) => void;
   readonly fault: (error: unknown) => void;
-  /** Size limits of a namespace's objects by kind; by default derived from the heap limit of this process. */
+  /** Size limits per namespace, by kind. Default: derived from the heap limit of this process. */
   readonly shares?: SharesOfKinds;
-  /** Called when an object exceeds its namespace's limit and only its name is kept. */
+  /** Called when an object exceeds the limit of its namespace, so that only its name is kept. */
   readonly refused?: (kind: string, key: ObjectKey, reason: string) => void;
 }
 
-/** Charts to use; tests pass charts with deliberate faults. */
+/** Charts to run. Tests pass charts with deliberate faults. */
 export interface InformerCharts {
   readonly server: typeof apiServerMachine;
   readonly informer: typeof informerMachine;
 }
 
-/** Selects the effects of a server or of a resource on it. */
+/** Selects the effects for a server, or for a resource of it. */
 export interface EffectsOfServers {
   ofServer(server: string): InformerEffects;
   ofResource(resource: ResourceName): InformerEffects;
 }
 
 const maxPageObjects = 500;
-/** A server ends a watch after five to ten minutes, spread so that not all end together. */
+/** A server ends watches after five to ten minutes, at random, so that they do not end simultaneously. */
 const minWatchSeconds = 300;
 
-/** The port has its own limit. */
+/** Not needed, because the port has its own time limit. */
 const neverAborted = new AbortController().signal;
 
 type ReportFailure = (report: { type: 'request.failed'; failure: RequestFailure; draw: number }) => void;
 
 interface FollowedStore {
   readonly name: ResourceName;
-  /** The resource in each version. The first is requested. */
   resources: readonly ApiResource[];
   readonly selection: Selection;
   readonly store: ObjectStore;
   readonly readers: StoreReader[];
   readonly firstSet: PromiseWithResolvers<void>;
   isHandedOver: boolean;
-  /** Error of the last request, if it failed. */
   reason: string | undefined;
 }
 
@@ -120,12 +124,10 @@ export class InformerEffects {
     this.#refills = new Refills([...this.#refilledOf.values()]);
   }
 
-  /** Keeps the objects of the namespace from now on, after `keeps` had excluded them. */
   refill(resource: ApiResource | ResourceName, namespace: string): void {
     this.#refills.request(this.#refilledOf.get(this.#kindOf(nameOf(resource)))!, namespace);
   }
 
-  /** Removes the objects of the namespace that `keeps` now excludes. */
   drop(resource: ApiResource | ResourceName, namespace: string): void {
     const kind = this.#kindOf(nameOf(resource));
     const changes = kind.store.drop(namespace);
@@ -146,7 +148,7 @@ export class InformerEffects {
     return { store: kind.store, list, notifyReaders: (changes) => this.#notifyReaders(kind, changes) };
   }
 
-  /** Number of objects that were rejected for their size, by kind and namespace. */
+  /** Number of objects that exceed a limit, by kind and namespace. */
   *refusedObjects(): Iterable<{ readonly kind: string; readonly namespace: string; readonly count: number }> {
     for (const { resources, store } of this.#kinds.values()) {
       for (const [namespace, count] of store.refused) yield { kind: resources[0]!.kind, namespace, count };
@@ -157,17 +159,20 @@ export class InformerEffects {
     return [...this.#kinds.keys()];
   }
 
-  /** The store of a kind, by resource or name. It is empty until the kind is handed over. */
+  /** The store of a kind, empty until its initial list is complete. */
   storeOf(resource: ApiResource | ResourceName): ObjectStore {
     return this.#kindOf(nameOf(resource)).store;
   }
 
-  /** The resource in the version that the server is known to serve. */
+  /** The resource in the version that the server serves. */
   servedResource(resource: ApiResource | ResourceName): ApiResource {
     return this.#kindOf(nameOf(resource)).resources[0]!;
   }
 
-  /** Adds a reader, before the chart starts so that it receives everything. Readers are called in the order in which they were added. */
+  /**
+   * Adds a reader. Must be called before the chart starts, so that it receives everything. Readers are called in this
+   * order.
+   */
   addReader(resource: ApiResource | ResourceName, reader: StoreReader): void {
     this.#kindOf(nameOf(resource)).readers.push(reader);
   }
@@ -219,7 +224,8 @@ export class InformerEffects {
     };
     return this.#begin(kind, notify, async (signal) => {
       const reading = new WatchReading(kind.store, initial, this.#options.now, (report, changes) => {
-        // Notify even if aborted: the changes are already in the store, so the next full set would not contain them.
+        // Readers are called even after an abort, because the changes are already in the store and the next full set
+        // would not contain them.
         if (changes.length > 0) this.#notifyReaders(kind, changes);
         if (!signal.aborted) notify(report);
       });
@@ -273,7 +279,7 @@ export class InformerEffects {
     const kind = this.#kindOf(name);
     const { store, readers } = kind;
     const changes = absent ? store.clear() : store.replace();
-    // Notifies all readers in this turn, so that later watch events follow it.
+    // Calls all readers in this turn, so that they receive later watch events afterwards.
     await Promise.all(readers.map((reader) => this.#notifyReader(reader, changes)));
     kind.isHandedOver = true;
     kind.reason = undefined;
@@ -290,7 +296,7 @@ export class InformerEffects {
     }
   }
 
-  /** Reports definitions (CRDs) that are created or deleted, if these are followed. */
+  /** Reports CRDs that are created or deleted, if informers watch them. */
   #watchDefinitions(notify: (resource: ResourceName, defined: boolean) => void): () => void {
     const definitions = this.#kinds.get(nameOf(customResourceDefinitions));
     const reader: StoreReader = (changes) => {
@@ -317,7 +323,11 @@ export class InformerEffects {
     }
   }
 
-  /** Runs a request and reports its failure unless it was aborted. @returns a function that aborts it */
+  /**
+   * Sends a request and reports its failure unless it was aborted.
+   *
+   * @returns a function that aborts it
+   */
   #begin(kind: FollowedStore, notify: ReportFailure, work: (signal: AbortSignal) => Promise<void>): () => void {
     const abort = new AbortController();
     void this.#runReporting(kind, abort.signal, notify, work);
@@ -344,7 +354,7 @@ export class InformerEffects {
     }
   }
 
-  /** A kind without a definition does not exist, which is no fault. */
+  /** A missing CRD is not a fault. */
   #reportUnserved({ resources }: FollowedStore): void {
     const { plural, group } = resources[0]!;
     const definition = `${plural}.${group}`;
@@ -364,7 +374,7 @@ function followed(
   shares: SharesOfKinds,
   refused: InformerEffectsOptions['refused'],
 ): FollowedStore {
-  // Objects selected by namespace belong to the control plane and have no limit.
+  // Objects in a selected namespace belong to the control plane and are not limited.
   const isLimited = selection.namespace === undefined;
   const store = new ObjectStore({
     ...(isLimited && { shares: shares.of(resource.kind) }),
@@ -379,7 +389,7 @@ function followed(
   };
 }
 
-/** Sends a request in the last known version, and in each other one if the server does not know it. */
+/** Sends a request in the last known version, then in all others that the server may know. */
 async function inServedVersion<Result>(
   kind: FollowedStore,
   send: (resource: ApiResource) => Promise<Result>,

@@ -1,12 +1,12 @@
 /**
- * Port to one API server, for informers, electors and status writers. Every operation rejects only with an `ApiError`, ends soon after its signal is
- * aborted, and has a limit for a server that does not respond. Only requests that the server reports as not processed (HTTP/2 REFUSED_STREAM) are
- * retried.
+ * Port to an API server, for informers, electors and status writers. All operations reject only with an `ApiError`,
+ * end soon after their signal is aborted, and have a time limit. Only requests that the server reports as not
+ * processed (HTTP/2 REFUSED_STREAM) are retried.
  */
 import type { Status } from './api-failure.ts';
 import type { ApiResource } from './api-resource.ts';
 
-/** An object of any kind, trimmed: without managed fields, and of Pods, Nodes and Secrets only the fields that are read. */
+/** An object of any kind without managed fields. Pods, Nodes and Secrets only contain the fields that are used. */
 export interface KubernetesObject {
   readonly apiVersion?: string;
   readonly kind?: string;
@@ -16,7 +16,6 @@ export interface KubernetesObject {
 
 export interface ObjectMeta {
   readonly name: string;
-  /** Absent for cluster-scoped objects. */
   readonly namespace?: string;
   readonly uid?: string;
   readonly resourceVersion?: string;
@@ -29,51 +28,53 @@ export interface ObjectMeta {
 }
 
 export interface Selection {
-  /** If absent, all namespaces. */
+  /** Absent for all namespaces. */
   readonly namespace?: string;
   readonly fieldSelector?: string;
   readonly labelSelector?: string;
   readonly metadataOnly?: boolean;
-  /** Keeps all data, also of Secrets without credentials. The selection must be narrow. */
+  /** Keeps all data, including Secrets that contain no credentials. The selection must be narrow. */
   readonly keepsData?: boolean;
-  /** Keeps the SHA-256 of each value of ConfigMaps and Secrets (`digestOf` in `trim.ts`) instead of the value. */
+  /** Keeps the SHA-256 of each value in ConfigMaps and Secrets instead of the value (`digestOf` in `trim.ts`). */
   readonly digestsData?: boolean;
 }
 
 export interface ListOptions extends Selection {
-  /** `0`: any version from the server's cache. Another: not older than it. Absent: the newest. */
+  /** `0`: any version in the server's cache. Other values: not older than this. Absent: the newest. */
   readonly resourceVersion?: string;
-  /** Objects per page. A server may send more: with version `0` it sends all. */
+  /** Objects per page. A server may send more: with version `0`, it sends all. */
   readonly limit?: number;
-  /** Token of the previous page. */
+  /** Token from the previous page. */
   readonly continue?: string;
 }
 
 export interface ObjectPage {
   readonly items: readonly KubernetesObject[];
-  /** Version of the list, from which a watch continues. Never the version of an item. */
+  /** Version of the list, from which a watch continues. Not the version of an item. */
   readonly resourceVersion: string;
   readonly continue?: string;
 }
 
 export interface WatchOptions extends Selection {
-  /** Sends events after it; with `sendInitialEvents` the initial list is not older. Absent with `sendInitialEvents`: the newest. */
+  /** Only later events are sent. With `sendInitialEvents`, minimum version of the initial list; absent: the newest. */
   readonly resourceVersion?: string;
-  /** Sends the list first, as ADDED events that a bookmark ends (`endsInitialEvents`). Not all servers support it. */
+  /**
+   * Sends the list first, as ADDED events followed by a bookmark (`endsInitialEvents`). Not all servers support this.
+   */
   readonly sendInitialEvents?: boolean;
-  /** The server ends the watch after it, which is no failure. */
+  /** The server ends the watch after this time, which is not a failure. */
   readonly timeoutSeconds: number;
 }
 
-/** Bookmarks are always requested. Events of unknown types and objects of other kinds are skipped and counted. */
+/** Bookmarks are always requested. Unknown event types and objects of other kinds are skipped and counted. */
 export type WatchEvent =
   | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK'; readonly object: KubernetesObject }
-  /** The last event; `failureOfStatus(object)` is the reason. */
+  /** The last event. Its reason is `failureOfStatus(object)`. */
   | { readonly type: 'ERROR'; readonly object: Status };
 
-/** Result of a watch that the server ended regularly, at its deadline or before. */
+/** Result of a watch that the server ended without an error. */
 export interface WatchEnd {
-  /** Number of events. None within a second indicates a server that cannot serve this version. */
+  /** Number of events. None within a second indicates that the server cannot serve this version. */
   readonly events: number;
   /** Number of skipped events: unknown types, other kinds. */
   readonly skipped: number;
@@ -83,18 +84,18 @@ export interface ApiRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly resource: ApiResource;
   readonly namespace?: string;
-  /** Absent for a POST of a new object. */
+  /** Absent for a POST. */
   readonly name?: string;
   readonly subresource?: string;
   readonly body?: unknown;
-  /** Type of a PATCH body; by default a merge patch. An apply needs `fieldManager` in the query. */
+  /** Type of a PATCH body, default: merge patch. An apply needs `fieldManager` in the query. */
   readonly patch?: 'merge' | 'json' | 'apply';
   readonly query?: Readonly<Record<string, string>>;
-  /** Limit for the response, also sent to the server so that a late write is not applied. */
+  /** Time limit of the response. Also sent to the server, so that it does not apply the write later. */
   readonly timeoutMs?: number;
   /**
-   * Checked in the turn that sends the bytes, after everything that is awaited. If `false`, nothing is sent (`aborted`). An elected writer checks its
-   * term here.
+   * Checked in the turn that sends the bytes, after everything asynchronous. If `false`, nothing is sent (`aborted`).
+   * Elected writers check their term here.
    */
   readonly permit?: () => boolean;
 }
@@ -103,7 +104,8 @@ export interface ApiServer {
   /**
    * Reads a page of objects.
    *
-   * @param onItem receives each object as it arrives, so that a large page is never in memory as a whole; the page then has no items. Must not throw
+   * @param onItem receives each object when it arrives, so that a large page is never completely in memory. The
+   * returned page has no items. Must not throw.
    */
   list(
     resource: ApiResource,
@@ -112,9 +114,9 @@ export interface ApiServer {
     onItem?: (object: KubernetesObject) => void,
   ): Promise<ObjectPage>;
   /**
-   * Passes on each event as its line arrives. Ends when the server ends the watch, or with an ERROR event.
+   * Passes on events one by one. Ends with the watch, or with an ERROR event.
    *
-   * @param onEvent called for one event at a time and never after the promise settles; must not throw
+   * @param onEvent never called after the promise settles. Must not throw.
    */
   watch(
     resource: ApiResource,
@@ -122,17 +124,21 @@ export interface ApiServer {
     onEvent: (event: WatchEvent) => void,
     signal: AbortSignal,
   ): Promise<WatchEnd>;
-  /** Checks that the connection of watches is alive; opens it if necessary. @returns the round-trip time in milliseconds */
+  /**
+   * Checks the connection of watches, or opens it.
+   *
+   * @returns round-trip time in milliseconds
+   */
   ping(signal: AbortSignal): Promise<number>;
-  /** Closes the connection of watches and its streams (`closed`). The next operation opens a new one. */
+  /** Closes the connection of watches, whose streams fail with `closed`. The next operation opens another one. */
   reconnect(): void;
-  /** Sends one request on a separate connection. */
+  /** Sends one request on another connection than watches. */
   request(request: ApiRequest, signal: AbortSignal): Promise<KubernetesObject>;
   /** Ends all operations with `aborted`. */
   close(): void;
 }
 
-/** Reports whether an event is the bookmark that ends the initial events of a watch. */
+/** Whether the event is the bookmark after the initial events of a watch. */
 export function endsInitialEvents(event: WatchEvent): boolean {
   return event.type === 'BOOKMARK' && event.object.metadata.annotations?.['k8s.io/initial-events-end'] === 'true';
 }

@@ -1,4 +1,3 @@
-/** Effects of the chart `informer`: requests for the objects of one kind. */
 import { fromCallback, fromPromise } from 'xstate';
 import { informerMachine, type SetOrder } from '../../../machines/discovery/kubernetes/informer.machine.ts';
 import type {
@@ -8,7 +7,6 @@ import type {
   StreamReport,
 } from '../../../machines/discovery/kubernetes/kubernetes-protocol.ts';
 
-/** The first three report until the returned function is called. */
 export interface InformerRequests {
   watch(order: SetOrder, report: (event: StreamReport) => void): () => void;
   list(order: SetOrder, report: (event: ListReport) => void): () => void;

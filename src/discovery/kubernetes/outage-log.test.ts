@@ -10,7 +10,7 @@ function given() {
   return { outage: new OutageLog(log, { server: 'https://a' }), lines };
 }
 
-it('a short outage causes no warning', () => {
+it('a short outage of an API server causes no warning', () => {
   const { outage, lines } = given();
   outage.report('refused');
   vi.advanceTimersByTime(outageWarningDelayMs - 1);
@@ -23,7 +23,7 @@ it('a short outage causes no warning', () => {
   ]);
 });
 
-it('a lasting outage causes one warning with the latest reason', () => {
+it('a long outage of an API server causes one warning with the latest reason', () => {
   const { outage, lines } = given();
   outage.report('refused');
   vi.advanceTimersByTime(5 * outageWarningDelayMs);
@@ -38,7 +38,7 @@ it('a lasting outage causes one warning with the latest reason', () => {
   expect(lines.map(({ level }) => level)).toEqual(['info', 'warn', 'info']);
 });
 
-it('an outage of a cluster that is no longer followed is not reported', () => {
+it('an outage of a cluster that is no longer watched is not reported', () => {
   const { outage, lines } = given();
   outage.report('refused');
   outage.close();

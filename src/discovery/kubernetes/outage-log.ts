@@ -1,9 +1,8 @@
-/** Log lines of an API server that stops and resumes responding. */
 import type { Logger } from '../../runtime/output/log.ts';
 
 /**
- * Delay before an outage or a series of failed requests causes a warning, in milliseconds: API servers restart, and a new definition is served some
- * moments after its creation. Shorter than the time after which Leases expire.
+ * Delay of the warning about an outage or a series of failed requests, in milliseconds. API servers restart, and new
+ * CRDs are served with some delay. Shorter than the expiry of Leases.
  */
 export const outageWarningDelayMs = 10_000;
 
@@ -12,7 +11,7 @@ interface ServerFields {
   readonly cluster?: string;
 }
 
-/** Logs one line when the server stops responding, a warning after {@link outageWarningDelayMs}, and one line when it responds again. */
+/** Logs when the server stops responding, a warning after {@link outageWarningDelayMs}, and when it responds again. */
 export class OutageLog {
   readonly #log: Logger;
   readonly #server: ServerFields;
@@ -24,7 +23,7 @@ export class OutageLog {
     this.#server = server;
   }
 
-  /** The reason for which the server does not respond, or `undefined` while it does. */
+  /** Why the server does not respond. `undefined` if it does. */
   get reason(): string | undefined {
     return this.#reason;
   }

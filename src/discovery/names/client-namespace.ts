@@ -7,13 +7,15 @@ import { chainOf } from '../xds/admission/grpc-http2.ts';
 
 export interface ClientNamespaceOptions {
   readonly trustDomains: () => readonly string[];
-  /** Reports whether a certificate that TLS rejects was issued by an accepted root of another trust domain. */
+  /** Whether a certificate that TLS rejects was issued by an accepted root of another trust domain. */
   readonly acceptsOther: (chain: readonly Uint8Array[]) => boolean;
-  /** By serial number. */
   readonly isRevoked: (serialNumber: string) => boolean;
 }
 
-/** @returns a function that throws for a certificate that is not accepted, and returns `undefined` for a client without any */
+/**
+ * @returns a function that returns `undefined` for a client without certificate, and throws for a certificate that is
+ * not accepted
+ */
 export function clientNamespaces({
   trustDomains,
   acceptsOther,

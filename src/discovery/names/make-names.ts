@@ -1,4 +1,3 @@
-/** Builds the DNS server of the control plane. */
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import { trustDomainsOf } from '../../model/mesh/trust-domains.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';

@@ -1,4 +1,4 @@
-/** DNS names of the mesh as a namespace sees them: those of its sidecars' name table (NDS). */
+/** DNS names of the mesh that a namespace may resolve: the name table (NDS) of its sidecars. */
 
 import type { NameTable } from '../../gen/istio/networking/nds/v1/nds_pb.ts';
 import { noFacts, type ProxyShape } from '../../model/proxy/proxy-shape.ts';
@@ -9,12 +9,10 @@ import { DnsNames } from '../../runtime/dns/dns-names.ts';
 import { Turns } from '../../runtime/turns.ts';
 
 export interface MeshNamesOptions {
-  /** The last push context; `undefined` before the first. */
   readonly context: () => PushContext | undefined;
-  /** `cluster.local`. */
   readonly domain: string;
   readonly clusterId: string;
-  /** Monotonic milliseconds. */
+  /** Time of a monotonic clock in milliseconds. */
   readonly now?: () => number;
 }
 
@@ -25,13 +23,15 @@ interface NamesOfNamespace {
 }
 
 const maxNamespaces = 64;
-/** Maximum age of names after a configuration change: building them for each push would cost more than queries do. */
+/**
+ * Maximum age of names after a configuration change, in milliseconds. Building them for each push would cost more
+ * than queries do.
+ */
 const maxAgeMs = 1_000;
 
 export class MeshNames {
   readonly #options: MeshNamesOptions;
   readonly #now: () => number;
-  /** Least recently built first. */
   readonly #cached = new Map<string, NamesOfNamespace>();
 
   constructor(options: MeshNamesOptions) {
@@ -42,7 +42,8 @@ export class MeshNames {
   /**
    * Names that clients of a namespace may resolve, at most a second old.
    *
-   * @param namespace `undefined` for clients without an identity: names that are exported to all namespaces
+   * @param namespace `undefined` for unauthenticated clients, which may resolve names that are exported to all
+   * namespaces
    * @returns `undefined` before the first push context
    */
   async visibleTo(namespace: string | undefined): Promise<DnsNames | undefined> {
@@ -64,8 +65,9 @@ export class MeshNames {
   }
 
   /**
-   * Reports whether the mesh is authoritative for the zone of a name, so that an unknown name does not exist. Names are in lower case, with a
-   * trailing dot.
+   * Whether the mesh is authoritative for the name's zone, so that unknown names do not exist.
+   *
+   * @param name in lower case, with trailing dot
    */
   isOfZone(name: string): boolean {
     const zone = `svc.${this.#options.domain}.`;
@@ -93,7 +95,10 @@ export class MeshNames {
   }
 }
 
-/** A sidecar without labels. Allocated addresses are omitted: only an Envoy whose agent resolves names accepts them. */
+/**
+ * A sidecar without labels. Its names exclude allocated addresses, which only work with an Envoy and the agent's DNS
+ * server.
+ */
 function shapeOfClient(configNamespace: string, dnsDomain: string, clusterId: string): ProxyShape {
   return {
     ...{ type: 'sidecar', configNamespace, labels: {}, ipFamily: 'dual', ...noFacts },

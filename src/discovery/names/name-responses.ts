@@ -1,4 +1,4 @@
-/** Responses of the control plane's DNS server: names of the mesh only, never of other servers. */
+/** Responses of the control plane's DNS server, which never forwards queries. */
 import { buildResponse, failure, type Query, readQuery, withoutRecursion } from '../../runtime/dns/dns-message.ts';
 import { maxTcpBytes } from '../../runtime/dns/tcp-messages.ts';
 import type { MeshNames } from './mesh-names.ts';
@@ -7,19 +7,19 @@ export type NameResult = 'answered' | 'nxdomain' | 'refused' | 'invalid' | 'fail
 
 export interface NameResponse {
   readonly result: NameResult;
-  /** `undefined` if the message needs none. */
+  /** `undefined` if the message requires no response. */
   readonly response: Buffer | undefined;
 }
 
-/** Zone transfers and other requests without a name (RFC 6895 §3.1). */
+/** First type of zone transfers and other requests without a name (RFC 6895 §3.1). */
 const firstMetaType = 128;
 const anyType = 255;
 
 /**
- * Responds to one message. REFUSED for names outside of the mesh; NXDOMAIN for unknown ones of `svc.DOMAIN`, so that resolvers continue with their
- * search domains. A name that is not visible to the client does not exist.
+ * Responds to one message. REFUSED for names outside the mesh, NXDOMAIN for unknown names in `svc.DOMAIN`, so that
+ * resolvers continue with their search domains. A name that is not visible to the client does not exist.
  *
- * @param namespace of the client; `undefined` without an identity
+ * @param namespace namespace of the client, `undefined` if unauthenticated
  */
 export async function respondTo(
   message: Buffer,
@@ -34,7 +34,7 @@ export async function respondTo(
     const { result, response } = responseTo(query, await names.visibleTo(namespace), (name) => names.isOfZone(name));
     return { result, response: withoutRecursion(response) };
   } catch {
-    // An internal error: the client may retry.
+    // An internal error, after which the client may retry.
     return { result: 'failed', response: withoutRecursion(failure(message, 'SERVFAIL', query.questionEnd)) };
   }
 }

@@ -1,10 +1,9 @@
-/** Effects of the chart `name-server`. */
 import { nameServerMachine } from '../../../machines/discovery/names/name-server.machine.ts';
 import type { ListenAddress } from '../listen-address.ts';
 import { optionalPort } from '../optional-port.ts';
 import { NameServer, type NameServerOptions } from './name-server.ts';
 
-/** @param options called when the port opens: the certificate is known by then */
+/** @param options called when the port is opened, because the certificate is known by then */
 export function nameServerWithEffects(
   address: ListenAddress,
   options: () => Omit<NameServerOptions, 'address' | 'failed'>,

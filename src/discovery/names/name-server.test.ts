@@ -1,4 +1,4 @@
-/** The DNS server of the control plane over TLS, with clients on real sockets. */
+/** The control plane's DNS server over TLS, with clients on real sockets. */
 import { once } from 'node:events';
 import { connect as connectTcp } from 'node:net';
 import { connect, type TLSSocket, type TlsOptions } from 'node:tls';
@@ -122,7 +122,7 @@ async function oneMessage(socket: TLSSocket): Promise<Packet> {
 const rcode = (packet: Packet): string => (packet as unknown as { rcode: string }).rcode;
 const addresses = ({ answers = [] }: Packet): unknown[] => answers.flatMap((one) => ('data' in one ? [one.data] : []));
 
-test('a client without an identity resolves names that are exported to all namespaces, and no others', async () => {
+test('a client without identity only resolves names that are exported to all namespaces', async () => {
   const { resolve } = await start();
   expect(addresses(await resolve('cart.shop.svc.cluster.local'))).toEqual(['10.0.0.1']);
   expect(addresses(await resolve('cart.shop.test'))).toEqual(['10.0.0.1']);
@@ -143,7 +143,7 @@ test('a client with an identity resolves the names that sidecars of its namespac
   expect(rcode(await resolve('cart', other))).toBe('REFUSED');
 });
 
-test('names outside of the mesh are refused, and recursion is not offered', async () => {
+test('the server refuses names outside the mesh, and offers no recursion', async () => {
   const { resolve } = await start();
   for (const name of ['example.com', 'svc.cluster.local.example.com', 'localhost', '.']) {
     const response = await resolve(name);
@@ -152,7 +152,7 @@ test('names outside of the mesh are refused, and recursion is not offered', asyn
   }
 });
 
-test('a known name has no records of other types; zone transfers and other classes are refused', async () => {
+test('a known name has no records of other types, and zone transfers and other classes are refused', async () => {
   const { resolve } = await start();
   for (const type of ['AAAA', 'TXT', 'ANY']) {
     const response = await resolve('cart.shop.svc.cluster.local', undefined, { type });
@@ -173,7 +173,7 @@ test('a client with a certificate of another root, or a revoked one, receives no
   expect(counts.closed.get('certificate')).toBe(3);
 });
 
-test('a rotated certificate is used for new connections; open ones continue unless the roots change', async () => {
+test('a rotated certificate is used for new connections, and open ones continue unless the roots change', async () => {
   const { connect: dial, changeTls } = await start();
   const previous = await dial();
   const next = authority.issue(['127.0.0.1']);
@@ -187,7 +187,7 @@ test('a rotated certificate is used for new connections; open ones continue unle
   await eventually('the connection is closed', () => open.destroyed);
 });
 
-test('a client that does not finish its handshake, or sends a byte at a time, is disconnected; others are served', async () => {
+test('a client that does not finish its handshake, or sends a byte at a time, is disconnected while others are served', async () => {
   const { port, connect: dial, resolve, counts } = await start({ handshakeMs: 200, idleMs: 300 });
   const silent = connectTcp(port, '127.0.0.1');
   silent.on('error', () => {});
@@ -203,7 +203,7 @@ test('a client that does not finish its handshake, or sends a byte at a time, is
   expect(counts.closed.get('TLS')).toBe(1);
 });
 
-test('a query that is too long, and a connection beyond the limit of its address, are closed', async () => {
+test('a connection is closed for a query that is too long, or beyond the limit of its address', async () => {
   const { connect: dial, counts } = await start({ maxConnectionsPerAddress: 2 });
   const large = await dial();
   large.resume();

@@ -1,4 +1,4 @@
-/** DNS over TLS (RFC 7858): names of the mesh for clients that trust the control plane's certificate. */
+/** DNS over TLS (RFC 7858) with names of the mesh, for clients that trust the control plane's certificate. */
 import { once } from 'node:events';
 import type { AddressInfo, Socket } from 'node:net';
 import { createServer, type Server, type TLSSocket, type TlsOptions } from 'node:tls';
@@ -11,9 +11,13 @@ import { type NameResult, respondTo } from './name-responses.ts';
 
 export interface NameServerOptions {
   readonly address: ListenAddress;
-  /** Calls back with the TLS options, at once and when they change. @returns a function that stops it */
+  /**
+   * Calls back with the TLS options, immediately and when they change.
+   *
+   * @returns a function that stops this
+   */
   readonly followTls: (changed: (options: TlsOptions) => void) => () => void;
-  /** Namespace of a client, or `undefined` without a certificate; throws if its certificate is not accepted. */
+  /** Namespace of a client, `undefined` without a certificate. Throws if the certificate is not accepted. */
   readonly namespaceOf: (socket: TLSSocket) => string | undefined;
   readonly names: Pick<MeshNames, 'visibleTo' | 'isOfZone'>;
   readonly counts: NameServerCounts;
@@ -23,7 +27,7 @@ export interface NameServerOptions {
 
 export interface NameServerLimits extends DnsStreamLimits {
   readonly maxConnections: number;
-  /** Connections of one address (IPv6: of one /64). */
+  /** Maximum number of connections of an address (IPv6: of a /64). */
   readonly maxConnectionsPerAddress: number;
   readonly handshakeMs: number;
 }
@@ -50,7 +54,7 @@ const defaultLimits: NameServerLimits = {
   handshakeMs: 10_000,
   maxPending: 64,
   maxUnreadBytes: 256 * 1024,
-  // A question has at most 271 bytes; the rest is for options such as padding.
+  // A question takes at most 271 bytes. Options such as padding may follow.
   maxQueryBytes: 4_096,
   idleMs: 10_000,
   queriesPerSecond: 200,
@@ -74,7 +78,7 @@ export class NameServer {
     });
   }
 
-  /** @returns the address with the port. Rejects, closed, if the port cannot be opened */
+  /** @returns address and port. Rejects if the port cannot be opened. */
   async open(): Promise<string> {
     const { address, followTls, failed } = this.#options;
     this.#unfollow = followTls((tls) => this.#applyTls(tls));
@@ -101,7 +105,7 @@ export class NameServer {
     if (this.#server === undefined) this.#server = this.#create(tls);
     else {
       this.#server.setSecureContext(tls);
-      // Closes connections of clients whose root is no longer trusted.
+      // Closes connections of clients whose root may no longer be trusted.
       if (roots !== this.#roots) for (const connection of this.#connections) connection.destroy();
     }
     this.#roots = roots;
@@ -141,7 +145,7 @@ export class NameServer {
       query: (message, respond) => {
         let namespace: string | undefined;
         try {
-          // Checked for each query, because a certificate may expire or be revoked while its connection is open.
+          // Checked for each query, because the certificate may expire or be revoked while the connection is open.
           namespace = namespaceOf(socket);
         } catch {
           counts.close('certificate');

@@ -1,4 +1,3 @@
-/** Limits of the xDS server per client, per address and in total. */
 import type { LogEntry } from '../../runtime/log-events/log-events.ts';
 import type { Environment } from '../environment.ts';
 import { addressPaceLimits } from '../xds/admission/address-pace.ts';
@@ -33,18 +32,18 @@ export function clientLimitsOf(
   };
 }
 
-/** Burst capacity of an address, in seconds of refill. */
+/** Burst of an address, in seconds of its refill rate. */
 const secondsAtOnce = addressPaceLimits.burst / addressPaceLimits.perSecond;
 
-/** Files reserved for configuration, probes, debug pages and sources. */
+/** File descriptors reserved for configuration, probes, debug pages and sources. */
 const otherFiles = 1_024;
 
-/** Without free file descriptors the process does not respond to probes and would be restarted. */
+/** Without free file descriptors, the process does not respond to probes and would be restarted. */
 function connectionsWithin(openFiles: number): number {
   return Math.max(1, openFiles - filesBeside(openFiles));
 }
 
-/** Open files that xDS leaves to everything else. */
+/** File descriptors that xDS does not use. */
 export function filesBeside(openFiles: number): number {
   return Math.min(otherFiles, Math.ceil(openFiles / 2));
 }

@@ -1,4 +1,4 @@
-/** Flags of `discovery` and their parsing. An invalid flag ends the program. */
+/** Flags of `discovery`. An invalid flag ends the program. */
 import { durationMsOf, maxTimerMs } from '../../model/fields/duration.ts';
 import { isHostname, isNamespace } from '../../model/fields/names.ts';
 import { mustBe } from '../../model/fields/violation.ts';
@@ -9,7 +9,7 @@ import { booleanOf } from '../environment.ts';
 import { type ListenAddress, parseListenAddress } from '../listen-address.ts';
 import type { SecurePortFlags } from '../xds/secure-port/secure-port.ts';
 
-/** Flag values as text; `undefined` if not set. */
+/** Flag values as text, `undefined` if not set. */
 export interface DiscoveryFlags extends SecurePortFlags, ConsulFlags {
   readonly registries?: string;
   readonly configDir?: string;
@@ -25,7 +25,7 @@ export interface DiscoveryFlags extends SecurePortFlags, ConsulFlags {
   readonly namespace?: string;
   readonly clusterRegistriesNamespace?: string;
   readonly kubeconfig?: string;
-  /** True for a flag without a value. */
+  /** `true` for a flag without a value. */
   readonly profile?: string | boolean;
   readonly heapSnapshots?: string | boolean;
   readonly shutdownDuration?: string;
@@ -57,7 +57,7 @@ export function addressesOf(flags: DiscoveryFlags): {
   return { httpAddresses: [http, monitoring].flatMap((address) => address ?? []), grpcAddress };
 }
 
-/** A flag with an optional value: `--profile`, `--profile=false`. */
+/** Parses a flag with an optional value: `--profile`, `--profile=false`. */
 export function switchOf(flag: string, value: string | boolean | undefined, byDefault: boolean): boolean {
   if (value === undefined || value === '') return byDefault;
   const on = typeof value === 'boolean' ? value : booleanOf(value);
@@ -65,7 +65,7 @@ export function switchOf(flag: string, value: string | boolean | undefined, byDe
   return on;
 }
 
-/** Format: `alias1=cluster1,alias2=cluster2`. */
+/** Parses `alias1=cluster1,alias2=cluster2`. */
 export function parseAliases(text: string): Record<string, string> {
   const aliases = new Map<string, string>();
   for (const item of text.split(',').filter(Boolean)) {
@@ -105,7 +105,7 @@ export function duration(flag: string, text: string | undefined, defaultMs: numb
 
 const connectionAge = '--keepaliveMaxServerConnectionAge';
 
-/** Unlimited if longer than a timer can be: Istio's default is Go's maximum duration. */
+/** Unlimited if longer than the longest timer: Istio's default is Go's maximum duration. */
 export function maxConnectionAge(text: string | undefined): number {
   const ms = duration(connectionAge, text, 0);
   if (ms > maxTimerMs) return 0;

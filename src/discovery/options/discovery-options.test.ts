@@ -8,7 +8,7 @@ const resolve = (flags: DiscoveryFlags = {}, env: NodeJS.ProcessEnv = {}, openFi
   resolveDiscoveryOptions({ registries: '', ...flags }, env, openFiles);
 
 describe('resolveDiscoveryOptions', () => {
-  it('has the defaults of spec/discovery.md §1.2 and §1.4', () => {
+  it('has the defaults in spec/discovery.md §1.2 and §1.4', () => {
     expect(resolve()).toMatchObject({
       configDir: '',
       meshConfigFile: './etc/istio/config/mesh',
@@ -30,7 +30,7 @@ describe('resolveDiscoveryOptions', () => {
     });
   });
 
-  it('prefers flags to the environment', () => {
+  it('prefers flags over environment variables', () => {
     const env = { CLUSTER_ID: 'east', GRPC_KEEPALIVE_INTERVAL: '5s' };
     expect(resolve({}, env)).toMatchObject({ clusterId: 'east', keepaliveIntervalMs: 5_000 });
     expect(resolve({ clusterID: 'west', keepaliveInterval: '7s' }, env)).toMatchObject({
@@ -39,12 +39,12 @@ describe('resolveDiscoveryOptions', () => {
     });
   });
 
-  it('reads its debounce from the environment', () => {
+  it('reads the debounce times from the environment', () => {
     const env = { PILOT_DEBOUNCE_AFTER: '10ms', PILOT_DEBOUNCE_MAX: '1s', PILOT_ENABLE_EDS_DEBOUNCE: 'false' };
     expect(resolve({}, env).push).toEqual({ debounceAfterMs: 10, debounceMaxMs: 1_000, debounceEndpoints: false });
   });
 
-  it('warns of an invalid variable and uses the default, also for an empty one', () => {
+  it('warns about an invalid or empty variable, and uses the default', () => {
     const options = resolve(
       {},
       { PILOT_DEBOUNCE_AFTER: 'soon', PILOT_ENABLE_EDS_DEBOUNCE: '', PILOT_XDS_CACHE_SIZE: 'x' },
@@ -57,11 +57,11 @@ describe('resolveDiscoveryOptions', () => {
     });
   });
 
-  it('caches nothing if the cache is disabled', () => {
+  it('disables caching of all resources together with the cache', () => {
     expect(resolve({}, { PILOT_ENABLE_XDS_CACHE: 'false' }).cacheEntries).toBe(0);
   });
 
-  it('limits the cache by bytes, a quarter of the memory, and by entries if configured', () => {
+  it('limits the cache to a quarter of the memory, and to a number of entries if configured', () => {
     expect(resolve().cacheEntries).toBe(Number.POSITIVE_INFINITY);
     expect(resolve().cacheBytes).toBeGreaterThan(1_000_000);
     expect(resolve().cacheBytes).toBeLessThanOrEqual(totalmem() / 4);
@@ -69,12 +69,12 @@ describe('resolveDiscoveryOptions', () => {
     expect(options).toMatchObject({ cacheEntries: 500, cacheBytes: 1_000_000 });
   });
 
-  it('limits new streams by load alone unless a rate is set', () => {
+  it('limits new streams only by load, unless a rate is configured', () => {
     expect(resolve().streamsPerSecond).toBe(0);
     expect(resolve({}, { PILOT_MAX_REQUESTS_PER_SECOND: '7' }).streamsPerSecond).toBe(7);
   });
 
-  it('limits clients as configured, and never to zero', () => {
+  it('reads client limits from the environment, and raises 0 to 1', () => {
     expect(resolve().clientLimits).toEqual({
       maxServedStreams: maxServedStreamsWithin(),
       maxNames: 200_000,
@@ -101,7 +101,7 @@ describe('resolveDiscoveryOptions', () => {
     expect(configured.warnings).toHaveLength(3);
   });
 
-  it('accepts no more connections than it may have open files, less a reserve, and logs this', () => {
+  it('limits connections to the number of open files less a reserve, and logs this', () => {
     const within = (openFiles: number, env: NodeJS.ProcessEnv = {}) => {
       const { clientLimits, notes } = resolve({}, env, openFiles);
       const { maxInWhole, maxIdleInWhole } = clientLimits.unidentified ?? {};
@@ -114,12 +114,12 @@ describe('resolveDiscoveryOptions', () => {
     expect(within(1_024, { PILOT_XDS_MAX_CONNECTIONS: '100' })).toEqual([100, 50, 0]);
   });
 
-  it('leaves half of the other files to users other than xDS and HTTP', () => {
+  it('leaves half of the remaining open files to other components than xDS and HTTP', () => {
     const within = (openFiles?: number): number => resolve({}, {}, openFiles).httpConnections;
     expect([within(), within(20_000), within(1_024), within(256), within(1)]).toEqual([256, 256, 128, 32, 1]);
   });
 
-  it('limits configuration files as configured, and never to zero', () => {
+  it('reads limits of configuration files from the environment, and raises 0 to 1', () => {
     const byDefault = {
       ...{ maxFileBytes: 8_388_608, maxBytes: 268_435_456, maxEntries: 100_000 },
       maxExportedPerNamespace: 10_000,
@@ -148,7 +148,7 @@ describe('resolveDiscoveryOptions', () => {
     ]);
   });
 
-  it('serves clients even if a limit is 0', () => {
+  it('serves clients even if a limit is configured as 0', () => {
     const { maxConcurrentStreams, maxRequestBytes, warnings } = resolve(
       {},
       { ISTIO_GPRC_MAXSTREAMS: '0', ISTIO_GPRC_MAXRECVMSGSIZE: '0' },
@@ -157,14 +157,14 @@ describe('resolveDiscoveryOptions', () => {
     expect(warnings).toHaveLength(2);
   });
 
-  it('warns of a registry that is listed twice', () => {
+  it('warns about a duplicate registry', () => {
     const { registries, warnings } = resolve({ registries: 'Memory, Kubernetes,Memory' });
     expect(registries).toEqual(['Memory', 'Kubernetes']);
     expect(warnings).toMatchObject([{ event: 'option.ignored', setting: '--registries', value: 'Memory' }]);
     expect(resolveDiscoveryOptions({}, {}).registries).toEqual(['Kubernetes']);
   });
 
-  it('uses the namespace of the flag, otherwise that of its pod', () => {
+  it('uses the namespace of the flag, or else that of its pod', () => {
     expect(resolve()).toMatchObject({ namespace: 'istio-system', clusterRegistriesNamespace: 'istio-system' });
     expect(resolve({}, { POD_NAMESPACE: 'mesh' })).toMatchObject({
       namespace: 'mesh',
@@ -176,13 +176,13 @@ describe('resolveDiscoveryOptions', () => {
     });
   });
 
-  it('pushes to as many proxies at a time as processors allow, or as configured', () => {
+  it('pushes to a number of proxies that depends on processors, or is configured', () => {
     expect(resolve().pushThrottle).toBe(Math.min(15 + 5 * availableParallelism(), 100));
     expect(resolve({}, { PILOT_PUSH_THROTTLE: '3' }).pushThrottle).toBe(3);
     expect(resolve({}, { PILOT_PUSH_THROTTLE: '0' }).pushThrottle).toBe(resolve().pushThrottle);
   });
 
-  it('serves profiles unless disabled', () => {
+  it('serves profiles unless this is disabled', () => {
     expect(resolve().profile).toBe(true);
     expect(resolve({ profile: true }).profile).toBe(true);
     expect(resolve({ profile: 'false' }).profile).toBe(false);
@@ -195,13 +195,13 @@ describe('resolveDiscoveryOptions', () => {
     ]);
   });
 
-  it('reads aliases of clusters, and rejects two for the same', () => {
+  it('reads aliases of clusters, and rejects an alias with two clusters', () => {
     expect(resolve({ clusterAliases: 'a=one,b=two' }).clusterAliases).toEqual({ a: 'one', b: 'two' });
     expect(() => resolve({ clusterAliases: 'a=one,b=one' })).toThrow('cluster one has two aliases');
     expect(() => resolve({ clusterAliases: 'a' })).toThrow('--clusterAliases: must be ALIAS=CLUSTER,…, got "a"');
   });
 
-  it('rejects invalid durations, and a connection age below a second', () => {
+  it('rejects invalid durations, and a connection age below one second', () => {
     expect(() => resolve({ shutdownDuration: 'ten' })).toThrow(
       '--shutdownDuration: must be a duration such as 300ms, 30s or 1h30m, got "ten"',
     );
@@ -247,7 +247,7 @@ describe('resolveDiscoveryOptions', () => {
   it.each([
     ['no cluster is followed', {}, {}],
     ['the TLS port is closed', { kubeconfig: 'config' }, { ENABLE_CA_SERVER: 'false' }],
-  ])('serves no webhooks if %s, and warns only if the flag is given', (reason, flags, env) => {
+  ])('serves no webhooks if %s, and warns only if the flag is set', (reason, flags, env) => {
     const { webhooksAddress, warnings } = resolve({ ...flags, httpsAddr: ':1' }, env);
     expect(webhooksAddress).toBeUndefined();
     expect(warnings).toMatchObject([{ settings: '--httpsAddr', reason: expect.stringContaining(reason) }]);

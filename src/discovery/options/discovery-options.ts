@@ -1,6 +1,6 @@
 /**
- * Options of `pilot-discovery discovery` from flags and environment (spec/discovery.md §1.2, §1.4). An invalid flag ends the program; an
- * invalid variable uses its default, with a warning.
+ * Options of `pilot-discovery discovery` from flags and environment (spec/discovery.md §1.2, §1.4). An invalid flag
+ * ends the program. An invalid variable has its default, with a warning.
  */
 
 import { existsSync } from 'node:fs';
@@ -44,56 +44,53 @@ import {
 import { featuresOf } from './feature-options.ts';
 
 export interface DiscoveryOptions {
-  /** `--registries` without duplicates; unknown names are detected when registries are created. */
+  /** `--registries` without duplicates. Unknown names are detected when registries are created. */
   readonly registries: readonly string[];
   /** `undefined` if Consul is not a registry. */
   readonly consul: ConsulSettings | undefined;
   readonly registryOptions: Pick<RegistryOptions, 'systemNamespace' | 'selectWorkloadEntries' | 'selectPods'>;
   readonly features: Features;
-  /** Namespace of the control plane. */
   readonly namespace: string;
   /** Namespace of Secrets for remote clusters. */
   readonly clusterRegistriesNamespace: string;
-  /** Empty if not set. */
   readonly kubeconfig: string;
-  /** API server of this pod's cluster, from the kubelet's variables; empty outside of a pod. */
+  /** The kubelet's variables with the address of the API server. Empty outside a pod. */
   readonly pod: Readonly<Record<string, string>>;
-  /** REVISION: Istio objects labelled for another revision are ignored. Empty for the default one. */
+  /** REVISION: Istio objects with the label of another revision are ignored. Empty for the default revision. */
   readonly revision: string;
-  /** POD_NAME, shown as leader; empty: the host name. */
+  /** POD_NAME, shown as leader. If empty, the host name is used. */
   readonly podName: string;
-  /** PILOT_LEASE_DURATION: time after which an unresponsive leader is replaced. */
+  /** PILOT_LEASE_DURATION: how long a leader may be unresponsive before it is replaced. */
   readonly leaseMs: number;
   /** PILOT_CA_CERT_CONFIGMAP: ConfigMap from which pods mount the mesh root. */
   readonly rootConfigMap: string;
   /** PILOT_ENABLE_GATEWAY_API_STATUS. */
   readonly writesGatewayApiStatus: boolean;
-  /** PILOT_ENABLE_GATEWAY_API_GATEWAYCLASS_CONTROLLER: creates GatewayClass `istio` if it does not exist. */
+  /** PILOT_ENABLE_GATEWAY_API_GATEWAYCLASS_CONTROLLER: creates the GatewayClass `istio` if it does not exist. */
   readonly createsGatewayClass: boolean;
   /** PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER. */
   readonly deploysGateways: boolean;
-  /** SHARED_MESH_CONFIG: a ConfigMap that the own one overrides; empty for none. */
+  /** SHARED_MESH_CONFIG: a ConfigMap whose settings that of the revision overrides. Empty for none. */
   readonly sharedMeshConfig: string;
-  /** Empty for none. */
   readonly configDir: string;
   readonly meshConfigFile: string;
   readonly networksConfigFile: string;
   readonly domain: string;
   readonly clusterId: string;
   readonly clusterAliases: Readonly<Record<string, string>>;
-  /** All serve the same pages. */
+  /** All addresses serve the same pages. */
   readonly httpAddresses: readonly ListenAddress[];
-  /** `undefined`: xDS is served on the HTTP port. */
+  /** If `undefined`, xDS is served on the HTTP port. */
   readonly grpcAddress: ListenAddress | undefined;
-  /** `undefined`: xDS is not served over TLS. */
+  /** If `undefined`, xDS is not served over TLS. */
   readonly securePort: SecurePort | undefined;
-  /** DNS_ADDR: address of the DNS server over TLS; `undefined` if disabled. */
+  /** DNS_ADDR: address of the DNS server over TLS, `undefined` if disabled. */
   readonly namesAddress: ListenAddress | undefined;
-  /** `--httpsAddr`: address of the webhooks; `undefined` if disabled. */
+  /** `--httpsAddr`: address of the webhooks, `undefined` if disabled. */
   readonly webhooksAddress: ListenAddress | undefined;
-  /** `undefined` if this program signs no certificates. */
+  /** `undefined` if this process does not sign certificates. */
   readonly authority: AuthoritySettings | undefined;
-  /** DNS names under which agents reach this control plane. */
+  /** DNS names by which agents connect to this control plane. */
   readonly ownNames: readonly string[];
   readonly shutdownMs: number;
   readonly keepaliveIntervalMs: number;
@@ -105,33 +102,27 @@ export interface DiscoveryOptions {
     readonly debounceMaxMs: number;
     readonly debounceEndpoints: boolean;
   };
-  /** Concurrent pushes. */
   readonly pushThrottle: number;
   readonly streamsPerSecond: number;
   readonly maxConcurrentStreams: number;
   readonly maxRequestBytes: number;
-  /** Limits of the xDS server per stream, per address and in total. */
   readonly clientLimits: Pick<AdsLimits, 'maxNames' | 'maxServedStreams' | 'unidentified' | 'addressPace'>;
-  /** Maximum number of connections per HTTP port. */
   readonly httpConnections: number;
-  /** Limits of configuration files. */
   readonly configLimits: ConfigLimits;
-  /** Limits of sources over xDS. */
   readonly xdsSources: XdsSourceLimits;
-  /** 0 disables the cache. Unlimited by default, because bytes are limited. */
+  /** 0 disables the cache. By default, only bytes are limited. */
   readonly cacheEntries: number;
   readonly cacheBytes: number;
-  /** Whether clusters and routes are cached. */
   readonly keepsClusters: boolean;
   readonly keepsRoutes: boolean;
   readonly servesDebug: boolean;
-  /** Serves `/debug/pprof`. */
+  /** Whether `/debug/pprof` is served. */
   readonly profile: boolean;
-  /** Serves `/debug/pprof/heap`. */
+  /** Whether `/debug/pprof/heap` is served. */
   readonly heapSnapshots: boolean;
-  /** Serves `/debug/force_disconnect`. */
+  /** Whether `/debug/force_disconnect` is served. */
   readonly unsafeAdminEndpoints: boolean;
-  /** Whether callers from other hosts are limited to debug pages of their own namespace. */
+  /** Whether remote callers may only access debug pages of their own namespace. */
   readonly debugNamespaceAuth: boolean;
   /** Whether local callers need the debugger's token for every debug page. */
   readonly debugLocalNeedsToken: boolean;
@@ -139,36 +130,33 @@ export interface DiscoveryOptions {
   readonly localLogLevels: boolean;
   /** Namespaces whose callers may access debug pages of all namespaces. */
   readonly debugNamespaces: readonly string[];
-  /** Whether a proxy's reported namespace and service account must match its authenticated identity. */
+  /** Whether the namespace and service account that a proxy reports must match its authenticated identity. */
   readonly checksIdentity: boolean;
-  /** PILOT_SECRETS_ON_PLAINTEXT: sends Secrets on the port without TLS to any client, for tests and laptops. */
+  /** PILOT_SECRETS_ON_PLAINTEXT: sends Secrets to any client on the plaintext port, for tests and laptops. */
   readonly secretsOnPlaintext: boolean;
-  /** ENABLE_XDS_API_GENERATOR_AUTH: clients that read configuration must be of the root namespace. */
+  /** ENABLE_XDS_API_GENERATOR_AUTH: clients that read configuration must be in the root namespace. */
   readonly configNeedsIdentity: boolean;
   /** Whether clients of the TLS port must authenticate. */
   readonly authenticates: boolean;
-  /** Workloads that register themselves. */
   readonly registration: RegistrationOptions;
   /**
-   * PILOT_XDS_MAKE_BEFORE_BREAK_TIMEOUT: maximum time for which listeners and routes wait for clusters that are new to a client; 0 disables
-   * waiting.
+   * PILOT_XDS_MAKE_BEFORE_BREAK_TIMEOUT: how long listeners and routes wait for clusters that are new to a client. 0
+   * disables this.
    */
   readonly makeBeforeBreakMs: number;
-  /** PILOT_XDS_CLUSTER_REMOVAL_DELAY: time for which removed clusters are kept after a client's last reference. */
+  /** PILOT_XDS_CLUSTER_REMOVAL_DELAY: how long removed clusters are kept after a client's last reference. */
   readonly removalDelayMs: number;
-  /** PILOT_REMOTE_CLUSTER_TIMEOUT: maximum time for which the start waits for the first list of a registry. */
+  /** PILOT_REMOTE_CLUSTER_TIMEOUT: how long the start waits for the first list of a registry. */
   readonly firstListsMs: number;
-  /** PILOT_JWT_PUB_KEY_REFRESH_INTERVAL: interval of fetching token issuers' keys. */
+  /** PILOT_JWT_PUB_KEY_REFRESH_INTERVAL: interval at which keys of token issuers are fetched. */
   readonly keyRefreshMs: number;
-  /** JWT_RULE as written; empty for none. */
+  /** JWT_RULE as written, empty if not set. */
   readonly jwtRule: string;
   /** Networks of gateways that may forward client certificates. */
   readonly trustedGateways: readonly string[];
   /** Addresses from which keys of RequestAuthentications are not fetched. */
   readonly jwksAddresses: BlockedAddresses;
-  /** Informational log lines. */
   readonly notes: readonly LogEntry[];
-  /** Warnings for the log. */
   readonly warnings: readonly LogWarning[];
 }
 
@@ -177,12 +165,12 @@ export interface RegistrationOptions {
   readonly enabled: boolean;
   /** PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS: uses the health that workloads report. */
   readonly healthChecks: boolean;
-  /** PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: time from a disconnection to the deletion of the entry. */
+  /** PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: delay between disconnection and deletion of the entry. */
   readonly graceMs: number;
 }
 
 /**
- * @param openFiles maximum number of open files of the process
+ * @param openFiles limit of open files of the process
  * @throws ChartpilotError FLAG_INVALID
  */
 export function resolveDiscoveryOptions(
@@ -238,7 +226,7 @@ export function resolveDiscoveryOptions(
     ['--networksConfig', flags.networksConfig],
   ] as const) {
     if (file === undefined || existsSync(file)) continue;
-    // A ConfigMap of the cluster is usual instead of a file.
+    // A ConfigMap is the usual alternative to a file.
     if (registries.includes('Kubernetes')) notes.push({ event: 'option.fileMissing', setting, file });
     else {
       warn({
@@ -298,7 +286,7 @@ export function resolveDiscoveryOptions(
     maxConcurrentStreams: from.number('ISTIO_GPRC_MAXSTREAMS', 100_000, 1),
     maxRequestBytes: from.number('ISTIO_GPRC_MAXRECVMSGSIZE', 4 * 1024 * 1024, 1),
     clientLimits: clientLimitsOf(from, openFiles, (note) => void notes.push(note)),
-    // The two ports may use half of what xDS leaves.
+    // The two HTTP ports may use half of the file descriptors that xDS does not use.
     httpConnections: Math.min(connectionsOfPort(openFiles), Math.max(1, Math.floor(filesBeside(openFiles) / 4))),
     configLimits,
     xdsSources: xdsSourceLimitsOf(from, configLimits),
@@ -355,7 +343,7 @@ function namesAddressOf(
   return undefined;
 }
 
-/** Webhooks use the certificate of the TLS port and are called only by a cluster's API server. */
+/** Webhooks use the certificate of the TLS port, and only the API server of a cluster calls them. */
 function webhooksAddressOf(
   { httpsAddr }: DiscoveryFlags,
   hasCluster: boolean,
@@ -402,7 +390,7 @@ function debugOptionsOf(flags: DiscoveryFlags, from: Environment) {
   };
 }
 
-/** A quarter of the memory available to this process, in bytes. */
+/** In bytes. */
 function quarterOfMemory(): number {
   const allowed = process.constrainedMemory() || Number.POSITIVE_INFINITY;
   return Math.floor(Math.min(allowed, totalmem()) / 4);
@@ -414,7 +402,7 @@ function byProcessors(): number {
 }
 
 /**
- * Rejects other signers: their users must not get certificates of a root that they did not configure.
+ * Rejects other signers, because their users must not get certificates from a root that they did not configure.
  *
  * @throws ChartpilotError FLAG_INVALID
  */

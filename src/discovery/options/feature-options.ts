@@ -1,4 +1,3 @@
-/** Environment variables that affect generated configuration. */
 import { defaultFeatures, type Features } from '../../model/mesh/features.ts';
 import type { Environment } from '../environment.ts';
 

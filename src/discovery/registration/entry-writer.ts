@@ -1,6 +1,7 @@
 /**
- * One write to the WorkloadEntry of a workload. The entry is first read from the API server, and the write names the version that was read: if
- * another client wrote in between, the write fails and the chart retries. Entries of other replicas are not changed.
+ * Writes the WorkloadEntry of a workload. Reads the entry from the API server before, and writes only that version.
+ * If another client wrote in between, the write fails and the chart retries. Entries of other replicas are not
+ * changed.
  */
 
 import type { EntryOrder, EntryResult } from '../../../machines/discovery/registration/registration.machine.ts';
@@ -16,14 +17,14 @@ import type { WorkloadClaim } from './workload-claim.ts';
 
 export interface EntryWriterOptions {
   readonly server: Pick<ApiServer, 'request'>;
-  /** Name of this replica, which no other or earlier replica has. */
+  /** Unique name of this replica, which is not reused after a restart. */
   readonly controller: string;
   readonly groupOf: (claim: WorkloadClaim) => ReadGroup | undefined;
   /** Unix time in milliseconds. */
   readonly now: () => number;
 }
 
-/** Limit of one response of the API server; a write needs two. */
+/** Time limit of an API server response. A write requires two. */
 const responseMs = 5_000;
 const entries = resourceOf('WorkloadEntry');
 const maxMessageLength = 32_768;
@@ -37,7 +38,11 @@ export class EntryWriter {
     this.#options = options;
   }
 
-  /** Never rejects: a failure is a result. @param connectedAt RFC 3339 */
+  /**
+   * Never rejects: failures are results.
+   *
+   * @param connectedAt RFC 3339
+   */
   async write(order: EntryOrder, claim: WorkloadClaim, connectedAt: string, signal: AbortSignal): Promise<EntryResult> {
     const where: EntryLocation = { resource: entries, namespace: claim.namespace, name: claim.name };
     try {
@@ -88,7 +93,6 @@ export class EntryWriter {
           },
         };
       case 'delete':
-        // The entry is in use again.
         if (annotationsOf(entry)[annotations.disconnectedAt] === undefined) return { outcome: 'foreign' };
         return { ...named, verb: 'delete' };
     }
@@ -134,7 +138,7 @@ interface Read {
   readonly where: EntryLocation;
 }
 
-/** The reason for which a workload cannot be registered by the group, or `undefined`. */
+/** Why the group cannot register a workload, if so. */
 export function groupProblem(read: ReadGroup | undefined, claim: WorkloadClaim): string | undefined {
   const { namespace, group, name } = claim;
   const failed = `auto-registration of WorkloadEntry ${namespace}/${name} failed:`;
@@ -146,7 +150,8 @@ export function groupProblem(read: ReadGroup | undefined, claim: WorkloadClaim):
 }
 
 /**
- * The reason for which the entry of this name does not belong to the workload: it was written by a user, or for another group, address or account.
+ * Why the entry of this name does not belong to the workload, if so: it was written by a user, or for another group,
+ * address or account.
  */
 function ownershipProblem(entry: KubernetesObject, claim: WorkloadClaim): string | undefined {
   const spec = isObject(entry.spec) ? entry.spec : {};
@@ -159,7 +164,7 @@ function ownershipProblem(entry: KubernetesObject, claim: WorkloadClaim): string
   return account === '' || account === claim.serviceAccount ? undefined : `${prefix} of another service account`;
 }
 
-/** Conditions with the reported health replaced in place, or `undefined` if unchanged. */
+/** The conditions with the reported health. `undefined` if it is unchanged. */
 function withHealth(status: unknown, { healthy, message }: WorkloadHealth, now: string): unknown[] | undefined {
   const previous: unknown[] = isObject(status) && Array.isArray(status.conditions) ? status.conditions : [];
   const at = previous.findIndex((one) => isObject(one) && one.type === 'Healthy');
@@ -179,7 +184,7 @@ function outcomeOf(error: unknown, { operation }: EntryOrder): EntryResult {
   const code = statusOf(error);
   if (code === 404 && operation !== 'register') return { outcome: 'foreign' };
   const reason = messageOf(error);
-  // The API server rejects this object permanently.
+  // The API server will never accept this object.
   if (operation === 'register' && (code === 400 || code === 413 || code === 422))
     return { outcome: 'rejected', reason };
   return { outcome: 'failed', reason };

@@ -1,4 +1,4 @@
-/** A WorkloadEntry that is generated from a WorkloadGroup, and its annotations about the connection. */
+/** Generates a WorkloadEntry from a WorkloadGroup, with annotations about the connection. */
 import { type Config, configKeyOf } from '../../model/config/config.ts';
 import { readConfigObject } from '../../model/config/config-file.ts';
 import { problemText } from '../../model/config/problem.ts';
@@ -7,19 +7,18 @@ import type { WorkloadGroup } from '../../model/kinds/workloads/workload-group.t
 import type { KubernetesObject } from '../kubernetes/api-server.ts';
 import type { WorkloadClaim } from './workload-claim.ts';
 
-/** The annotations of Istio. */
 export const annotations = {
   group: 'istio.io/autoRegistrationGroup',
-  /** The replica that the workload is connected to, or was last. */
+  /** Replica of the current or last connection. */
   controller: 'istio.io/workloadController',
   connectedAt: 'istio.io/connectedAt',
-  /** Time of disconnection; absent while the workload is connected. */
+  /** Time of disconnection. Absent while the workload is connected. */
   disconnectedAt: 'istio.io/disconnectedAt',
-  /** With this annotation the workload is unhealthy until the condition `Healthy` is set. */
+  /** With this annotation, the workload is unhealthy until the condition `Healthy` is set. */
   healthChecks: 'proxy.istio.io/health-checks-enabled',
 } as const;
 
-/** A valid group, or the reason for which it is invalid. */
+/** A valid group, or why it is invalid. */
 export type ReadGroup = { readonly group: ValidGroup } | { readonly problem: string };
 
 export interface ValidGroup {
@@ -29,7 +28,7 @@ export interface ValidGroup {
   readonly spec: WorkloadGroup;
 }
 
-/** @param object as on the API server */
+/** @param object as stored in the API server */
 export function readGroup(object: KubernetesObject): ReadGroup {
   const { config, problems } = readConfigObject('k8s://', object, { creationTimestamp: 0 });
   if (config === undefined) {
@@ -41,14 +40,13 @@ export function readGroup(object: KubernetesObject): ReadGroup {
   return { group: { name, uid: metadata.uid, apiVersion, spec: (config as Config<WorkloadGroup>).spec } };
 }
 
-/** The replica that has the connection, and its start. */
 export interface Connected {
   readonly controller: string;
   /** RFC 3339. */
   readonly connectedAt: string;
 }
 
-/** Values of the workload override the `metadata` of the group, which overrides its template. */
+/** Values of the workload override `metadata` of the group, which overrides the template. */
 export function entryOf(claim: WorkloadClaim, group: ValidGroup, connected: Connected): Record<string, unknown> {
   const { address: _, ...template } = group.spec.template;
   const labels = { ...template.labels, ...group.spec.metadata?.labels, ...claim.labels };
@@ -69,7 +67,7 @@ export function entryOf(claim: WorkloadClaim, group: ValidGroup, connected: Conn
         [annotations.controller]: connected.controller,
         [annotations.connectedAt]: connected.connectedAt,
       },
-      // The entry is deleted with its group.
+      // Deletes the entry together with its group.
       ...(group.uid !== undefined && {
         ownerReferences: [
           { apiVersion: group.apiVersion, kind: 'WorkloadGroup', name: group.name, uid: group.uid, controller: true },

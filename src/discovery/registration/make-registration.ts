@@ -1,4 +1,3 @@
-/** Auto-registration of workloads: their connections, and the actor that writes their entries. */
 import type { RegistrationOptions } from '../options/discovery-options.ts';
 import type { ResourceSource } from '../xds/resource-source.ts';
 import { registeringSource } from './registering-source.ts';
@@ -6,7 +5,7 @@ import { registrationsWithEffects } from './registrations.effects.ts';
 import type { WorkloadRegistrations } from './workload-registrations.ts';
 
 export interface RegistrationParts {
-  /** `undefined` if no cluster is configured; auto-registration is then disabled. */
+  /** `undefined` without a cluster. Auto-registration is disabled then. */
   readonly registrations: WorkloadRegistrations | undefined;
   readonly options: RegistrationOptions;
   readonly clusterAliases: Readonly<Record<string, string>>;
@@ -16,7 +15,6 @@ export interface RegistrationParts {
 export function makeRegistration({ registrations, options, clusterAliases, orphans }: RegistrationParts) {
   const { enabled, healthChecks } = options;
   return {
-    /** Adds auto-registration to the resources of another source. */
     extend: (source: ResourceSource): ResourceSource =>
       registrations && enabled ? registeringSource(source, { registrations, clusterAliases, healthChecks }) : source,
     actors: () => registrations && { registrations: registrationsWithEffects(registrations, orphans()) },

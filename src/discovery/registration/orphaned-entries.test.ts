@@ -28,7 +28,7 @@ interface Left {
   readonly unrelatedLeases?: number;
 }
 
-/** A duty, a clock, Leases by name, and deleted objects. */
+/** An election duty, a clock, Leases by name, and deleted objects. */
 function given(entries: KubernetesObject[], { words, unrelatedLeases = 0 }: Left = {}) {
   const clock = { now: 0 };
   const unrelated = Array.from({ length: unrelatedLeases }, (_, i): [string, string] => [`cilium-${i}`, '1']);
@@ -71,7 +71,7 @@ function given(entries: KubernetesObject[], { words, unrelatedLeases = 0 }: Left
 
 const leaseOf = (identity: string): string => presenceLeaseOf(identity)!;
 
-it('entries of a live replica are kept, however long', async () => {
+it('entries of a running replica are kept for any time', async () => {
   const world = given([entry('vm-1', other)]);
   for (let i = 0; i < 20; i++) {
     world.leases.set(leaseOf(other), `${i}`);
@@ -80,7 +80,7 @@ it('entries of a live replica are kept, however long', async () => {
   expect(world.deleted).toEqual([]);
 });
 
-it('entries of a live replica are kept, however many unrelated Leases exist', async () => {
+it('entries of a running replica are kept regardless of the number of unrelated Leases', async () => {
   const world = given([entry('vm-1', other)], { unrelatedLeases: 1_200 });
   for (let i = 0; i < 20; i++) {
     world.leases.set(leaseOf(other), `${i}`);
@@ -89,7 +89,7 @@ it('entries of a live replica are kept, however many unrelated Leases exist', as
   expect(world.deleted).toEqual([]);
 });
 
-it('no replica counts as dead if the list of Leases is incomplete', async () => {
+it('no replica counts as exited if the list of Leases is incomplete', async () => {
   const world = given([entry('vm-1', other)], { unrelatedLeases: 10_001 });
   for (const ms of [0, 50_000]) {
     expect(await world.runAt(ms)).toMatchObject({ failed: 1, reason: expect.stringContaining('more than 10000') });
@@ -97,7 +97,7 @@ it('no replica counts as dead if the list of Leases is incomplete', async () => 
   expect(world.deleted).toEqual([]);
 });
 
-it('entries of a replica whose Lease does not change are deleted after its duration and the grace period, and then its Lease', async () => {
+it('entries of a replica with an unchanged Lease are deleted after lease duration and grace period, then the Lease', async () => {
   const world = given([entry('vm-1', other), entry('vm-2', other)]);
   world.leases.set(leaseOf(other), '7');
   await world.runAt(0);
@@ -107,7 +107,7 @@ it('entries of a replica whose Lease does not change are deleted after its durat
   expect(world.deleted).toEqual(['vm-1 of vm-1', 'vm-2 of vm-2', `${leaseOf(other)} 7`]);
 });
 
-it('a namespace with many entries of invented replicas delays no deletion in another namespace', async () => {
+it('many entries of invented replicas in a namespace do not delay deletions in another namespace', async () => {
   const invented = Array.from({ length: 1_000 }, (_, i) => {
     const controller = `istiod-x_${(0x33333333 + i).toString(16)}`;
     return entry(`flood-${i}`, controller, 'vm', 'mallory');
@@ -119,7 +119,7 @@ it('a namespace with many entries of invented replicas delays no deletion in ano
   expect(world.deleted).toContain('vm-1 of vm-1');
 });
 
-it('entries of a replica without a Lease are deleted too, but not before a starting replica could have created its Lease', async () => {
+it('entries of a replica without a Lease are deleted after the time in which a starting replica creates its Lease', async () => {
   const world = given([entry('vm-1', other)]);
   await world.runAt(0);
   await world.runAt(24_999);
@@ -134,8 +134,8 @@ it('entries of a replica without a Lease are deleted too, but not before a start
 });
 
 it.each([
-  ['a list that failed', { fails: true, anew: false }],
-  ['a term that was lost', { fails: false, anew: true }],
+  ['a failed list', { fails: true, anew: false }],
+  ['a lost term', { fails: false, anew: true }],
 ])('time before %s does not count, because no replica could renew its Lease', async (_, { fails, anew }) => {
   const world = given([entry('vm-1', other)]);
   world.leases.set(leaseOf(other), '7');
@@ -145,7 +145,7 @@ it.each([
     await world.runAt(30_000);
     world.script.unlisted = false;
   }
-  // It was absent in the renewed term.
+  // The Lease was absent in the renewed term.
   await world.runAt(60_000, { ...run, anew });
   expect(world.deleted).toEqual([]);
   world.leases.set(leaseOf(other), '8');
@@ -168,17 +168,17 @@ it("entries of this replica, of Istio's replicas and of users are kept", async (
   expect(world.deleted).toEqual([]);
 });
 
-describe('a deletion of an orphaned entry', () => {
+describe('the deletion of an orphaned entry', () => {
   const status = (code: number) => ({ kind: 'status', code, reason: '', message: 'no', causes: [] }) as const;
 
-  it('is not retried if the entry was claimed again', async () => {
+  it('is not retried if a workload claimed the entry again', async () => {
     const world = given([entry('vm-1', other)]);
     await world.runAt(0);
     world.script.refusal = new ApiError(status(409));
     expect(await world.runAt(30_000)).toEqual({ written: 0, failed: 0, reason: '' });
   });
 
-  it('is retried if it or the reading of Leases failed', async () => {
+  it('is retried if the deletion, or reading the Leases, failed', async () => {
     const world = given([entry('vm-1', other)]);
     world.script.unlisted = true;
     expect(await world.runAt(0)).toEqual({ written: 0, failed: 1, reason: 'no answer' });
@@ -189,7 +189,7 @@ describe('a deletion of an orphaned entry', () => {
   });
 });
 
-it('the duty is due as long as other replicas have entries', async () => {
+it('the duty is due while other replicas have entries', async () => {
   const entries = [entry('mine', me)];
   const { duty, runAt } = given(entries);
   let dueCount = 0;
@@ -203,7 +203,7 @@ it('the duty is due as long as other replicas have entries', async () => {
   expect(duty.isDue).toBe(false);
 });
 
-it('records of a dead replica are ended even without entries, and those of a live replica are not', async () => {
+it('records of an exited replica are ended even without entries, and those of a running replica are kept', async () => {
   const third = 'istiod-c_33333333';
   const leases = new Set([other, third].map(leaseOf));
   const ended: string[] = [];
@@ -221,7 +221,7 @@ it('records of a dead replica are ended even without entries, and those of a liv
   expect(ended).toEqual([leaseOf(other)]);
 });
 
-it("the name of a replica's Lease is derived from its identity alone", () => {
+it("the name of a replica's Lease is derived only from its identity", () => {
   expect(presenceLeaseOf(me)).toBe('istiod-replica-11111111');
   expect(presenceLeaseOf(`istiod_${crypto.randomUUID()}`)).toMatch(/^istiod-replica-[0-9a-f-]{36}$/);
   expect(['istiod', 'istiod_', '_../../x', 'istiod_UPPER123'].map(presenceLeaseOf)).toEqual(

@@ -1,7 +1,8 @@
 /**
- * WorkloadEntries of replicas that exited without deleting them: the elected replica deletes them and ends other records of dead replicas. A replica
- * is dead if its Lease (src/discovery/election/replica-presence.ts) is unchanged or missing for longer than a workload may take to connect to another
- * replica. This is measured with the local clock; times in Leases are never used.
+ * Deletes WorkloadEntries that exited replicas left behind, and ends other records of them. Only the elected replica
+ * does this. A replica counts as exited if its Lease (src/discovery/election/replica-presence.ts) is unchanged or
+ * missing for longer than a workload may take to connect to another replica, measured with the local clock. Times in
+ * Leases are not used.
  */
 import { FairQueue } from '../../model/collections/fair-queue.ts';
 import { messageOf } from '../../runtime/errors.ts';
@@ -15,41 +16,42 @@ import { annotations } from './group-entry.ts';
 
 /** Records of replicas that are not deleted with them. */
 export interface ReplicaRecords {
-  /** Presence Leases of the replicas with active records. */
+  /** Presence Leases of replicas with active records. */
   readonly leases: ReadonlySet<string>;
-  /** The replica of a Lease is dead. */
+  /** Called when the replica of a Lease has exited. */
   ended(lease: string): void;
 }
 
 export interface OrphanedEntriesOptions {
   readonly server: Pick<ApiServer, 'list'>;
   readonly entries: () => Iterable<KubernetesObject>;
-  /** Other records of replicas, if any. */
   readonly records?: ReplicaRecords;
   readonly namespace: string;
-  /** Name of this replica, whose own entries its charts manage. */
+  /** Name of this replica, whose entries its own charts manage. */
   readonly identity: string;
-  /** Time after which an unchanged Lease counts as expired. */
+  /** Time after which an unchanged Lease has expired. */
   readonly leaseMs: number;
-  /** Time that a workload may be disconnected. */
+  /** How long a workload may be disconnected. */
   readonly graceMs: number;
-  /** Milliseconds of a monotonic clock. */
+  /** Time of a monotonic clock in milliseconds. */
   readonly now: () => number;
 }
 
-/** Last observation of a replica's Lease. */
 interface LeaseObservation {
-  /** Version of the Lease, or `undefined` if it does not exist. */
+  /** Version of the Lease, `undefined` if it does not exist. */
   readonly version: string | undefined;
   readonly since: number;
 }
 
 const workloadEntries = resourceOf('WorkloadEntry');
-/** Maximum number of observed replicas, including dead ones. Annotations of entries name them, so each namespace has a fair share. */
+/**
+ * Maximum number of observed replicas, including exited ones, with a fair share per namespace: annotations of entries
+ * may name any replica.
+ */
 const maxReplicas = 500;
-/** Maximum deletions in one run, with a fair share for each namespace. The rest is left for the next. */
+/** Maximum number of deletions per run, with a fair share per namespace. The next run continues. */
 const maxDeletions = 200;
-/** If no other replica has entries, Leases of dead ones are checked only in one of so many calls. */
+/** If no other replica has entries, only one in this many calls checks the Leases of exited replicas. */
 const checksPerLeaseCheck = 12;
 
 export class OrphanedEntries implements Duty {
@@ -64,7 +66,10 @@ export class OrphanedEntries implements Duty {
     this.#options = options;
   }
 
-  /** Checks whether other replicas have entries or records. Called periodically, because no event reports the death of a replica. */
+  /**
+   * Checks for entries or records of other replicas. Called periodically, because no event reports that a replica
+   * exited.
+   */
   check(): void {
     const hasRecords = (this.#options.records?.leases.size ?? 0) > 0 || this.#entriesOfOthers().next().done !== true;
     this.#isDue = this.#checks++ % checksPerLeaseCheck === 0 || hasRecords;
@@ -82,7 +87,7 @@ export class OrphanedEntries implements Duty {
 
   async writeDue({ anew }: Pick<DutyRun, 'anew'>, gate: WriteGate): Promise<DutyReport> {
     this.#isDue = false;
-    // While the API server does not respond, no replica can renew its Lease, so that time does not count.
+    // While the API server is unreachable, replicas cannot renew their Leases, so that time does not count.
     if (anew) this.#observations = new Map();
     try {
       await this.#observeLeases();
@@ -117,7 +122,7 @@ export class OrphanedEntries implements Duty {
     }
   }
 
-  /** Lists the Leases and records since when each is unchanged. */
+  /** Lists the Leases, and records since when each is unchanged. */
   async #observeLeases(): Promise<void> {
     const { server, namespace } = this.#options;
     const found = await presenceLeases(server, namespace);
@@ -160,7 +165,7 @@ export class OrphanedEntries implements Duty {
 type MutableReport = { -readonly [K in keyof DutyReport]: DutyReport[K] };
 type Deletion = Omit<Extract<Parameters<WriteGate['write']>[0], { verb: 'delete' }>, 'verb'>;
 
-/** Ignores entries that changed since (they are in use) and those already deleted. */
+/** Ignores entries that were deleted, or changed since and are therefore in use. */
 async function tryDelete(gate: WriteGate, deletion: Deletion, report: MutableReport): Promise<void> {
   try {
     await gate.write({ ...deletion, verb: 'delete' });

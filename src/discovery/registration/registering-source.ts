@@ -1,4 +1,7 @@
-/** Adds auto-registration to an xDS resource source: the resources are unchanged, and connections and disconnections are reported. */
+/**
+ * Wraps an xDS resource source: resources are unchanged, but connections and disconnections are reported for
+ * auto-registration.
+ */
 
 import { withCode } from '../../runtime/errors.ts';
 import type { NodeResources, OpenedNode, ResourceSource, StreamRejection } from '../xds/resource-source.ts';
@@ -8,13 +11,13 @@ import type { WorkloadRegistrations } from './workload-registrations.ts';
 export interface RegisteringSourceOptions {
   readonly registrations: WorkloadRegistrations;
   readonly clusterAliases: Readonly<Record<string, string>>;
-  /** Writes the health that workloads report (PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS). */
+  /** Whether reported health is written (PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS). */
   readonly healthChecks: boolean;
 }
 
 /**
- * Sends no request to the API server before a node is served; a later rejection ends the stream. A node whose registration is known to be rejected is
- * not served.
+ * Does not wait for the API server before a node is served. A later rejection ends the stream. A node whose rejection
+ * is already known is not served.
  */
 export function registeringSource(
   source: ResourceSource,

@@ -1,4 +1,3 @@
-/** Effects of the chart `registration`: writes the WorkloadEntry of one workload. */
 import { fromPromise } from 'xstate';
 import {
   type EntryOrder,

@@ -1,4 +1,3 @@
-/** Effects of the chart `registrations`. */
 import { fromCallback } from 'xstate';
 import { registrationsMachine } from '../../../machines/discovery/registration/registrations.machine.ts';
 import { registrationWithEffects } from './registration.effects.ts';

@@ -38,66 +38,66 @@ it('the name of an entry consists of group, address and network', () => {
   expect(claim(node({ ip: '2001:DB8::1' })).name).toBe('vm-2001-db8--1');
 });
 
-it('a name that is too long loses its beginning and stays valid', () => {
+it('the beginning of a long entry name is omitted, and the name stays valid', () => {
   const name = entryName(`a${'-x'.repeat(120)}`, '2001:db8::1', 'network');
   expect(name.length).toBeLessThanOrEqual(253);
   expect(name).toMatch(/^[a-z0-9].*-2001-db8--1-network$/);
   expect(code(node({ AUTO_REGISTER_GROUP: 'a'.repeat(253) }))).toBeUndefined();
 });
 
-describe('a client without a verified identity of the namespace', () => {
+describe('a client without a verified identity in the namespace', () => {
   it.each([
-    ['nobody', null],
-    ['another namespace', 'spiffe://cluster.local/ns/other/sa/vm'],
-    ['a namespace that only looks alike', 'spiffe://cluster.local/ns/shop2/sa/vm'],
-    ['no workload', 'spiffe://cluster.local/shop/vm'],
-    ['no identity', 'shop'],
-  ])('is rejected: %s', (_, shown) => {
+    ['no identity', null],
+    ['an identity of another namespace', 'spiffe://cluster.local/ns/other/sa/vm'],
+    ['an identity of a namespace with a similar name', 'spiffe://cluster.local/ns/shop2/sa/vm'],
+    ['a SPIFFE ID that is not that of a workload', 'spiffe://cluster.local/shop/vm'],
+    ['a text that is not a SPIFFE ID', 'shop'],
+  ])('is rejected with %s', (_, shown) => {
     expect(code(node({}, shown))).toBe('PERMISSION_DENIED');
   });
 
-  it('is rejected also where identities are not checked, unless its only identity is of the namespace', () => {
+  it('is rejected even without identity checks, unless its only identity is in the namespace', () => {
     const unchecked = { ...node({}, null), identities: [identity] };
     expect(claim(unchecked).serviceAccount).toBe('vm');
     expect(code({ ...unchecked, identities: ['spiffe://td/ns/other/sa/a'] })).toBe('PERMISSION_DENIED');
-    // A client with the identities of two workloads counts as neither.
+    // A client with identities of two workloads counts as neither.
     expect(code({ ...unchecked, identities: ['spiffe://td/ns/other/sa/a', identity] })).toBe('PERMISSION_DENIED');
   });
 
-  it("the service account in a node's metadata is ignored", () => {
+  it("is rejected even if the node's metadata contains a service account", () => {
     expect(claim(node({ SERVICE_ACCOUNT: 'admin' })).serviceAccount).toBe('vm');
   });
 });
 
-describe('an invalid claim is rejected', () => {
+describe('an invalid claim', () => {
   it.each([
     ...['0.0.0.0', '127.0.0.1', '127.8.8.8', '169.254.169.254', '224.0.0.1', '255.255.255.255', '::', '::1', 'fe80::1'],
     ...['ff02::1', '::ffff:127.0.0.1', '::ffff:169.254.169.254', 'fe80::1%eth0', '2001:db8::%x'],
-    // Issue 33 item 15: NAT64 of loopback, cloud metadata addresses, and other forms of the same addresses.
+    // NAT64 addresses of loopback, cloud metadata addresses, and other notations of them (issue 33, item 15).
     ...['64:ff9b::7f00:1', '64:ff9b:1:7f00:0:100::', 'fd00:ec2::254', '::127.0.0.1', '2002:7f00:1::1', 'fec0::1'],
     ...['2001:0:7f00:1::', '2001:0:808:808::80ff:fffe', '::ffff:0:7f00:1', '100.100.100.200', '168.63.129.16'],
-  ])('for the address %s', (ip) => {
+  ])('is rejected for the address %s', (ip) => {
     expect(code(node({ ip }))).toBe('INVALID_ARGUMENT');
   });
 
   it.each([['', 'vm/other', '../vm', 'VM', 'vm.', 'a'.repeat(254), 7, ['vm'], { a: 'b' }, true].slice(1)].flat(1))(
-    'for the group %j',
+    'is rejected for the group %j',
     (AUTO_REGISTER_GROUP) => {
       expect(code(node({ AUTO_REGISTER_GROUP }))).toBe('INVALID_ARGUMENT');
     },
   );
 
   it.each([
-    ['a network that no name can have', { NETWORK: 'a_b' }],
-    ['a network with another path', { NETWORK: '../../secrets' }],
-    ['labels without end', { LABELS: { a: 'x'.repeat(20_000) } }],
-    ['labels that are none', { LABELS: ['a'] }],
-  ])('for %s', (_, reported) => {
+    ['an invalid network name', { NETWORK: 'a_b' }],
+    ['a network name with a path', { NETWORK: '../../secrets' }],
+    ['labels above the size limit', { LABELS: { a: 'x'.repeat(20_000) } }],
+    ['labels of a wrong type', { LABELS: ['a'] }],
+  ])('is rejected for %s', (_, reported) => {
     expect(code(node(reported))).toBe('INVALID_ARGUMENT');
   });
 });
 
-it('health is probed if the agent has a readiness probe', () => {
+it('health is reported by a workload whose agent has a readiness probe', () => {
   expect(claim(node({ PROXY_CONFIG: { readinessProbe: { tcpSocket: { port: 80 } } } })).isProbed).toBe(true);
   expect([undefined, null, 'readinessProbe', {}].map((PROXY_CONFIG) => claim(node({ PROXY_CONFIG })).isProbed)).toEqual(
     [false, false, false, false],

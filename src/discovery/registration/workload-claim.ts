@@ -1,4 +1,7 @@
-/** The WorkloadEntry that a connection requests with `AUTO_REGISTER_GROUP` (spec/discovery.md §5.5, §7.2), and whether it may have it. */
+/**
+ * The WorkloadEntry that a client requests with `AUTO_REGISTER_GROUP` (spec/discovery.md §5.5, §7.2), and whether the
+ * client is authorized.
+ */
 import * as E from 'fp-ts/lib/Either.js';
 import type { EntryKey } from '../../../machines/discovery/registration/registration-protocol.ts';
 import type { EndCode } from '../../../machines/discovery/xds/ads-protocol.ts';
@@ -9,19 +12,18 @@ import { specialUseOf } from '../../runtime/addresses/special-address.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import type { NodeIdentity } from '../xds/resource-source.ts';
 
-/** Registration data of a workload. Metadata that the workload reports is included unverified. */
+/** Registration data of a workload. Reported metadata is unverified. */
 export interface WorkloadClaim {
   readonly entry: EntryKey;
   readonly namespace: string;
   readonly name: string;
   readonly group: string;
-  /** Verified service account of the client. */
   readonly serviceAccount: string;
   readonly address: string;
   readonly network: string;
   readonly locality: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** The workload reports its health, and counts as unhealthy until then. */
+  /** Whether the workload reports its health. If so, it is unhealthy until the first report. */
   readonly isProbed: boolean;
 }
 
@@ -31,7 +33,7 @@ export interface RegistrationRejection {
 }
 
 const maxNameLength = 253;
-/** Reported labels become part of an object on the API server. */
+/** Maximum size of reported labels, which are written to the API server. */
 const maxLabelCharacters = 16_384;
 
 export function requestsRegistration({ metadata }: NodeIdentity): boolean {
@@ -40,7 +42,7 @@ export function requestsRegistration({ metadata }: NodeIdentity): boolean {
 }
 
 /**
- * The claim of a node that requests registration, or the reason for its rejection.
+ * The claim of a node that requests registration, or why it is rejected.
  *
  * @param clusterAliases as for any node
  */
@@ -80,26 +82,29 @@ export function claimOf(
   };
 }
 
-/** `<group>-<ip>[-<network>]`; a name that is too long loses its beginning. An annotation contains the group. */
+/** `GROUP-IP[-NETWORK]`. If the name is too long, its beginning is omitted. An annotation contains the group. */
 export function entryName(group: string, address: string, network: string): string {
   const name = [group, address.replaceAll(':', '-'), ...(network === '' ? [] : [network])].join('-');
   return name.length <= maxNameLength ? name : name.slice(-maxNameLength).replace(/^[^a-z0-9]+/, '');
 }
 
-/** The verified service account if it is of the namespace, or `undefined`. */
+/** The verified service account in this namespace, if any. */
 function identityIn({ verifiedIdentity, identities = [] }: NodeIdentity, namespace: string): string | undefined {
   const workload = oneWorkloadOf(verifiedIdentity === undefined ? identities : [verifiedIdentity]);
   return workload?.namespace === namespace ? workload.serviceAccount : undefined;
 }
 
-/** Rejects an address that every host has, or that leads to the host, link or cloud of a client: requests would be sent there. */
+/**
+ * Rejects addresses that every host has, or that belong to a client's host, link or cloud, because requests would be
+ * sent there.
+ */
 function addressError(address: string): string | undefined {
   if (address.includes('%')) return `address must not have a zone, got ${address}`;
   const use = specialUseOf(address);
   return use && `address must be one of a workload, got ${address} (special use "${use}")`;
 }
 
-/** Reads `PROXY_CONFIG` in the form that an agent sends. */
+/** Parses `PROXY_CONFIG` as sent by an agent. */
 function isProbed(config: unknown): boolean {
   return isObject(config) && isObject(config.readinessProbe);
 }

@@ -53,8 +53,8 @@ function given(
 const entry = 'shop/vm-10.0.0.1';
 const nothing = (): void => {};
 
-describe('connections of a workload', () => {
-  it('are reported when the first opens and the last closes, and not for a second one', () => {
+describe('connections of a registered workload', () => {
+  it('are reported when the first one opens and the last one closes', () => {
     const { registrations, reports } = given();
     const one = registrations.connect(claimed(), nothing);
     const two = registrations.connect(claimed(), () => {});
@@ -65,7 +65,7 @@ describe('connections of a workload', () => {
     expect(reports).toEqual([`workload.connected ${entry}`, `workload.disconnected ${entry}`]);
   });
 
-  it('that exist are reported to a new watcher', () => {
+  it('are reported to a new watcher if they exist', () => {
     const { registrations, reports, stop, report } = given();
     stop();
     registrations.connect(claimed(), nothing);
@@ -89,23 +89,23 @@ describe('connections of a workload', () => {
 describe('registration of a workload', () => {
   it.each<[string, Record<string, ReadGroup>, string]>([
     ['without a group', {}, 'FAILED_PRECONDITION'],
-    ['with a group of the name in another namespace', { 'other/vm': { group } }, 'FAILED_PRECONDITION'],
-    ['with a group that cannot be read', { 'shop/vm': { problem: 'no template' } }, 'FAILED_PRECONDITION'],
+    ['if only another namespace has the group', { 'other/vm': { group } }, 'FAILED_PRECONDITION'],
+    ['with an invalid group', { 'shop/vm': { problem: 'no template' } }, 'FAILED_PRECONDITION'],
     [
-      'with a group of another account',
+      'with a group of another service account',
       { 'shop/vm': { group: { ...group, spec: { template: { serviceAccount: 'admin' } } } } },
       'PERMISSION_DENIED',
     ],
-  ])('is rejected for %s', (_, groups, code) => {
+  ])('is rejected %s', (_, groups, code) => {
     expect(given(groups).registrations.rejectionOf(claimed())?.code).toBe(code);
   });
 
-  it('is accepted for any account of the namespace if the group names none', () => {
+  it('is accepted for any service account in the namespace if the group specifies none', () => {
     const any = { group: { ...group, spec: { template: {} } } };
     expect(given({ 'shop/vm': any }).registrations.rejectionOf(claimed())).toBeUndefined();
   });
 
-  it('is rejected for the entry of a connected workload of another account', () => {
+  it('is rejected if a connected workload of another service account has the entry', () => {
     const { registrations, reports } = given({ 'shop/vm': { group: { ...group, spec: { template: {} } } } });
     const otherAccount = claimed('10.0.0.1', { serviceAccount: 'stranger', labels: { app: 'another' } });
     const connection = registrations.connect(claimed(), nothing);
@@ -118,7 +118,7 @@ describe('registration of a workload', () => {
     expect(reports.at(-1)).toBe(`workload.connected ${entry}`);
   });
 
-  it('is rejected for another group, address or network with the same entry name', () => {
+  it('is rejected if another group, address or network has the same entry name', () => {
     const groups = { 'shop/vm': { group }, 'shop/vm-10.0.0.1': { group } };
     const { registrations } = given(groups);
     const one = claimed('10.0.0.1', {
@@ -138,7 +138,7 @@ describe('registration of a workload', () => {
     }
   });
 
-  it('is rejected beyond the limit of an account or in total until others are removed, and a known workload may reconnect', () => {
+  it('is rejected beyond the limit of an account or in total, but a known workload may reconnect', () => {
     const { registrations } = given({ 'shop/vm': { group: { ...group, spec: { template: {} } } } });
     const codeFor = (claim: WorkloadClaim) => registrations.rejectionOf(claim)?.code;
     for (const address of ['10.0.0.1', '10.0.0.2']) registrations.connect(claimed(address), nothing);
@@ -155,7 +155,7 @@ describe('registration of a workload', () => {
   });
 });
 
-describe('a namespace that uses up all slots', () => {
+describe('a namespace that uses all slots', () => {
   const any = { group: { ...group, spec: { template: {} } } };
   const groups = { 'mallory/vm': any, 'bank/vm': any };
   const of = (namespace: string, serviceAccount: string, index: number): WorkloadClaim => {
@@ -163,7 +163,7 @@ describe('a namespace that uses up all slots', () => {
     const name = `vm-${address}`;
     return claimed(address, { entry: `${namespace}/${name}`, namespace, name, serviceAccount });
   };
-  /** Two service accounts of `mallory` have 500 connections each. */
+  /** Two service accounts in namespace `mallory` have 500 connections each. */
   const attacked = (server?: WorkloadRegistrationsOptions['server']) => {
     const world = given(groups, { maxWorkloads: 1_000, maxOfAccount: 500 }, server);
     const turned: string[] = [];
@@ -177,7 +177,7 @@ describe('a namespace that uses up all slots', () => {
     return { ...world, turned, claims };
   };
 
-  it('loses one to another namespace and does not regain it', () => {
+  it('loses a slot to another namespace and does not regain it', () => {
     const { registrations, reports, turned } = attacked();
     const bank = of('bank', 'pay', 1);
     expect(registrations.rejectionOf(bank)).toBeUndefined();
@@ -192,7 +192,7 @@ describe('a namespace that uses up all slots', () => {
     expect(again).toEqual({ code: 'RESOURCE_EXHAUSTED', reason: expect.stringMatching(/1000 of at most 1000 .*999/) });
   });
 
-  it('shares them evenly with another namespace that needs as many', () => {
+  it('shares slots evenly with another namespace that needs as many', () => {
     const { registrations, turned } = attacked();
     const accepted = Array.from({ length: 600 }, (_, index) => of('bank', `pay-${index % 2}`, index)).filter(
       (claim) => {
@@ -204,7 +204,7 @@ describe('a namespace that uses up all slots', () => {
     expect([accepted.length, turned.length]).toEqual([500, 500]);
   });
 
-  it('has no more displaced workloads than there are slots', () => {
+  it('has at most as many displaced workloads as there are slots', () => {
     const { registrations } = given(groups, { maxWorkloads: 4, maxOfAccount: 4 });
     const all = [...Array(4).keys()].map((index) => of('mallory', 'one', index));
     for (const claim of all) registrations.connect(claim, nothing);
@@ -215,7 +215,7 @@ describe('a namespace that uses up all slots', () => {
     expect(registrations.rejectionOf(bank[0]!)).toBeUndefined();
   });
 
-  it('delays writes of another namespace only by running ones, however slow the API server is', async () => {
+  it('delays writes of another namespace only until running writes end, even if the API server is slow', async () => {
     const writes: string[] = [];
     const server = {
       request: ({ namespace = '' }: { namespace?: string }) => {
@@ -235,7 +235,7 @@ describe('a namespace that uses up all slots', () => {
 });
 
 describe('reported health of a workload', () => {
-  it('is passed on when it changes, bounded, and not after the workload disconnected', () => {
+  it('is passed on when it changes, with a bounded text, until the workload disconnects', () => {
     const { registrations, reports } = given();
     const connection = registrations.connect(claimed(), nothing);
     connection.reportHealth(undefined);
@@ -263,7 +263,7 @@ describe('reported health of a workload', () => {
   });
 });
 
-it('foreign changes of an entry are reported until its workload is removed, and changes of its owner are not', () => {
+it('changes of an entry by other clients are reported until its workload is removed, but not those by its owner', () => {
   const { registrations, reports, change } = given();
   const object = (annotations: Record<string, string>) => ({ metadata: { name: 'vm-10.0.0.1', annotations } });
   const deletion: ObjectChange = { event: 'delete', key: entry, previous: object({}) };

@@ -1,6 +1,7 @@
 /**
- * Connected workloads of WorkloadGroups, for the charts that register them. The number is limited with a fair share for each namespace, then for each
- * service account; only the first connection and the last disconnection are reported. Writes to the API server are shared in the same way.
+ * Connected workloads of WorkloadGroups, for the charts that register them. Their number is limited with a fair share
+ * per namespace, then per service account. Only the first connection and the last disconnection of a workload are
+ * reported. Writes to the API server have the same fair shares.
  */
 
 import type { EntryOrder, EntryResult } from '../../../machines/discovery/registration/registration.machine.ts';
@@ -20,10 +21,10 @@ import type { RegistrationRejection, WorkloadClaim } from './workload-claim.ts';
 
 export interface WorkloadRegistrationsOptions {
   readonly server: Pick<ApiServer, 'request'>;
-  /** The group of a claim in the cluster, or `undefined`. */
+  /** The claim's group in the cluster, if it exists. */
   readonly groupOf: (namespace: string, name: string) => ReadGroup | undefined;
   readonly onEntries: (changed: (changes: readonly ObjectChange[]) => void) => void;
-  /** Name of this replica, which no other or earlier replica has. */
+  /** Unique name of this replica, which is not reused after a restart. */
   readonly controller: string;
   readonly limits?: Partial<RegistrationLimits>;
   /** Unix time in milliseconds. */
@@ -31,18 +32,21 @@ export interface WorkloadRegistrationsOptions {
 }
 
 export interface RegistrationLimits {
-  /** Workloads that are connected, or disconnected with an entry that must be deleted. Beyond the limit the namespace with the most loses one. */
+  /**
+   * Maximum number of workloads that are connected, or disconnected with an entry to delete. Beyond it, the namespace
+   * with the most workloads loses one.
+   */
   readonly maxWorkloads: number;
-  /** Workloads of one service account, because its token can claim any address. */
+  /** Maximum number of workloads of a service account, because its token can claim any address. */
   readonly maxOfAccount: number;
   readonly maxWrites: number;
-  /** Concurrent writes of one namespace, lower so that other namespaces have slots while the API server is slow. */
+  /** Maximum number of concurrent writes of a namespace, so that others can write while the API server is slow. */
   readonly maxWritesOfNamespace: number;
 }
 
 /**
- * Each has a chart below one parent, and the cost of starting or stopping a chart grows with their number (spec/xstate.md §2). On a busy machine
- * 1,000 took 1.3 s to start and 4.9 s to stop, 2,500 took 10 s and 17.5 s.
+ * Each workload has a chart below one parent, and the cost of starting or stopping a chart grows with their number
+ * (spec/xstate.md §2). On a busy machine, 1,000 took 1.3 s to start and 4.9 s to stop, 2,500 took 10 s and 17.5 s.
  */
 const registrationLimits: RegistrationLimits = {
   maxWorkloads: 1_000,
@@ -51,14 +55,14 @@ const registrationLimits: RegistrationLimits = {
   maxWritesOfNamespace: 12,
 };
 
-/** Displaced workloads whose entries are not deleted yet are kept in addition to those with a slot. */
+/** In addition to workloads with a slot, displaced workloads are kept until their entries are deleted. */
 const maxKnownFactor = 2;
 
-/** Maximum length of the reason of bad health. */
+/** Maximum length of the reason of a failed health check. */
 const maxHealthMessage = 1_000;
 
 export interface RegisteredConnection {
-  /** Reports health; `failure` is `undefined` if the workload is healthy. */
+  /** @param failure `undefined` if the workload is healthy */
   reportHealth(failure: string | undefined): void;
   disconnect(): void;
 }
@@ -93,7 +97,7 @@ export class WorkloadRegistrations {
     this.#slots = new FairQueue({ maxItems: maxWorkloads, maxOfKey: [undefined, maxOfAccount] });
     this.#writes = new FairTasks({
       ...{ maxRunning: maxWrites, maxRunningOfKey: maxWritesOfNamespace },
-      // Sufficient: each workload has one write at a time.
+      // Sufficient, because each workload has at most one write.
       maxWaiting: maxKnownFactor * maxWorkloads,
     });
     const { server, controller } = options;
@@ -102,11 +106,11 @@ export class WorkloadRegistrations {
     options.onEntries((changes) => this.#entriesChanged(changes));
   }
 
-  /** The reason for which a workload may not be registered, without a request to the API server. */
+  /** Why a workload may not be registered, if so. Sends no request to the API server. */
   rejectionOf(claim: WorkloadClaim): RegistrationRejection | undefined {
     const problem = groupProblem(this.#options.groupOf(claim.namespace, claim.group), claim);
     if (problem !== undefined) {
-      // The client has no right to the account of the group.
+      // The client may not use the service account of the group.
       const code = /service account/.test(problem) ? 'PERMISSION_DENIED' : 'FAILED_PRECONDITION';
       return { code, reason: problem };
     }
@@ -138,7 +142,11 @@ export class WorkloadRegistrations {
     };
   }
 
-  /** Reports all connected workloads, then changes. @returns a function that ends it */
+  /**
+   * Reports all connected workloads, then changes.
+   *
+   * @returns a function that ends this
+   */
   watch(report: (report: WorkloadReport) => void): () => void {
     this.#watchers.add(report);
     for (const [entry, { connections }] of this.#workloads) {
@@ -147,7 +155,6 @@ export class WorkloadRegistrations {
     return () => void this.#watchers.delete(report);
   }
 
-  /** Never rejects: a failure is a result. */
   async write(order: EntryOrder, signal: AbortSignal): Promise<EntryResult> {
     const workload = this.#workloads.get(order.entry);
     if (workload === undefined) return { outcome: 'foreign' };
@@ -166,7 +173,6 @@ export class WorkloadRegistrations {
     this.#closeConnections(entry, { code: 'FAILED_PRECONDITION', reason });
   }
 
-  /** Removes a workload without remaining work. */
   remove(entry: EntryKey): void {
     if (this.#workloads.delete(entry)) this.#slots.remove(entry);
   }
@@ -175,7 +181,7 @@ export class WorkloadRegistrations {
     for (const turned of [...(this.#workloads.get(entry)?.connections ?? [])]) turned(rejection);
   }
 
-  /** Assigns a slot to the claim; another workload may be displaced. */
+  /** Assigns a slot to the claim, which may displace another workload. */
   #takeSlot({ entry, ...claim }: WorkloadClaim): void {
     if (this.#slots.has(entry)) return;
     const displaced = this.#slots.add(entry, shareOf(claim));
@@ -203,7 +209,7 @@ export class WorkloadRegistrations {
   #workloadOf(claim: WorkloadClaim): Workload {
     const known = this.#workloads.get(claim.entry);
     if (known !== undefined) {
-      // Reported metadata may have changed. The account that the slot is counted for stays.
+      // Reported metadata may have changed. The slot still belongs to the original account.
       known.claim = { ...claim, serviceAccount: known.claim.serviceAccount };
       if (known.connections.size === 0) known.connectedAs = claim.serviceAccount;
       return known;
@@ -226,10 +232,10 @@ export class WorkloadRegistrations {
     this.#report({ type: 'workload-health.reported', entry, ...health });
   }
 
-  /** Reports entries that were deleted or marked as disconnected, possibly by the workload's own chart. */
+  /** Reports entries that were deleted or marked as disconnected, including those by the workload's own chart. */
   #entriesChanged(changes: readonly ObjectChange[]): void {
     for (const change of changes) {
-      // Includes briefly disconnected workloads: when one reconnects, its entry must be written again.
+      // Includes briefly disconnected workloads, whose entry must be written again when they reconnect.
       if (!this.#workloads.has(change.key)) continue;
       const entryAnnotations = change.event === 'delete' ? undefined : change.object.metadata.annotations;
       if (entryAnnotations?.[annotations.connectedAt] === undefined)
@@ -243,8 +249,8 @@ export class WorkloadRegistrations {
 }
 
 /**
- * The reason for which a claim may not use the entry: it belongs to a connected workload of another account, or was created for another group,
- * address or network with the same entry name.
+ * Why a claim may not use the entry, if so: it belongs to a connected workload of another account, or to another
+ * group, address or network with the same entry name.
  */
 function ownershipProblemOf(
   { claim: known, connectedAs, connections }: Workload,

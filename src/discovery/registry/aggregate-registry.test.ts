@@ -33,7 +33,7 @@ function given() {
 }
 
 describe('an aggregate of registries', () => {
-  it('queries Kubernetes first, its own cluster before others, then the rest in order of addition', () => {
+  it('queries Kubernetes registries first, starting with its own cluster, then others in order of addition', () => {
     const { aggregate, registryOf } = given();
     registryOf('External', 'home');
     registryOf('Kubernetes', 'away');
@@ -47,7 +47,7 @@ describe('an aggregate of registries', () => {
     ]);
   });
 
-  it('merges the same host of several clusters, with the addresses of each', () => {
+  it('merges a host of several clusters, with the addresses in each', () => {
     const { aggregate, registryOf } = given();
     registryOf('Kubernetes', 'far', inCluster('far', { ports: [], serviceAccounts: ['b'] }));
     registryOf('Kubernetes', 'home', inCluster('home', { serviceAccounts: ['a'] }));
@@ -62,7 +62,7 @@ describe('an aggregate of registries', () => {
     expect(aggregate.getService(web!.hostname)).toEqual(services[0]);
   });
 
-  it('lists the same host of other registries separately, and returns the first by hostname', () => {
+  it('lists a host of several other registries separately, and returns the first one by hostname', () => {
     const { aggregate, registryOf } = given();
     registryOf('External', 'home', { ...web!, registry: 'External', labels: { from: 'first' } });
     registryOf('Mock', 'm', { ...web!, registry: 'Mock' });
@@ -70,7 +70,7 @@ describe('an aggregate of registries', () => {
     expect(aggregate.getService(web!.hostname)?.labels).toEqual({ from: 'first' });
   });
 
-  it('does not look up a proxy in clusters other than the one it reports', () => {
+  it('only looks up a proxy in the cluster that it reports', () => {
     const { aggregate, registryOf } = given();
     const endpoint: Endpoint = {
       ...{ address: '10.0.0.1', port: 8080, servicePortName: 'http', labels: {}, serviceAccount: '', network: '' },

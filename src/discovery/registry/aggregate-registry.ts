@@ -6,8 +6,8 @@ import { AnyRegistry } from './any-registry.ts';
 import type { Registry, RegistryEvents, XdsUpdater } from './registry.ts';
 
 /**
- * Several registries as one (spec/discovery.md §5.7): first those of Kubernetes, the own cluster's before the others, then the rest in order of
- * addition.
+ * Combines several registries (spec/discovery.md §5.7). Order: Kubernetes registries, that of the control plane's
+ * cluster first, then others in the order of addition.
  */
 export class AggregateRegistry extends AnyRegistry {
   readonly provider = 'Aggregate';
@@ -27,7 +27,7 @@ export class AggregateRegistry extends AnyRegistry {
   }
 
   /**
-   * @param registry not running yet; it starts at once if this one runs
+   * @param registry must not run yet. Started at once if this one runs.
    * @param events listener for the state of the registry
    * @throws Error if a registry of the same provider and cluster exists
    */
@@ -46,14 +46,18 @@ export class AggregateRegistry extends AnyRegistry {
     return this.#registries.find((one) => one.provider === provider && one.clusterId === clusterId);
   }
 
-  /** Replaces and stops the registry of the same provider and cluster. @param registry already running */
+  /**
+   * Replaces and stops the registry of the same provider and cluster.
+   *
+   * @param registry already running
+   */
   replaceRegistry(registry: Registry): void {
     const previous = this.registryOf(registry.provider, registry.clusterId);
     previous?.stop();
     this.#registries = this.#registries.map((one) => (one === previous ? registry : one));
   }
 
-  /** Stops a registry and removes its endpoints from every service. Everything is pushed. */
+  /** Stops a registry and removes its endpoints from all services. Pushes everything. */
   removeRegistry(provider: string, clusterId: string): void {
     const registry = this.registryOf(provider, clusterId);
     if (registry === undefined) return;
@@ -77,7 +81,7 @@ export class AggregateRegistry extends AnyRegistry {
     );
   }
 
-  /** The service of the first registry that has the host; Kubernetes services are merged over all clusters. */
+  /** The service of the first registry that has the host. Kubernetes services are merged over all clusters. */
   override getService(hostname: string): Service | undefined {
     const found = this.#registries.find((registry) => registry.getService(hostname) !== undefined);
     if (found?.provider !== 'Kubernetes') return found?.getService(hostname);
@@ -90,7 +94,7 @@ export class AggregateRegistry extends AnyRegistry {
     )[0];
   }
 
-  /** The registry of each cluster excludes proxies of other clusters itself. */
+  /** Registries ignore proxies of other clusters. */
   get lookup(): ProxyLookup {
     return combinedLookup(this.#registries.map(({ lookup }) => lookup));
   }

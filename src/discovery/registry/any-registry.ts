@@ -6,18 +6,17 @@ import { serviceTargets } from '../../model/services/service-targets.ts';
 import type { Registry, RegistryEvents, ServiceHandler, WorkloadHandler } from './registry.ts';
 import { RegistryHandlers } from './registry-handlers.ts';
 
-/** Source that fills a registry while it runs. */
 export interface RegistryFeed {
   attach(registry: AnyRegistry): void;
   detach(registry: AnyRegistry): void;
 }
 
-/** Behaviour that all registries share: lookups, handlers and an optional feed. */
+/** Common behaviour of all registries: lookups, handlers, and an optional feed. */
 export abstract class AnyRegistry implements Registry {
   abstract readonly provider: string;
   abstract readonly clusterId: string;
   protected readonly handlers = new RegistryHandlers();
-  /** `undefined` if the content is set from outside. A registry with a feed is synced when the feed has called {@link complete}. */
+  /** `undefined` if the content is set from outside. A registry with a feed is synced after {@link complete}. */
   protected readonly feed: RegistryFeed | undefined = undefined;
   #events: RegistryEvents | undefined;
   #isComplete = false;
@@ -76,7 +75,6 @@ export abstract class AnyRegistry implements Registry {
     this.notifySynced();
   }
 
-  /** Reports content that was set before the registry ran. */
   protected deliverPending(): void {}
 
   /** Must be called when {@link hasSynced} becomes true after `run` has returned. */

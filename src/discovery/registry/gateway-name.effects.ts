@@ -1,4 +1,3 @@
-/** Effects of the chart `gateway-name`: resolves one host name. */
 import { fromPromise } from 'xstate';
 import {
   type GatewayNameInput,

@@ -1,4 +1,3 @@
-/** Effects of the chart `gateway-names`: the host names of network gateways. */
 import { fromCallback } from 'xstate';
 import { gatewayNamesMachine } from '../../../machines/discovery/registry/gateway-names.machine.ts';
 import { gatewayNameWithEffects } from './gateway-name.effects.ts';

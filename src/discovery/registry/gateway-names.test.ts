@@ -16,7 +16,7 @@ const found = (address: string, ttl: number) => ({ status: 'fulfilled', value: [
 const failed = (reason: string) => ({ status: 'rejected', reason: new Error(reason) }) as const;
 
 describe('host names of network gateways', () => {
-  it('have no address until one is adopted, which counts as a change', () => {
+  it('have no address until one is set, which counts as a change', () => {
     const { names, tracked, changes } = given();
     names.track(new Set(['gw']));
     expect([names.addressesOf('gw'), tracked]).toEqual([[], [['gw']]]);
@@ -37,7 +37,7 @@ describe('host names of network gateways', () => {
     ]);
   });
 
-  it('are dropped with their addresses when no longer tracked, and a late response changes nothing', () => {
+  it('are dropped with their addresses when they are no longer tracked, and a late response has no effect', () => {
     const { names, changes } = given();
     names.track(new Set(['gw']));
     names.setAddresses('gw', ['1.1.1.1']);
@@ -46,7 +46,7 @@ describe('host names of network gateways', () => {
     expect([names.addressesOf('gw'), changes()]).toEqual([[], 1]);
   });
 
-  it('are resolved by their chart as soon as they are tracked', async () => {
+  it('are resolved by their chart when they are tracked', async () => {
     const { names } = given();
     const resolvedNames: string[] = [];
     const result: NameResolution = { outcome: 'resolved', addresses: ['1.1.1.1'], timeToLiveMs: 30_000 };
@@ -65,7 +65,7 @@ describe('host names of network gateways', () => {
 });
 
 describe('a DNS result', () => {
-  it('has the addresses of both families, unique and sorted, and the shortest TTL', () => {
+  it('contains the distinct, sorted addresses of both families and the shortest TTL', () => {
     expect(mergeDnsResults([found('2.2.2.2', 90), found('1::1', 60)])).toEqual({
       outcome: 'resolved',
       addresses: ['1::1', '2.2.2.2'],
@@ -74,7 +74,7 @@ describe('a DNS result', () => {
     expect(mergeDnsResults([found('2.2.2.2', 90), found('2.2.2.2', 90)])).toMatchObject({ addresses: ['2.2.2.2'] });
   });
 
-  it('is successful with one address family, and contains the reasons if both fail', () => {
+  it('is successful with one address family, and contains both reasons if both fail', () => {
     expect(mergeDnsResults([failed('SERVFAIL'), found('1::1', 60)])).toMatchObject({ addresses: ['1::1'] });
     expect(mergeDnsResults([failed('ETIMEOUT a'), failed('ENOTFOUND b')])).toEqual({
       outcome: 'failed',
@@ -86,7 +86,7 @@ describe('a DNS result', () => {
     });
   });
 
-  it('is a failure, not an exception, for an invalid name', async () => {
+  it('is a failure instead of an exception for an invalid name', async () => {
     const result = await resolveByDns(`${'a'.repeat(70)}.example`, AbortSignal.timeout(30_000));
     expect(result).toMatchObject({ outcome: 'failed' });
   });

@@ -1,11 +1,11 @@
-/** Host names of network gateways and their addresses (spec/discovery.md §3.3, RESOLVE_HOSTNAME_GATEWAYS). */
+/** Host names of network gateways, and their addresses (spec/discovery.md §3.3, RESOLVE_HOSTNAME_GATEWAYS). */
 import { Resolver } from 'node:dns/promises';
 import type { NameResolution } from '../../../machines/discovery/registry/gateway-name.machine.ts';
 import { messageOf } from '../../runtime/errors.ts';
 
 export type ResolveName = (hostname: string, signal: AbortSignal) => Promise<NameResolution>;
 
-/** Tracked names and their current addresses. The chart gateway-name decides when to resolve them. */
+/** Tracked names and their current addresses. The chart `gateway-name` decides when to resolve them. */
 export class GatewayNames {
   readonly #changed: () => void;
   readonly #listeners = new Set<(hostnames: ReadonlySet<string>) => void>();
@@ -16,7 +16,7 @@ export class GatewayNames {
     this.#changed = changed;
   }
 
-  /** The sorted addresses of a name; empty until it is resolved. */
+  /** Sorted. Empty until the name is resolved. */
   addressesOf(hostname: string): readonly string[] {
     return this.#addresses.get(hostname) ?? [];
   }
@@ -29,14 +29,18 @@ export class GatewayNames {
     for (const listener of this.#listeners) listener(hostnames);
   }
 
-  /** Calls the listener at once if names are tracked, and whenever they change. @returns a function that removes it */
+  /**
+   * Called at once if names are tracked, and when they change.
+   *
+   * @returns a function that removes the listener
+   */
   onTrackedChanged(listener: (hostnames: ReadonlySet<string>) => void): () => void {
     this.#listeners.add(listener);
     if (this.#tracked.size > 0) listener(this.#tracked);
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Sets the changed addresses of a name. Ignored for a name that is no longer tracked. */
+  /** Ignored for a name that is no longer tracked. */
   setAddresses(hostname: string, addresses: readonly string[]): void {
     if (!this.#tracked.has(hostname)) return;
     this.#addresses.set(hostname, addresses);
@@ -60,7 +64,7 @@ export async function resolveByDns(hostname: string, signal: AbortSignal): Promi
   }
 }
 
-/** Merges the results of both address families; one is sufficient. */
+/** Merges the results of both address families. One is sufficient. */
 export function mergeDnsResults(
   results: readonly PromiseSettledResult<readonly { readonly address: string; readonly ttl: number }[]>[],
 ): NameResolution {

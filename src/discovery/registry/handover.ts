@@ -1,4 +1,4 @@
-/** Buffer between a registry that starts while the program runs and the updater of all registries. */
+/** Buffers updates of a registry that starts while the program runs. */
 import { isDeepStrictEqual } from 'node:util';
 import type { PushType, ServiceName, ShardKey } from '../../model/services/endpoint-shards.ts';
 import type { Endpoint, Service } from '../../model/services/service.ts';
@@ -11,18 +11,18 @@ interface HeldUpdate extends ServiceName {
 const idOf = ({ namespace, hostname }: ServiceName): string => `${namespace}/${hostname}`;
 
 /**
- * Forwards the updates of one registry. While it prepares to replace another, updates are held until it is complete: half of its content would remove
- * from proxies what the other half still contains.
+ * Forwards updates of one registry. If it replaces another, updates are held until it is complete, because an
+ * incomplete registry would remove services from proxies.
  */
 export class Handover implements XdsUpdater {
   readonly #updater: XdsUpdater;
   readonly #onForwarded: () => void;
-  /** By service; `undefined` when updates are forwarded. */
+  /** Held updates by service. `undefined` while updates are forwarded. */
   #held: Map<string, HeldUpdate> | undefined;
 
   /**
    * @param onForwarded called after each forwarded change
-   * @param isHeld `true` if it replaces another registry
+   * @param isHeld whether it replaces another registry
    */
   constructor(updater: XdsUpdater, onForwarded: () => void, isHeld: boolean) {
     this.#updater = updater;
@@ -102,7 +102,7 @@ export class Handover implements XdsUpdater {
     return this.#held !== undefined;
   }
 
-  /** Updates without a service have no effect before the registry is in place. */
+  /** Updates without a service have no effect until the registry is active. */
   #forward(forward: () => void): void {
     if (this.#held !== undefined) return;
     forward();

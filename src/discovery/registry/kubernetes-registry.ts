@@ -11,7 +11,7 @@ import { ObjectRegistry } from './object-registry.ts';
 import type { XdsUpdater } from './registry.ts';
 import type { KubernetesCounts } from './registry-observer.ts';
 
-/** Services of one Kubernetes cluster, from its objects (spec/discovery.md §5.4). */
+/** Services of one Kubernetes cluster (spec/discovery.md §5.4). */
 export class KubernetesRegistry extends ObjectRegistry {
   readonly #model: KubernetesServices;
 
@@ -32,7 +32,7 @@ export class KubernetesRegistry extends ObjectRegistry {
     return this.#model.counts;
   }
 
-  /** The last version of an object of kind Service, EndpointSlice, Pod, Node or Namespace. */
+  /** The last version of a Service, EndpointSlice, Pod, Node or Namespace. */
   objectOf(key: string): Config | undefined {
     return this.#model.objectOf(key);
   }

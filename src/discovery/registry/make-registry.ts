@@ -1,4 +1,3 @@
-/** The service registries and the actor that computes services and endpoints from them. */
 import type { RegistryOffers } from './registry.ts';
 import { type RegistryState, serviceRegistryWithEffects } from './service-registry.effects.ts';
 

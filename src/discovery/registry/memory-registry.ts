@@ -23,7 +23,7 @@ export class MemoryRegistry extends ShardRegistry {
     return this.#states.get(`${namespace}/${hostname}`)?.services ?? [];
   }
 
-  /** The registry of a cluster knows only proxies of that cluster. */
+  /** Only knows proxies of its own cluster. */
   get lookup(): ProxyLookup {
     const [addresses, { provider, clusterId }] = [this.#addresses, this];
     const isElsewhere = (proxy: LookupSubject): boolean =>
@@ -34,7 +34,7 @@ export class MemoryRegistry extends ShardRegistry {
     };
   }
 
-  /** Adds a service, or replaces that of the same host and namespace, with its endpoints if given. */
+  /** Adds a service, or replaces one with the same host and namespace. Keeps its endpoints unless others are given. */
   putService(service: Service, endpoints?: readonly Endpoint[]): void {
     this.#put({ ...this.#stateOf(service), services: [service], ...(endpoints && { endpoints }) });
   }

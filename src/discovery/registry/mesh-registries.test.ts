@@ -125,10 +125,10 @@ const workloadEntry = fc
   .map((given) => object('WorkloadEntry', given.namespace, given.name, { address: given.ip, labels: given.labels }));
 
 const anyObject = fc.oneof(service, slice, pod, node, area, serviceEntry, workloadEntry);
-/** Adds, changes or deletes one object. */
+/** Adds, changes or deletes an object. */
 const step = fc.record({ object: anyObject, isDeleted: fc.boolean() });
 
-/** Everything that a registry can be queried for. */
+/** All results of queries to a registry. */
 function queryAll({ services, endpoints, workloads, gateways }: ServiceRegistry): unknown {
   const proxies = [1, 2, 3, 4, 5, 6].map((part) =>
     givenProxy({ ip: `10.0.0.${part}`, namespace: 'shop', labels: { app: 'a' } }),
@@ -152,9 +152,9 @@ function queryAll({ services, endpoints, workloads, gateways }: ServiceRegistry)
 
 describe('registries that receive changes', () => {
   it.each<[string, Partial<RegistryOptions>]>([
-    ['of all namespaces', {}],
-    ['of chosen namespaces', { discoverySelectors: [{ matchLabels: { mesh: 'a' } }] }],
-  ])('equal registries that receive everything at once, %s', (_, about) => {
+    ['all namespaces', {}],
+    ['selected namespaces', { discoverySelectors: [{ matchLabels: { mesh: 'a' } }] }],
+  ])('equal registries that receive everything at once, with %s', (_, about) => {
     const options = { ...defaultRegistryOptions, ...about };
     fc.assert(
       fc.property(fc.array(fc.array(step, { minLength: 1, maxLength: 4 }), { maxLength: 12 }), (batches) => {
@@ -172,7 +172,7 @@ describe('registries that receive changes', () => {
           const remembered = JSON.stringify(queryAll(previous));
           grown.apply(changes, new Map(objects));
           expect(JSON.stringify(queryAll(previous))).toBe(remembered);
-          // Changes that are not reported must not exist.
+          // All changes are reported.
           const { forced, services, endpoints } = grown.take();
           const reported = new Set([...services, ...endpoints]);
           const untold = differing(previous, grown.snapshot).filter(
@@ -183,7 +183,7 @@ describe('registries that receive changes', () => {
         const rebuilt = new MeshRegistries(options);
         rebuilt.load(objects);
         expect(queryAll(grown.snapshot)).toEqual(queryAll(rebuilt.snapshot));
-        // Expected: the model of the same objects without any registry.
+        // The expected state is that of the model for the same objects, without a registry.
         if (options.discoverySelectors.length > 0) return;
         const byModel = buildServiceRegistry(configSetOf([...objects.values()]), options);
         expect(queryAll(grown.snapshot)).toEqual(queryAll(byModel));
@@ -193,7 +193,7 @@ describe('registries that receive changes', () => {
   });
 });
 
-/** Objects of a followed cluster, set by the test. */
+/** Objects of a watched cluster, set by the test. */
 class GivenCluster implements FollowedObjects {
   readonly objects = new Map<string, Config>();
   readonly #unread = new Set<string>();
@@ -229,10 +229,10 @@ class GivenCluster implements FollowedObjects {
 
 const ofCluster: ReadonlySet<string> = new Set(['EndpointSlice', 'Pod', 'Node']);
 
-describe('registries of a followed cluster', () => {
-  it('equal those that read all objects as configuration, of which each takes precedence over one of the cluster', () => {
+describe('registries of a watched cluster', () => {
+  it('equal registries that read all objects as configuration, whose objects take precedence', () => {
     const options = { ...defaultRegistryOptions };
-    // Low, so that some endpoints repeatedly exceed the limit.
+    // Low enough that some endpoints often exceed it.
     const limits = { maxEndpointsPerNamespace: 4 };
     const move = fc.record({ object: anyObject, goes: fc.boolean(), isInFile: fc.boolean(), remakes: fc.nat(9) });
     fc.assert(
@@ -266,7 +266,7 @@ describe('registries of a followed cluster', () => {
     );
   });
 
-  it('have the endpoints of an unchanged slice again when it is no longer beyond the limit', () => {
+  it('have the endpoints of an unchanged slice again when it is within the limit again', () => {
     const cluster = new GivenCluster();
     const grown = new MeshRegistries(defaultRegistryOptions, { cluster, maxEndpointsPerNamespace: 3 });
     const web = object('Service', 'shop', 'web', {
@@ -300,7 +300,7 @@ describe('registries of a followed cluster', () => {
     expect(addresses()).toEqual(['10.0.0.1', '10.0.0.3', '10.0.0.4']);
   });
 
-  it('report changes and each limited object once, also those that a slice of the cluster puts beyond the limit', () => {
+  it('report changes and each limited object once, including those that a slice of the cluster brings beyond the limit', () => {
     const cluster = new GivenCluster();
     const grown = new MeshRegistries(defaultRegistryOptions, { cluster, maxEndpointsPerNamespace: 2 });
     const entry = object(
@@ -345,7 +345,7 @@ describe('registries of a followed cluster', () => {
   });
 });
 
-/** Keys that a push between two states must name: of healthy endpoints and of services. */
+/** Keys that a push between two states must contain: services and healthy endpoints. */
 function differing(previous: ServiceRegistry, now: ServiceRegistry): string[] {
   const view = ({ services, endpoints }: ServiceRegistry): Map<string, string> => {
     const texts = new Map<string, string>();

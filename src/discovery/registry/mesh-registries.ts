@@ -1,4 +1,4 @@
-/** All registries of this control plane and their merged content (spec/discovery.md §5.1, §5.7, §5.8). */
+/** All registries of this control plane, and their merged content (spec/discovery.md §5.1, §5.7, §5.8). */
 import { isDeepStrictEqual } from 'node:util';
 import type { ListedRegistry } from '../../../machines/discovery/protocol.ts';
 import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
@@ -32,27 +32,26 @@ import { type KeyedObject, ServiceObjects, type ServiceObjectsOptions } from './
 import { ServicesByAge } from './services-by-age.ts';
 
 export interface MeshRegistriesOptions extends ServiceObjectsOptions {
-  /** Names of `--registries` besides those of objects: `Mock`, `Memory`. */
+  /** Names in `--registries` that are not built from objects: `Mock`, `Memory`. */
   readonly names?: readonly string[];
   readonly observer?: RegistryObserver | undefined;
-  /** Called when gateway host names have new addresses, so that {@link MeshRegistries.take} has a push. */
+  /** Called when host names of gateways have new addresses, so that {@link MeshRegistries.take} returns a push. */
   readonly gatewaysResolved?: () => void;
 }
 
-/** A changed object by key `Kind/namespace/name`. */
 export interface ChangedConfigObject {
   readonly key: string;
   readonly event: 'add' | 'update' | 'delete';
 }
 
 export interface RunningRegistry extends RegistryEvents {
-  /** Called after a change of the registry, once until {@link MeshRegistries.take} takes it. */
+  /** Called after a change of the registry, once before {@link MeshRegistries.take} returns it. */
   changed(): void;
 }
 
 export type ObjectsByKey = ReadonlyMap<string, Config>;
 
-/** If more services change together, all of them are read and sorted. */
+/** If more services change, all are read and sorted again. */
 const maxSingleServices = 64;
 
 const serviceKindSet: ReadonlySet<string> = new Set(serviceKinds);
@@ -61,29 +60,25 @@ export class MeshRegistries {
   readonly #options: MeshRegistriesOptions;
   readonly #shards: EndpointShards;
   readonly #aggregate: AggregateRegistry;
-  /** Host names of gateways and their resolved addresses. */
   readonly gatewayNames = new GatewayNames(() => this.#onNamesChanged());
-  /** Collects the changes of all registries of this control plane. */
   readonly updates: RegistryUpdates;
   #settings: RegistryOptions;
   #kubernetes: KubernetesRegistry;
   #entries: ServiceEntryRegistry;
   /** Objects that the object registries received. */
   readonly objects: ServiceObjects;
-  /** Workload events that the other object registry has not received yet. */
+  /** Workload events to pass on to the other object registry. */
   #workloads: { readonly to: 'entries' | 'kubernetes'; readonly event: WorkloadEvent }[] = [];
   #snapshot: ServiceRegistry = emptyRegistry;
   readonly #services = new ServicesByAge();
-  /** Additional registries by `Provider/cluster`. */
   #offers: ReadonlyMap<string, RegistryOffer> = new Map();
   readonly #unpublished = new Set<string>();
-  /** Number of unfinished stepwise operations, during which the registries are inconsistent. */
+  /** Number of unfinished stepwise operations. Until they finish, the registries are inconsistent. */
   #unfinished = 0;
-  /** Addresses of gateway names changed during a stepwise operation. */
+  /** Whether addresses of gateway names changed during a stepwise operation. */
   #haveNamesChanged = false;
-  /** Registries whose actors were notified of a pending change. */
   readonly #notified = new Set<string>();
-  /** Names (`Provider/cluster`) of the object registries and those of flags. */
+  /** Names (`PROVIDER/CLUSTER`) of the object registries and those of flags. */
   readonly #builtInNames: readonly string[];
 
   constructor(settings: RegistryOptions, options: MeshRegistriesOptions = {}) {
@@ -109,7 +104,7 @@ export class MeshRegistries {
     return this.#snapshot;
   }
 
-  /** Sets the additional registries and returns the list of all. Registries that are no longer in it are removed by {@link keepOnly}. */
+  /** Sets the additional registries, and returns all registries. {@link keepOnly} removes the others. */
   offer(offers: readonly RegistryOffer[]): readonly ListedRegistry[] {
     const taken = offers.map(nameOf).find((name) => this.#builtInNames.includes(name));
     if (taken !== undefined) throw new Error(`registry ${taken} already exists`);
@@ -121,11 +116,11 @@ export class MeshRegistries {
   }
 
   /**
-   * Runs an additional registry, or reports a built-in one as synced. A registry that replaces another takes effect when it has delivered all its
-   * content.
+   * Runs an additional registry, or reports a built-in one as synced. A replacement becomes active when all its
+   * content is delivered.
    *
-   * @param name `Provider/cluster`
-   * @returns a function that stops it; its content stays
+   * @param name `PROVIDER/CLUSTER`
+   * @returns a function that stops the registry. Its content stays.
    * @throws any error of creating or running the registry
    */
   run(name: string, report: RunningRegistry): () => void {
@@ -181,7 +176,6 @@ export class MeshRegistries {
     atOnce(this.keepingOnly(names));
   }
 
-  /** {@link keepOnly} in steps. */
   *keepingOnly(names: readonly string[]): Steps<void> {
     const removed = this.registries.filter((registry) => !names.includes(nameOf(registry)));
     for (const { provider, clusterId } of removed) this.#aggregate.removeRegistry(provider, clusterId);
@@ -196,12 +190,12 @@ export class MeshRegistries {
     return this.#kubernetes.counts;
   }
 
-  /** Name of the followed cluster's registry, `Kubernetes/cluster`. */
+  /** Name of the watched cluster's registry, `Kubernetes/CLUSTER`. */
   get clusterRegistryName(): string {
     return nameOf(this.#kubernetes);
   }
 
-  /** Pods and Nodes of the configuration and of the cluster. Each list keeps its identity until one of its objects changes. */
+  /** Pods and Nodes in configuration and cluster. Each list keeps its identity until one of its objects changes. */
   get workloads(): KubernetesWorkloads {
     return this.#kubernetes.workloads;
   }
@@ -216,8 +210,8 @@ export class MeshRegistries {
   }
 
   /**
-   * {@link load} in steps, as are all generators below. The snapshot is unchanged until they are done, and no operation that changes objects may
-   * start before.
+   * As {@link load}, in steps, like all generators below. The snapshot is unchanged until they finish. No other
+   * operation may change objects before.
    */
   *loading(objects: ObjectsByKey): Steps<void> {
     const now = new Map<string, Config>();
@@ -231,7 +225,7 @@ export class MeshRegistries {
     yield* this.#untilDone(this.#following([...removed, ...now]));
   }
 
-  /** Applies these changes of the configuration, and those of the cluster. */
+  /** Applies changes of configuration and cluster. */
   apply(changes: readonly ChangedConfigObject[], objects: ObjectsByKey): void {
     atOnce(this.applying(changes, objects));
   }
@@ -242,7 +236,7 @@ export class MeshRegistries {
     yield* this.#untilDone(this.#following(changed.map((key): KeyedObject => [key, objects.get(key)])));
   }
 
-  /** Applies other settings: the object registries are rebuilt, and everything must be pushed. */
+  /** Rebuilds the object registries with other settings. Everything must be pushed then. */
   configure(settings: RegistryOptions): void {
     atOnce(this.configuring(settings));
   }
@@ -261,7 +255,6 @@ export class MeshRegistries {
     yield* this.#untilDone(this.#rebuilding());
   }
 
-  /** Marks stepwise work as unfinished until it completes. */
   *#untilDone(work: Steps<void>): Steps<void> {
     this.#unfinished++;
     try {
@@ -282,13 +275,12 @@ export class MeshRegistries {
     yield* this.#refreshing();
   }
 
-  /** Returns and clears what the next push must name. */
   take(): PendingPush {
     this.#notified.clear();
     return this.updates.take();
   }
 
-  /** Keys of services and endpoints of {@link snapshot} that changed since the last call of {@link published}. */
+  /** Keys of services and endpoints in {@link snapshot} that changed since the last call of {@link published}. */
   get unpublished(): ReadonlySet<string> {
     return this.#unpublished;
   }
@@ -302,7 +294,7 @@ export class MeshRegistries {
     this.#aggregate.stop();
   }
 
-  /** Takes up changes that registries made on their own. */
+  /** Applies changes that registries made themselves. */
   refresh(): void {
     atOnce(this.#refreshing());
   }
@@ -312,7 +304,7 @@ export class MeshRegistries {
     let servicesChanged = false;
     do servicesChanged = (yield* this.#updatingServices()) || servicesChanged;
     while (this.updates.haveServicesChanged);
-    // No yield from here on, so that a change by a registry is either in the snapshot or still pending.
+    // No yield from here on, so that each registry change is either in the snapshot or pending.
     for (const key of this.updates.pendingKeys) this.#unpublished.add(key);
     const { services, gateways } = this.#snapshot;
     const now = servicesChanged ? this.#services.items : services;
@@ -326,7 +318,7 @@ export class MeshRegistries {
     };
   }
 
-  /** @returns whether any changed */
+  /** @returns whether any service changed */
   *#updatingServices(): Steps<boolean> {
     const changed = this.updates.takeServicesChanged();
     if (changed === 'all' || changed.length > maxSingleServices || this.#snapshot === emptyRegistry) {
@@ -343,7 +335,7 @@ export class MeshRegistries {
   #objectRegistries(): [KubernetesRegistry, ServiceEntryRegistry] {
     const kubernetes = new KubernetesRegistry(this.#settings, this.updates);
     const entries = new ServiceEntryRegistry(this.#settings, this.updates);
-    // Each may select workloads of the other (§5.5).
+    // Each registry may select workloads of the other (§5.5).
     kubernetes.appendWorkloadHandler((event) => this.#workloads.push({ to: 'entries', event }));
     entries.appendWorkloadHandler((event) => this.#workloads.push({ to: 'kubernetes', event }));
     for (const registry of [kubernetes, entries]) this.#aggregate.addRegistry(registry);
@@ -365,7 +357,6 @@ export class MeshRegistries {
     if (kubernetes.length > 0) yield* this.#kubernetes.changingObjects(kubernetes);
   }
 
-  /** Objects of namespaces outside the mesh count as deleted. */
   #ofMembers(
     changes: readonly ConfigObjectChange<Config>[],
     kubernetesChanges: readonly ConfigObjectChange<Config>[],

@@ -17,8 +17,8 @@ export interface ObjectServices {
 }
 
 /**
- * A registry with services built from objects. The owner of the objects (a directory, the informers of a cluster) delivers their changes. Changes
- * before `run` are queued until then.
+ * A registry whose services are built from objects. The owner of the objects (a directory, or informers of a cluster)
+ * reports changes, which are queued until `run`.
  */
 export abstract class ObjectRegistry extends ShardRegistry {
   readonly #model: ObjectServices;
@@ -42,18 +42,21 @@ export abstract class ObjectRegistry extends ShardRegistry {
     return this.#model.lookup;
   }
 
-  /** Applies changes of objects; changes of one object must be in order. */
+  /** Changes of one object must be in order. */
   objectsChanged(changes: readonly ConfigObjectChange<Config>[]): void {
     atOnce(this.changingObjects(changes));
   }
 
-  /** {@link objectsChanged} in steps. No other change may be applied until they are done. */
+  /** As {@link objectsChanged}, in steps. No other change may be applied before they finish. */
   *changingObjects(changes: readonly ConfigObjectChange<Config>[]): Steps<void> {
     if (this.handlers.isRunning) yield* this.#applying(changes, []);
     else for (const change of changes) this.#queued.push(change);
   }
 
-  /** Applies workloads of other registries, which services of this one may select (§5.5), in steps like {@link changingObjects}. */
+  /**
+   * Applies workloads of other registries, which services of this one may select (§5.5), in steps like {@link
+   * changingObjects}.
+   */
   *changingWorkloads(events: readonly WorkloadEvent[]): Steps<void> {
     if (this.handlers.isRunning) yield* this.#applying([], events);
     else for (const event of events) this.#queuedWorkloads.push(event);
@@ -72,6 +75,6 @@ export abstract class ObjectRegistry extends ShardRegistry {
     this.onApplied(delta);
   }
 
-  /** Hook for additional reports of a kind of registry. */
+  /** Hook for additional reports of a subclass. */
   protected onApplied(_delta: RegistryDelta): void {}
 }

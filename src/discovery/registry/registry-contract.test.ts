@@ -21,7 +21,7 @@ import { ServiceEntryRegistry } from './service-entry-registry.ts';
 
 const text = (value: unknown): string => JSON.stringify(value);
 
-/** Reports the differences between two states of a directory to a registry. */
+/** Passes the differences between two states of a directory to a registry. */
 class ObjectsDriver {
   readonly registry: ObjectRegistry;
   #objects = new Map<string, Config>();

@@ -1,7 +1,6 @@
 import type { WorkloadEvent } from '../../model/services/workload.ts';
 import type { ServiceEvent, ServiceHandler, WorkloadHandler } from './registry.ts';
 
-/** Handlers of a registry's events, and whether it runs. */
 export class RegistryHandlers {
   readonly #services: ServiceHandler[] = [];
   readonly #workloads: WorkloadHandler[] = [];

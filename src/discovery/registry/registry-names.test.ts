@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { codedError } from '../../../test/fixtures/error-details.ts';
 import { supportedRegistries } from './registry-names.ts';
 
-it('--registries accepts the supported registries', () => {
+it('--registries accepts all supported registries', () => {
   expect(supportedRegistries(['Kubernetes', 'Mock', 'Memory'])).toEqual(['Kubernetes', 'Mock', 'Memory']);
   expect(supportedRegistries([])).toEqual([]);
 });

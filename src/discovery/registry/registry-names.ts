@@ -1,9 +1,9 @@
-/** The names of `--registries` (spec/discovery.md §1.2). */
+/** Names in `--registries` (spec/discovery.md §1.2). */
 import { ChartpilotError } from '../../runtime/errors.ts';
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 import { listOf } from '../environment.ts';
 
-/** Supported registries. The registry of ServiceEntries always exists in addition. */
+/** Supported registries. The ServiceEntry registry always exists in addition. */
 export type RegistryName = 'Kubernetes' | 'Consul' | 'Mock' | 'Memory';
 
 const known = ['Kubernetes', 'Consul', 'MCP', 'Mock', 'Memory'];
@@ -17,7 +17,7 @@ export function registryNames(text: string, warn: (warning: LogWarning) => void)
 }
 
 /**
- * The names that add a registry. MCP adds none: its services arrive as ServiceEntries.
+ * Names that add a registry. MCP adds none, because its services arrive as ServiceEntries.
  *
  * @throws ChartpilotError FLAG_INVALID for an unknown registry
  */

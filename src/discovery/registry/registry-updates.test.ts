@@ -86,7 +86,7 @@ function registriesOf(): { load(yaml: string): string[]; readonly mesh: MeshRegi
   };
 }
 
-/** Keys that a push names for a change between these objects. */
+/** Keys in the push for a change from one state to another. */
 function changes(previous: string, after: string): string[] {
   const registries = registriesOf();
   registries.load(previous);
@@ -94,57 +94,57 @@ function changes(previous: string, after: string): string[] {
 }
 
 describe('a push of registry changes', () => {
-  it('names nothing when nothing differs', () => {
+  it('contains nothing if nothing differs', () => {
     expect(changes(entry('a', { more: at('1.1.1.1') }), entry('a', { more: at('1.1.1.1') }))).toEqual([]);
   });
 
-  it('names only endpoints when only static endpoints differ', () => {
+  it('contains only endpoints if only static endpoints differ', () => {
     expect(changes(entry('a', { more: at('1.1.1.1') }), entry('a', { more: at('2.2.2.2') }))).toEqual([
       'Endpoints/shop/a.b',
     ]);
   });
 
-  it('names the service when endpoints differ that DNS resolves, because they are in the cluster', () => {
+  it('contains the service if endpoints differ that DNS resolves, because they are in the cluster', () => {
     const dns = (address: string): string => entry('a', { resolution: 'DNS', more: at(address) });
     expect(changes(dns('x.y'), dns('z.y'))).toEqual(['ServiceEntry/shop/a.b', 'ServiceEntry/shop/a']);
   });
 
   it.each([
     ['a new service', '', entry('a')],
-    ['a service that went', entry('a'), ''],
-    ['another port', entry('a'), entry('a', { port: 81 })],
-  ])('names the service and its object for %s', (_, previous, after) => {
+    ['a removed service', entry('a'), ''],
+    ['a changed port', entry('a'), entry('a', { port: 81 })],
+  ])('contains the service and its object for %s', (_, previous, after) => {
     expect(changes(previous + entry('z'), after + entry('z'))).toEqual([
       'ServiceEntry/shop/a.b',
       'ServiceEntry/shop/a',
     ]);
   });
 
-  it('names the endpoints that a WorkloadEntry changes, and nothing for one that no service selects', () => {
+  it('contains the endpoints that a WorkloadEntry changes, and nothing if no service selects it', () => {
     const selecting = entry('a', { more: 'workloadSelector: {labels: {app: web}}' });
     expect(changes(selecting + workload('1.1.1.1'), selecting + workload('1.1.1.2'))).toEqual(['Endpoints/shop/a.b']);
     expect(changes(entry('a') + workload('1.1.1.1'), entry('a') + workload('1.1.1.2'))).toEqual([]);
   });
 
-  it('names the service when only its selector differs', () => {
+  it('contains the service if only its selector differs', () => {
     const selecting = (app: string): string => entry('a', { more: `workloadSelector: {labels: {app: ${app}}}` });
     expect(changes(selecting('x'), selecting('y'))).toEqual(['ServiceEntry/shop/a.b']);
   });
 
-  it('names the service when pods of a headless service with a TCP port change, because it has listeners for them', () => {
+  it('contains the service if pods of a headless service with a TCP port change, because they have listeners', () => {
     expect(changes(headless('tcp', '10.0.0.1'), headless('tcp', '10.0.0.2'))).toEqual([
       'ServiceEntry/shop/db.shop.svc.cluster.local',
     ]);
   });
 
-  it('names only the DNS name when pods of a headless service with HTTP ports change', () => {
+  it('contains only the DNS name if pods of a headless service with HTTP ports change', () => {
     expect(changes(headless('http', '10.0.0.1'), headless('http', '10.0.0.2'))).toEqual([
       'DNSName/shop/db.shop.svc.cluster.local',
       'Endpoints/shop/db.shop.svc.cluster.local',
     ]);
   });
 
-  it('names the service when its first pod is added and accepts mutual TLS, because that secures its clusters', () => {
+  it('contains the service if its first pod is added and accepts mutual TLS, because that changes its clusters', () => {
     const [service = ''] = headless('http', '').split('---\napiVersion: discovery');
     const selecting = service.replace('clusterIP', 'selector: {app: web}, clusterIP');
     const first = workload('10.0.0.1').replace('labels', 'serviceAccount: sa, labels');
@@ -152,17 +152,21 @@ describe('a push of registry changes', () => {
   });
 
   it.each([
-    ['the service when its clusters carry the endpoints', 'DNS', ['ServiceEntry/shop/HOST', 'ServiceEntry/shop/other']],
-    ['the service when its clusters go by them', 'NONE', ['ServiceEntry/shop/HOST', 'ServiceEntry/shop/other']],
-    ['endpoints alone when these are told by themselves', 'STATIC', ['Endpoints/shop/HOST']],
-  ])('names, where a ServiceEntry has the host of a Kubernetes service too, %s', (_, resolution, named) => {
+    ['the service if its clusters contain the endpoints', 'DNS', ['ServiceEntry/shop/HOST', 'ServiceEntry/shop/other']],
+    [
+      'the service if its clusters depend on the endpoints',
+      'NONE',
+      ['ServiceEntry/shop/HOST', 'ServiceEntry/shop/other'],
+    ],
+    ['only endpoints if EDS contains them', 'STATIC', ['Endpoints/shop/HOST']],
+  ])('contains, if a ServiceEntry has the host of a Kubernetes service, %s', (_, resolution, named) => {
     const host = 'db.shop.svc.cluster.local';
     const other = entry('other', { host, resolution, port: 443 });
     const keys = named.map((key) => key.replace('HOST', host));
     expect(changes(other + clustered('10.0.0.1'), other + clustered('10.0.0.2'))).toEqual(keys);
   });
 
-  it('names the endpoints of an invisible service if a visible one has the same host', () => {
+  it('contains the endpoints of an invisible service if a visible one has the same host', () => {
     const [unseen, host] = ['networking.istio.io/exportTo: "~"', 'db.shop.svc.cluster.local'];
     const other = entry('other', { host });
     expect(changes(clustered('10.0.0.1', unseen), clustered('10.0.0.2', unseen))).toEqual([]);
@@ -171,17 +175,17 @@ describe('a push of registry changes', () => {
     ]);
   });
 
-  it('names nothing for endpoints of an invisible service', () => {
+  it('contains nothing for endpoints of an invisible service', () => {
     const hidden = (address: string): string => entry('a', { more: `exportTo: ["~"]\n  ${at(address)}` });
     expect(changes(hidden('1.1.1.1'), hidden('1.1.1.2'))).toEqual([]);
   });
 
-  it('names the proxy whose pod has new labels', () => {
+  it('contains the proxy whose pod has new labels', () => {
     expect(changes(pod('a'), pod('b'))).toEqual(['Proxy/Kubernetes/10.0.0.1']);
     expect(changes(pod('a'), pod('a'))).toEqual([]);
   });
 
-  it('names everything when a registry is removed, with its endpoints', () => {
+  it('contains everything if a registry is removed with its endpoints', () => {
     const registries = registriesOf();
     registries.load(entry('a', { more: at('1.1.1.1') }));
     const service = { ...registries.mesh.snapshot.services[0]!, registry: 'Kubernetes' };
@@ -237,7 +241,7 @@ spec: {clusterIP: 10.9.0.1, selector: {app: web}, ports: [{name: http, port: 80}
     expect(addresses('a.b')).toEqual([]);
   });
 
-  it('are rebuilt when the settings change, which pushes everything', () => {
+  it('are rebuilt and everything is pushed when the settings change', () => {
     const registries = registriesOf();
     registries.load(entry('a', { more: 'endpoints: [{address: 1.1.1.1, serviceAccount: x}]' }));
     const identity = (): unknown => registries.mesh.snapshot.endpoints.get('a.b')?.get('shop')?.[0]?.serviceAccount;
@@ -258,7 +262,7 @@ spec: {clusterIP: 10.9.0.1, selector: {app: web}, ports: [{name: http, port: 80}
     ]);
   });
 
-  it('keep network gateways whose names resolve', () => {
+  it('have network gateways whose names are resolved', () => {
     let changed = 0;
     const networks = {
       networks: { west: { endpoints: [], gateways: [{ address: 'gw.example.com', port: 15443 }] } },

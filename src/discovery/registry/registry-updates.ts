@@ -3,10 +3,10 @@ import type { EndpointShards, PushType, ServiceName, ShardKey } from '../../mode
 import { type Endpoint, endpointsKey, proxyKey, type Service, serviceKey } from '../../model/services/service.ts';
 import type { RegistryPush, ServiceDiscovery, ServiceEvent, XdsUpdater } from './registry.ts';
 
-/** Changes since the last call of `take`, as a push names them. Keys are `Kind/namespace/name`. */
+/** Changes since the last `take`, as keys `KIND/NAMESPACE/NAME`. */
 export interface PendingPush {
   readonly forced: boolean;
-  /** Services that changed otherwise than in endpoints only. */
+  /** Services that changed in more than their endpoints. */
   readonly services: readonly string[];
   readonly endpoints: readonly string[];
   /** Addresses of proxies whose workloads changed. */
@@ -14,7 +14,6 @@ export interface PendingPush {
   readonly reasons: ReadonlyMap<RegistryPush['reason'], number>;
 }
 
-/** Keeps the shards of all registries and collects the changes of the next push. */
 export class RegistryUpdates implements XdsUpdater {
   readonly #shards: EndpointShards;
   readonly #registries: () => Pick<ServiceDiscovery, 'servicesOf'>;
@@ -23,11 +22,10 @@ export class RegistryUpdates implements XdsUpdater {
   readonly #proxies = new Set<string>();
   readonly #reasons = new Map<RegistryPush['reason'], number>();
   #forced = false;
-  /** By `namespace/hostname`. */
   #servicesChanged = new Map<string, ServiceName>();
   #allServicesChanged = false;
 
-  /** @param registries the registries that use this updater, as one; called for each change */
+  /** @param registries returns the merged registries that use this updater. Called for each change. */
   constructor(shards: EndpointShards, registries: () => Pick<ServiceDiscovery, 'servicesOf'>) {
     this.#shards = shards;
     this.#registries = registries;
@@ -79,7 +77,7 @@ export class RegistryUpdates implements XdsUpdater {
     return this.#allServicesChanged || this.#servicesChanged.size > 0;
   }
 
-  /** Names of services that were added, removed or changed since the last call; `all` if unknown. */
+  /** Names of services that were added, removed or changed since the last call. `all` if unknown. */
   takeServicesChanged(): readonly ServiceName[] | 'all' {
     const changed = this.#allServicesChanged ? 'all' : [...this.#servicesChanged.values()];
     this.#allServicesChanged = false;
@@ -87,7 +85,7 @@ export class RegistryUpdates implements XdsUpdater {
     return changed;
   }
 
-  /** Keys of services and endpoints that {@link take} returns next. */
+  /** Keys of services and endpoints that {@link take} will return. */
   get pendingKeys(): readonly string[] {
     return [...this.#services, ...this.#endpoints];
   }

@@ -1,4 +1,3 @@
-/** Effects of the chart `registry`: runs one registry and reports its state. */
 import { fromCallback } from 'xstate';
 import type { ListedRegistry } from '../../../machines/discovery/protocol.ts';
 import { registryMachine } from '../../../machines/discovery/registry/registry.machine.ts';

@@ -5,13 +5,13 @@ import { ServiceEntryServices } from '../../model/services/services-of-entries.t
 import { ObjectRegistry } from './object-registry.ts';
 import type { XdsUpdater } from './registry.ts';
 
-/** Services of ServiceEntries and the workloads that they select (spec/discovery.md §5.5). */
+/** Services of ServiceEntries, and the workloads that they select (spec/discovery.md §5.5). */
 export class ServiceEntryRegistry extends ObjectRegistry {
   constructor(options: ServiceEntryOptions, updater: XdsUpdater) {
     super({ provider: 'External', cluster: options.clusterId }, new ServiceEntryServices(options), updater);
   }
 
-  /** A selector makes proxies instances of a service, even if no endpoint shows that. */
+  /** A selector can make a proxy part of a service even without an endpoint. */
   protected override onApplied({ selectors = [] }: RegistryDelta): void {
     if (selectors.length > 0) this.updater.configUpdate({ configs: selectors.map(serviceKey), reason: 'service' });
   }

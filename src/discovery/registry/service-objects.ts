@@ -1,7 +1,7 @@
 /**
- * Objects that services are built from: those of the configuration, and those of the followed cluster that only the registry reads. An object of the
- * configuration takes precedence over one of the cluster with the same key. Objects beyond the endpoint limit of their namespace are delivered
- * without endpoints.
+ * Objects from which services are built: those of the configuration, and those of the watched cluster that only the
+ * registry reads. For equal keys, the configuration takes precedence. Objects beyond the endpoint limit of their
+ * namespace are delivered without endpoints.
  */
 import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
 import { type Config, configKeyText, parseConfigKey } from '../../model/config/config.ts';
@@ -14,18 +14,20 @@ import type { FollowedObjects } from './followed-objects.ts';
 import type { KubernetesRegistry } from './kubernetes-registry.ts';
 
 export interface ServiceObjectsOptions {
-  /** Absent if no cluster is followed or its services are not read. */
+  /** Absent without a watched cluster, or if its services are not read. */
   readonly cluster?: FollowedObjects | undefined;
-  /** Endpoints of the services of one namespace (PILOT_MAX_ENDPOINTS_PER_NAMESPACE); by default that of the configuration limits. */
+  /**
+   * Maximum number of endpoints per namespace (PILOT_MAX_ENDPOINTS_PER_NAMESPACE). Default: that of the configuration
+   * limits.
+   */
   readonly maxEndpointsPerNamespace?: number | undefined;
 }
 
-/** An object by key `Kind/namespace/name`; `undefined` if it was deleted. */
+/** An object by key `KIND/NAMESPACE/NAME`, `undefined` if it was deleted. */
 export type KeyedObject = readonly [key: string, current: Config | undefined];
 
 export interface ObjectsUpdate {
   readonly changes: readonly ConfigObjectChange<Config>[];
-  /** Objects of the configuration that were added, updated or deleted. */
   readonly events: readonly ObjectEvent[];
 }
 
@@ -34,13 +36,10 @@ export interface ObjectEvent {
   readonly event: 'add' | 'update' | 'delete';
 }
 
-/** Reports since the last call. */
 export interface ServiceObjectReport {
   readonly problems: readonly ConfigProblem[];
   readonly recovered: readonly string[];
-  /** Changed objects of the cluster. */
   readonly events: readonly ObjectEvent[];
-  /** Objects that became limited or unlimited. */
   readonly limits: readonly (readonly [key: string, limited: LimitedObject | undefined])[];
 }
 
@@ -48,7 +47,6 @@ type Limited = ReadonlyMap<string, LimitedObject>;
 
 export class ServiceObjects {
   readonly #options: ServiceObjectsOptions;
-  /** The registry that keeps the objects of the cluster. */
   readonly #registry: () => Pick<KubernetesRegistry, 'objectOf' | 'objects'>;
   #budget: EndpointBudget;
   readonly #configured = new Map<string, Config>();
@@ -70,13 +68,13 @@ export class ServiceObjects {
     return this.#configured;
   }
 
-  /** Objects that only the registry reads of the cluster. */
+  /** Objects of the cluster that only the registry reads. */
   *clusterObjects(): Iterable<Config> {
     if (this.#options.cluster === undefined) return;
     for (const object of this.#registry().objects()) if (!this.#configured.has(configKeyText(object))) yield object;
   }
 
-  /** Calls the listener when the cluster has changes, which the next {@link updating} reads. */
+  /** Called when the cluster has changes, which the next {@link updating} reads. */
   onClusterChanged(listener: () => void): void {
     this.#options.cluster?.onChanged(listener);
   }
@@ -94,7 +92,7 @@ export class ServiceObjects {
     return this.#limited.get(key)?.config ?? this.#configured.get(key);
   }
 
-  /** Applies changes of the configuration, and the changes of the cluster since the last call. */
+  /** Applies changes of the configuration, and changes of the cluster since the last call. */
   *updating(configured: Iterable<KeyedObject>): Steps<ObjectsUpdate> {
     const { cluster } = this.#options;
     this.#hasUpdated = true;
@@ -124,7 +122,6 @@ export class ServiceObjects {
     return yield* this.#limiting(changedObjects, events);
   }
 
-  /** All objects, for rebuilt registries. Those of the cluster are current. */
   *all(): Steps<ObjectsUpdate> {
     if (!this.#hasUpdated) return { changes: [], events: [] };
     const { cluster } = this.#options;
@@ -136,7 +133,6 @@ export class ServiceObjects {
     return yield* this.#limiting(moved, []);
   }
 
-  /** Returns and clears the reports since the last call. */
   takeReport(): ServiceObjectReport {
     const limits = [...changedLimits(this.#reportedLimits, this.#limited)];
     const report = {
@@ -171,7 +167,7 @@ export class ServiceObjects {
     return { changes, events };
   }
 
-  /** The registry has the reduced form of a limited object, so its original is used. */
+  /** Returns the original of a limited object, because the registry stores the reduced form. */
   #clusterObject(key: string): Config | undefined {
     return this.#limited.get(key)?.original ?? this.#registry().objectOf(key);
   }

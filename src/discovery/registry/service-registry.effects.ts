@@ -1,4 +1,3 @@
-/** Effects of the chart `service-registry`: all registries and the services computed from them. */
 import { fromCallback, fromPromise } from 'xstate';
 import { serviceRegistryMachine } from '../../../machines/discovery/registry/service-registry.machine.ts';
 import type { ServicesOrder, ServicesReading } from '../../../machines/discovery/registry/service-registry.setup.ts';
@@ -12,7 +11,7 @@ const none: RegistryOffers = (offered) => {
   return () => {};
 };
 
-/** Registries and the services computed from them, implemented by `MeshState`. */
+/** Registries and computed services, implemented by `MeshState`. */
 export interface RegistryState {
   readonly registries: MeshRegistries;
   onGatewaysResolved(listener: () => void): () => void;
@@ -42,7 +41,7 @@ export function serviceRegistryWithEffects(state: RegistryState, offers?: Regist
 }
 
 /**
- * Lists the registries, and reports changes of the followed cluster and of gateway addresses.
+ * Lists the registries, and reports changes of the watched cluster and of gateway addresses.
  *
  * @param offers additional registries
  */

@@ -1,4 +1,4 @@
-/** Incremental ordering equals sorting all services each time, without its cost. */
+/** Incremental ordering has the same result as sorting all services, at lower cost. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { countedWork } from '../../../test/harness/counted-work.ts';
@@ -13,7 +13,7 @@ const service = (hostname: string, creationTime: number): Service =>
   ({ hostname, namespace, creationTime }) as unknown as Service;
 
 describe('ServicesByAge', () => {
-  it('equals a complete sort for any sequence of additions, removals and moves', () => {
+  it('equals a complete sort after any sequence of additions, removals and moves', () => {
     const change = fc.record({
       hostname: fc.constantFrom('a', 'b', 'c', 'd'),
       ages: fc.array(fc.integer({ min: 0, max: 2 }), { maxLength: 3 }),
@@ -38,7 +38,7 @@ describe('ServicesByAge', () => {
   });
 });
 
-describe('an edit of one service among a thousand', () => {
+describe('editing one of a thousand services', () => {
   const size = 1_000;
   const entry = (i: number, port: number): Config => ({
     ...{ kind: 'ServiceEntry', apiVersion: 'networking.istio.io/v1', name: `s${i}`, namespace },
@@ -49,7 +49,7 @@ describe('an edit of one service among a thousand', () => {
     },
   });
 
-  it('compares it with a few others and does not visit the rest', () => {
+  it('compares it with a few others only', () => {
     const objects = new Map(Array.from({ length: size }, (_, i) => [`ServiceEntry/${namespace}/s${i}`, entry(i, 80)]));
     const registries = new MeshRegistries(defaultRegistryOptions);
     registries.load(objects);

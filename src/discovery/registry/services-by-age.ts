@@ -4,19 +4,18 @@ import type { Service } from '../../model/services/service.ts';
 import { byServiceAge } from '../../model/services/service-registry.ts';
 import { atOnce, type Steps } from '../../runtime/turns.ts';
 
-/** Services of all registries, oldest first. The cost of a change depends on the changed services, not on all. */
+/** Services of all registries, oldest first. The cost of a change does not depend on the number of services. */
 export class ServicesByAge {
   #list: SortedList<Service>;
-  /** By `namespace/hostname`. */
   readonly #named = new Map<string, readonly Service[]>();
-  /** Position of services with equal name and age, in the order given. */
+  /** Position of services with equal name and age. */
   readonly #positions = new WeakMap<Service, number>();
 
   constructor() {
     this.#list = SortedList.of([], this.#byAge);
   }
 
-  /** All services; the same array until one changes. */
+  /** Returns the same array until a service changes. */
   get items(): readonly Service[] {
     return this.#list.items;
   }
@@ -25,7 +24,6 @@ export class ServicesByAge {
     atOnce(this.setting(services));
   }
 
-  /** {@link set} in steps. {@link items} is unchanged until they are done. */
   *setting(services: readonly Service[]): Steps<void> {
     this.#named.clear();
     for (const [name, named] of Map.groupBy(services, nameOf)) {
@@ -35,10 +33,10 @@ export class ServicesByAge {
     this.#list = yield* SortedList.building(services, this.#byAge);
   }
 
-  /** Replaces the services of one name, in the order in which a complete list would have them. */
+  /** Replaces the services of one name, in the order of a complete list. */
   setNamed(name: ServiceName, services: readonly Service[]): void {
     const key = nameOf(name);
-    // Removed before new positions are set, because the list finds them by their old positions.
+    // Removed before new positions are set, because the list finds services by their previous positions.
     this.#list = this.#list.edited(this.#named.get(key) ?? [], []);
     this.#setNamed(key, services);
     this.#list = this.#list.edited([], services);

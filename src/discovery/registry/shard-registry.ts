@@ -1,4 +1,7 @@
-/** Registries that deliver services and endpoints as a shard (spec/discovery.md §5.4 "service update event", §5.5, §5.8). */
+/**
+ * Registries that deliver services and endpoints as a shard (spec/discovery.md §5.4 "service update event", §5.5,
+ * §5.8).
+ */
 import { type ConfigKey, configKeyText } from '../../model/config/config.ts';
 import type { ShardKey } from '../../model/services/endpoint-shards.ts';
 import type { NetworkGateway } from '../../model/services/network-gateways.ts';
@@ -86,7 +89,7 @@ function deliverEndpoints(delta: ServiceDelta, shard: ShardKey, updater: XdsUpda
   }
 }
 
-/** The ServiceEntries of services. No resource refers to a Kubernetes object as its origin. */
+/** ServiceEntries of services. No resource has a Kubernetes object as its origin. */
 function originsOf(services: readonly Service[]): readonly ConfigKey[] {
   const origins = services.map(({ origin }) => origin).filter(({ kind }) => kind === 'ServiceEntry');
   return [...new Map(origins.map((origin) => [configKeyText(origin), origin])).values()];

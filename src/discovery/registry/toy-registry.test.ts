@@ -1,6 +1,6 @@
 /**
- * A new kind of registry, built as README.md of this folder describes: an external catalogue that lists names with addresses and notifies of changes.
- * Such registries are added, replaced, fail and are removed at runtime.
+ * A new type of registry, built as README.md of this folder describes: an external catalogue of names and addresses
+ * that notifies of changes. Such registries are added, replaced, fail and are removed at runtime.
  */
 
 import { fromBinary } from '@bufbuild/protobuf';
@@ -18,7 +18,7 @@ afterEach(stopControlPlanes);
 
 /** Client of the catalogue. */
 interface CatalogueClient {
-  /** Called with the full list, and again whenever it changes. */
+  /** Called with the full list, and again when it changes. */
   listed(addressesByName: Readonly<Record<string, readonly string[]>>): void;
   lost(reason: string): void;
 }
@@ -49,7 +49,7 @@ class Catalogue {
 
 const toy = { provider: 'Toy', cluster: 'one' };
 
-// ---- the adapter, which is everything a new registry needs
+// ---- the adapter: everything that a new registry needs
 
 class ToyRegistry extends MemoryRegistry {
   readonly #catalogue: Catalogue;
@@ -114,7 +114,7 @@ const offerOf = (catalogue: Catalogue, revision = '1'): RegistryOffer => ({
 
 interface World {
   readonly plane: ControlPlane;
-  /** Sets the registries besides those of objects. */
+  /** Sets the registries that are not built from objects. */
   offer(...offers: readonly RegistryOffer[]): void;
 }
 
@@ -131,7 +131,7 @@ async function given(env: NodeJS.ProcessEnv, ...first: readonly RegistryOffer[])
   return { plane, offer: (...offers) => offer(...offers) };
 }
 
-/** A stream that subscribes to the endpoints of cart. */
+/** A stream that subscribes to the endpoints of service cart. */
 async function watching(plane: ControlPlane): Promise<{ stream: SotwStream; next: () => Promise<string[]> }> {
   const { stream } = await plane.subscribe();
   stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
@@ -181,7 +181,7 @@ test('a change in the catalogue is pushed, as endpoints only if only an address 
   expect(plane.departures()).toEqual([]);
 });
 
-test('a registry that replaces another removes no endpoint: it takes effect when it has delivered everything', async () => {
+test('a registry that replaces another becomes active when it has delivered everything, so no endpoint is removed', async () => {
   const [first, second] = [new Catalogue(), new Catalogue()];
   first.publish({ cart: ['10.1.1.1'], gone: ['10.9.9.9'] });
   const { plane, offer } = await given({}, offerOf(first));
@@ -202,7 +202,7 @@ test('a registry that replaces another removes no endpoint: it takes effect when
   expect(plane.departures()).toEqual([]);
 });
 
-test('a registry that is synced at once, without a notification, replaces another too', async () => {
+test('a registry that is synced at once without a notification can replace another', async () => {
   const catalogue = new Catalogue();
   catalogue.publish({ cart: ['10.1.1.1'] });
   const { plane, offer } = await given({}, offerOf(catalogue));
@@ -241,7 +241,7 @@ test('a failed registry keeps its content, is created again after a second, and 
   expect(plane.departures()).toEqual([]);
 });
 
-test('a removed registry takes its endpoints and services with it', async () => {
+test('a removed registry is removed with its endpoints and services', async () => {
   const catalogue = new Catalogue();
   catalogue.publish({ cart: ['10.1.1.1'] });
   const { plane, offer } = await given({}, offerOf(catalogue));
@@ -254,7 +254,7 @@ test('a removed registry takes its endpoints and services with it', async () => 
   expect(plane.departures()).toEqual([]);
 });
 
-test('an unresponsive registry does not prevent others from being served, and is served when it recovers', async () => {
+test('an unresponsive registry does not prevent serving others, and is served when it recovers', async () => {
   const catalogue = new Catalogue();
   catalogue.refuses = true;
   const { plane } = await given({ PILOT_REMOTE_CLUSTER_TIMEOUT: '300ms' }, offerOf(catalogue));

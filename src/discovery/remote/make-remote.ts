@@ -1,4 +1,3 @@
-/** Registries of remote clusters, and the actor that follows these clusters. */
 import { RemoteClusters, type RemoteClustersOptions } from './remote-clusters.effects.ts';
 
 export function makeRemote(options: RemoteClustersOptions) {

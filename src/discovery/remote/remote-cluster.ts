@@ -1,4 +1,4 @@
-/** One remote cluster with one kubeconfig: its informers and its registries. */
+/** A remote cluster with its kubeconfig, informers and registries. */
 import type { ResourceName } from '../../../machines/discovery/kubernetes/kubernetes-protocol.ts';
 import { configKeyOf, parseConfigKey } from '../../model/config/config.ts';
 import type { KindName } from '../../model/kinds/index.ts';
@@ -21,7 +21,7 @@ export interface RemoteClusterOptions {
   readonly named: NamedCluster;
   readonly revision: string;
   readonly settings: () => RegistryOptions;
-  /** Called when all objects of the cluster have been read once. */
+  /** Called when all objects of the cluster were read once. */
   readonly synced: () => void;
   readonly log: Logger;
 }
@@ -29,14 +29,13 @@ export interface RemoteClusterOptions {
 const followedKinds: readonly KindName[] = ['Service', 'EndpointSlice', 'Pod', 'Node', 'Namespace'];
 
 export class RemoteCluster {
-  /** Name of its API server in charts. */
   readonly server: string;
   readonly informers: InformerEffects;
   readonly #options: RemoteClusterOptions;
-  /** For requests besides lists and watches, which have separate connections. */
+  /** For other requests than lists and watches, which have separate connections. */
   readonly api: Http2ApiServer;
   readonly #objects: StoredObjects;
-  /** Settles when the initial lists of all kinds were handed over. */
+  /** Resolves when the initial lists of all kinds were handed over. */
   readonly #listed: Promise<unknown>;
   readonly #registries = new Set<RemoteRegistry>();
   readonly #serialWork = new OneByOne();
@@ -56,7 +55,7 @@ export class RemoteCluster {
     this.api = new Http2ApiServer(access);
     const report = faultLog(log, 'kubernetes.changeFailed');
     this.#fault = (error) => report(error, { cluster });
-    // Includes cluster and revision, so that names are unique over all servers.
+    // Contains cluster and revision, so that names are unique among all servers.
     const name = (kind: KindName): ResourceName => `${cluster}/${revision}/${nameOf(resourceOf(kind))}`;
     const refusals = new RefusedObjectLog((fields) => log.warn('object.limitExceeded', { cluster, ...fields }));
     this.informers = new InformerEffects({
@@ -87,7 +86,7 @@ export class RemoteCluster {
     return this.#options.revision;
   }
 
-  /** Why the cluster is not completely read, as text for the start; empty if it is. */
+  /** Why the cluster is not completely read, for the report of the start. Empty if it is. */
   get unsyncedText(): string {
     if (this.#isSynced) return '';
     const { reason = '' } = this.informers.unsyncedKinds.find(({ reason }) => reason !== undefined) ?? {};
@@ -95,12 +94,12 @@ export class RemoteCluster {
     return `remote cluster ${this.named.cluster}${why === '' ? '' : ` (${why})`}`;
   }
 
-  /** The reason for which its API server does not respond; `undefined` if it does or no request was sent yet. */
+  /** Why its API server does not respond. `undefined` if it does, or before the first request. */
   get unreachable(): string | undefined {
     return this.#outage.reason;
   }
 
-  /** Creates a registry of the cluster's objects, which is synced as soon as these are known. */
+  /** Creates a registry of the cluster's objects. It is synced when all of them are known. */
   createRegistry(updates: XdsUpdater): Registry {
     const options = { ...this.#options.settings(), clusterId: this.named.cluster };
     return new RemoteRegistry(options, updates, {
@@ -132,7 +131,7 @@ export class RemoteCluster {
   #readSoon(): void {
     if (this.#isReadPending || this.#isClosed) return;
     this.#isReadPending = true;
-    // A cluster that does not respond is awaited here without a limit, and so are registries attached while waiting.
+    // Waits without limit for a cluster that does not respond, together with registries that are added until then.
     void this.#listed.then(() =>
       this.#runSerially(async () => {
         this.#isReadPending = false;
@@ -145,7 +144,7 @@ export class RemoteCluster {
     );
   }
 
-  /** Called only with a registry: the first one receives all objects with its first reading. */
+  /** Only called with a registry. The first one receives all objects in its first reading. */
   async #read(): Promise<void> {
     this.#hasRead = true;
     const { named, log } = this.#options;
@@ -168,7 +167,6 @@ interface RemoteFeed {
   detach(registry: RemoteRegistry): void;
 }
 
-/** Services of a remote cluster. The registry is synced when all objects were delivered. */
 class RemoteRegistry extends KubernetesRegistry {
   protected override readonly feed: RemoteFeed;
 

@@ -1,4 +1,7 @@
-/** Effects of the chart `remote-clusters`: reports the clusters that Secrets name, and offers registries of those that the chart publishes. */
+/**
+ * Effects of the chart `remote-clusters`: reports the clusters that Secrets define, and offers the registries that
+ * the chart publishes.
+ */
 import { isDeepStrictEqual } from 'node:util';
 import { fromCallback } from 'xstate';
 import type {
@@ -18,7 +21,7 @@ import { type NamedCluster, namedClusters } from './remote-secrets.ts';
 
 export interface RemoteSecrets {
   readonly store: ObjectStore;
-  /** @param changed called when the Secrets are first known and whenever they change */
+  /** @param changed called when the Secrets are first known, and when they change */
   onChanged(changed: () => void): void;
 }
 
@@ -30,14 +33,13 @@ export interface RemoteClustersOptions {
   readonly log: Logger;
 }
 
-/** Maximum number of unsynced clusters named in a message. */
 const maxNamed = 4;
 
 export class RemoteClusters {
   readonly #options: RemoteClustersOptions;
-  /** Clusters that Secrets name, by ID, with the number of their kubeconfig. */
+  /** Clusters that Secrets define by ID, with the revision of their kubeconfig. */
   #named = new Map<string, { readonly named: NamedCluster; readonly revision: string }>();
-  /** All clusters with a chart, running or about to run, by {@link RemoteCluster.server}. */
+  /** All clusters with a chart that runs or will run, by {@link RemoteCluster.server}. */
   readonly #clusters = new Map<string, RemoteCluster>();
   readonly #ofResource = new Map<ResourceName, RemoteCluster>();
   #started = 0;
@@ -59,8 +61,8 @@ export class RemoteClusters {
   }
 
   /**
-   * Nothing is offered, not even an empty list, before the chart has received the clusters of all Secrets: otherwise the start would continue without
-   * them.
+   * Offers nothing, not even an empty list, before the chart has the clusters of all Secrets. Otherwise the start
+   * would continue without them.
    */
   readonly offers: RegistryOffers = (offered) => {
     this.#offered = offered;
@@ -70,17 +72,23 @@ export class RemoteClusters {
     };
   };
 
-  /** `namespace/name` of the Secret that names a cluster, or empty. */
+  /** `NAMESPACE/NAME` of the Secret that defines a cluster, or empty. */
   secretOf(cluster: string): string {
     return this.#named.get(cluster)?.named.secret ?? '';
   }
 
-  /** API server of a cluster for additional requests, with the active kubeconfig; `undefined` if no Secret names it. */
+  /**
+   * API server of a cluster with the active kubeconfig, for other requests. `undefined` if no Secret defines the
+   * cluster.
+   */
   serverOf(cluster: string): Pick<ApiServer, 'request'> | undefined {
     return this.#activeCluster(cluster)?.api;
   }
 
-  /** The reason for which the API server of a remote cluster does not respond; `undefined` if it does or no Secret names the cluster. */
+  /**
+   * Why the API server of a remote cluster does not respond. `undefined` if it does, or no Secret defines the
+   * cluster.
+   */
   unreachable(cluster: string): string | undefined {
     const followed =
       this.#activeCluster(cluster) ?? [...this.#clusters.values()].find(({ named }) => named.cluster === cluster);
@@ -92,7 +100,7 @@ export class RemoteClusters {
     return [...this.#clusters.values()].find(({ revision }) => revision === activeRevision);
   }
 
-  /** Clusters that are not completely read, with reasons; empty if all are. */
+  /** Clusters that are not completely read, with reasons. Empty if all are. */
   get unsyncedText(): string {
     const awaited = [...this.#clusters.values()].map((cluster) => cluster.unsyncedText).filter((text) => text !== '');
     const more = awaited.length - maxNamed;
@@ -120,7 +128,7 @@ export class RemoteClusters {
     });
   }
 
-  /** Called when the mesh configuration changed: recreates registries whose options changed. */
+  /** Called when the mesh configuration changed. Recreates registries whose options changed. */
   settingsChanged(): void {
     if (this.#settings !== undefined) this.#offerRegistries();
   }
@@ -136,7 +144,7 @@ export class RemoteClusters {
     const previous = this.#named;
     this.#named = new Map();
     for (const [id, named] of clusters) this.#named.set(id, this.#withRevision(named, previous.get(id)));
-    // An invalid entry keeps the previous one.
+    // A cluster with an invalid kubeconfig keeps the previous one.
     for (const id of refused) if (previous.has(id)) this.#named.set(id, previous.get(id)!);
     for (const [id, { named }] of previous)
       if (!this.#named.has(id)) log.info('remoteCluster.removed', { cluster: id, place: named.place });
@@ -209,7 +217,7 @@ export class RemoteClusters {
     if (this.#hasOffered && offers.length === this.#offers.length && offers.every(isSame)) return;
     this.#hasOffered = true;
     this.#offers = offers;
-    // Deferred, because the chart is still in its transition.
+    // Deferred, because the chart is in a transition.
     queueMicrotask(() => this.#offered?.(this.#offers));
   }
 }

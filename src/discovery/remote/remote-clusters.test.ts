@@ -8,7 +8,7 @@ import { tokenReviews } from '../kubernetes/api-resource.ts';
 import { ObjectStore } from '../kubernetes/store/object-store.ts';
 import { RemoteClusters } from './remote-clusters.effects.ts';
 
-/** Secrets that name clusters, set by the test. */
+/** Secrets that define clusters, set by the test. */
 function givenClusters() {
   const store = new ObjectStore();
   let changed = (): void => {};
@@ -55,7 +55,7 @@ async function givenServer(name: string) {
   });
 }
 
-it('requests to a cluster use its active kubeconfig, and end once no Secret names the cluster', async () => {
+it('requests to a remote cluster use its active kubeconfig, and end when no Secret defines the cluster', async () => {
   const { remotes, setSecrets } = givenClusters();
   const requestTo = async (cluster: string): Promise<string | undefined> => {
     const order = { method: 'POST', resource: tokenReviews, body: {} } as const;

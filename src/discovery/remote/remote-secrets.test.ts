@@ -14,7 +14,7 @@ const secret = (name: string, values: Readonly<Record<string, string>>) => ({
   data: Object.fromEntries(Object.entries(values).map(([key, text]) => [key, Buffer.from(text).toString('base64')])),
 });
 
-it('each key of a Secret is a cluster, with a digest that changes only with its kubeconfig', () => {
+it('each key of a Secret defines a cluster, with a digest that only changes with its kubeconfig', () => {
   const of = (token: string) => namedClusters([secret('s', { a: kubeconfig(token), b: kubeconfig() })], 'own').clusters;
   const [one, other] = [of('1'), of('2')];
   expect([...one.keys()]).toEqual(['a', 'b']);
@@ -23,7 +23,7 @@ it('each key of a Secret is a cluster, with a digest that changes only with its 
   expect(one.get('b')!.digest).toBe(other.get('b')!.digest);
 });
 
-it('the own cluster is no remote one, and of two Secrets with one key the first by name applies, whatever their order', () => {
+it("the control plane's own cluster is not remote, and of several Secrets with a cluster, the first by name applies", () => {
   const secrets = [secret('two', { a: kubeconfig('2') }), secret('one', { a: kubeconfig('1'), own: kubeconfig() })];
   const { clusters, problems } = namedClusters(secrets, 'own');
   expect(clusters.get('a')!.place).toBe('Secret istio-system/one: a');
@@ -35,11 +35,11 @@ it('the own cluster is no remote one, and of two Secrets with one key the first 
 });
 
 it.each([
-  ['a program', { exec: { apiVersion: 'client.authentication.k8s.io/v1', command: 'id' } }, 'exec'],
-  ['a file with a token', { tokenFile: '/var/run/secrets/token' }, 'tokenFile'],
-  ['a file with a certificate', { 'client-certificate': '/etc/passwd' }, 'client-certificate'],
-  ['a file with a key', { 'client-key': '/etc/shadow' }, 'client-key'],
-])('a local %s is rejected, and no value is repeated', (_, user, field) => {
+  ['program', { exec: { apiVersion: 'client.authentication.k8s.io/v1', command: 'id' } }, 'exec'],
+  ['token file', { tokenFile: '/var/run/secrets/token' }, 'tokenFile'],
+  ['certificate file', { 'client-certificate': '/etc/passwd' }, 'client-certificate'],
+  ['key file', { 'client-key': '/etc/shadow' }, 'client-key'],
+])('a kubeconfig with a local %s is rejected, without repeating a value', (_, user, field) => {
   const { clusters, refused, problems } = namedClusters(
     [secret('s', { a: kubeconfig('', user), b: kubeconfig() })],
     '',
@@ -57,7 +57,7 @@ it.each([
   ['x'.repeat(maxKubeconfigBytes + 3), `must have at most ${maxKubeconfigBytes} bytes`],
   ['token: secret-token\n  : [', 'must be YAML'],
   ['[]', 'must be a kubeconfig'],
-  // Each line is nine times the previous one.
+  // YAML aliases: each line is nine times as large as the previous one.
   [
     `a0: &a0 [x,x,x,x,x,x,x,x,x]\n${Array.from({ length: 11 }, (_, n) => `a${n + 1}: &a${n + 1} [${Array(9).fill(`*a${n}`)}]\n`).join('')}`,
     'must be YAML',
@@ -70,7 +70,7 @@ it.each([
   expect(problems.join()).not.toContain('secret-token');
 });
 
-it('the number of clusters is limited, and invalid data is ignored', () => {
+it('the number of remote clusters is limited, and invalid data is ignored', () => {
   const many = Object.fromEntries(
     Array.from({ length: maxRemoteClusters + 2 }, (_, n) => [`c${1_000 + n}`, kubeconfig()]),
   );

@@ -1,4 +1,4 @@
-/** Parses Secrets of remote clusters: each key is a cluster ID, its value a kubeconfig. Contains only rules. */
+/** Parses Secrets of remote clusters. Keys are cluster IDs, values are kubeconfigs. */
 import { hash } from 'node:crypto';
 import { messageOf, reasonError } from '../../runtime/errors.ts';
 import type { ClusterAccess } from '../kubernetes/access/cluster-access.ts';
@@ -9,31 +9,28 @@ import { isRecord } from '../kubernetes/store/trim.ts';
 
 export interface NamedCluster {
   readonly cluster: string;
-  /** `namespace/name`. */
   readonly secret: string;
-  /** `Secret namespace/name: key`, for messages. */
+  /** `Secret NAMESPACE/NAME: KEY`, for messages. */
   readonly place: string;
-  /** Digest of the kubeconfig: the cluster is unchanged while it is equal, whatever else changes in the Secret. */
+  /** Digest of the kubeconfig, which identifies changes of the cluster. */
   readonly digest: string;
   readonly access: ClusterAccess;
 }
 
 export interface NamedClusters {
-  /** By ID. */
   readonly clusters: ReadonlyMap<string, NamedCluster>;
   /** IDs with an invalid kubeconfig, for which the previous one is kept. */
   readonly refused: ReadonlySet<string>;
-  /** Reasons with their places, without values. */
   readonly problems: readonly string[];
 }
 
-/** Limited, because each has its own connections and stores. */
+/** Limited, because each cluster has its own connections and stores. */
 export const maxRemoteClusters = 100;
-/** A kubeconfig with a CA bundle has 10 KB. */
+/** A kubeconfig with a CA bundle takes 10 KB. */
 export const maxKubeconfigBytes = 128 * 1024;
 
 /**
- * @param secrets in any order; if two name a cluster, the first by name applies
+ * @param secrets in any order. If several define a cluster, the first by name applies.
  * @param ownCluster ID of the control plane's cluster, which is not remote
  */
 export function namedClusters(secrets: Iterable<KubernetesObject>, ownCluster: string): NamedClusters {
@@ -67,11 +64,11 @@ export function namedClusters(secrets: Iterable<KubernetesObject>, ownCluster: s
 function namedCluster(where: Pick<NamedCluster, 'cluster' | 'secret' | 'place'>, value: unknown): NamedCluster {
   if (typeof value !== 'string' || value === '')
     throw reasonError('API_CREDENTIALS_INVALID', 'must be a kubeconfig, is empty');
-  // Four base64 characters are three bytes.
+  // Four base64 characters encode three bytes.
   if (value.length > (maxKubeconfigBytes / 3) * 4)
     throw reasonError('API_CREDENTIALS_INVALID', `must have at most ${maxKubeconfigBytes} bytes`);
   const text = Buffer.from(value, 'base64').toString('utf8');
-  // The author of the Secret may neither run programs nor read files of this machine.
+  // The author of the Secret may neither run programs nor read files of this host.
   const access = kubeconfigAccess(text, { path: where.place, isTrusted: false });
   return { ...where, digest: hash('sha256', text), access };
 }

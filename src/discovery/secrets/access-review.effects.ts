@@ -1,4 +1,4 @@
-/** Effects of the chart `access-review`: reviews whether one service account may read Secrets. */
+/** Effects of the chart `access-review`, which reviews whether one service account may read Secrets. */
 import { fromPromise } from 'xstate';
 import {
   type AccessResult,

@@ -1,4 +1,3 @@
-/** Effects of the chart `credential-dates`. */
 import { fromPromise } from 'xstate';
 import {
   type CredentialDates,
@@ -7,7 +6,7 @@ import {
 import { configKeyText } from '../../model/config/config.ts';
 import type { CredentialIndex } from '../../model/push-context/credential-index.ts';
 
-/** @param credentials of the last push context; `undefined` before the first */
+/** @param credentials of the last push context, `undefined` before the first */
 export function credentialDatesWithEffects(credentials: () => CredentialIndex | undefined) {
   return credentialDatesMachine.provide({
     actors: {
@@ -16,7 +15,7 @@ export function credentialDatesWithEffects(credentials: () => CredentialIndex | 
   });
 }
 
-/** Secrets whose revocation lists are due for a check, and the time until the next one. */
+/** Secrets whose revocation lists must be checked now, and the time until the next check. */
 export function compareDates(credentials: CredentialIndex | undefined, now: Date): CredentialDates {
   const dates: CredentialDates = { due: [], nextInMs: null };
   for (const { config, lists } of credentials?.withRevocationLists() ?? []) {

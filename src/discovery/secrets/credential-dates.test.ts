@@ -21,7 +21,7 @@ function secret(name: string, from: number, to: number): Config<Secret> {
   return { kind: 'Secret', namespace: 'shop', name, spec: { data: {}, stringData } } as unknown as Config<Secret>;
 }
 
-it('a revocation list that becomes valid or expires makes its Secret due, and is checked again without a change of the Secret', () => {
+it('a Secret is checked again when one of its revocation lists becomes valid or expires', () => {
   const secrets = [secret('later', 5, 60), secret('expiring', -5, 10), secret('lasting', -5, 600)];
   const objects = { Secret: secrets, ConfigMap: [] };
   const index = new CredentialIndex(objects, undefined, now);

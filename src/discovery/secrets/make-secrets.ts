@@ -1,4 +1,4 @@
-/** Secrets for proxies: actors that review which service accounts may receive them, and that check their dates. */
+/** Actors for credentials: they review which service accounts may receive Secrets, and check the dates of Secrets. */
 import type { CredentialIndex } from '../../model/push-context/credential-index.ts';
 import { credentialDatesWithEffects } from './credential-dates.effects.ts';
 import { secretAccessWithEffects } from './secret-access.effects.ts';
@@ -6,7 +6,6 @@ import type { SecretAccess } from './secret-access.ts';
 
 export interface SecretsParts {
   readonly access: SecretAccess | undefined;
-  /** Credentials of the last push context; `undefined` before the first. */
   readonly credentials: () => CredentialIndex | undefined;
 }
 

@@ -1,4 +1,3 @@
-/** Effects of the chart `secret-access`. */
 import { fromCallback } from 'xstate';
 import type { AccountsListed } from '../../../machines/discovery/protocol.ts';
 import { secretAccessMachine } from '../../../machines/discovery/secrets/secret-access.machine.ts';

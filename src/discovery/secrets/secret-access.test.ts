@@ -15,7 +15,7 @@ function given() {
   return { access, reported, warnings };
 }
 
-it('accounts are reviewed as long as their proxies request Secrets', () => {
+it('service accounts are reviewed while their proxies request Secrets', () => {
   const { access, reported } = given();
   const [one, other] = [access.enter('shop/gateway'), access.enter('shop/gateway')];
   expect([reported.accounts, one.isAllowed, one.isDecided]).toEqual([['shop/gateway'], false, false]);
@@ -31,7 +31,7 @@ it('accounts are reviewed as long as their proxies request Secrets', () => {
   expect(access.enter('shop/gateway')).toMatchObject({ isAllowed: false, isDecided: true });
 });
 
-it("many accounts of one namespace do not prevent the review of another namespace's account", () => {
+it('many accounts in a namespace do not prevent the review of an account in another namespace', () => {
   const { access, reported, warnings } = given();
   const many = Array.from({ length: 1_200 }, (_, index) => access.enter(`greedy/account-${index}`));
   expect(reported.accounts).toHaveLength(1_000);

@@ -1,4 +1,7 @@
-/** Service accounts that may receive Secrets, as reviewed by the API server (spec/discovery.md §8.7, SubjectAccessReview). */
+/**
+ * Service accounts that may receive Secrets, according to the API server (spec/discovery.md §8.7,
+ * SubjectAccessReview).
+ */
 import type { AccessResult } from '../../../machines/discovery/secrets/access-review.machine.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { isObject } from '../../runtime/json-object.ts';
@@ -8,8 +11,8 @@ import type { ApiServer } from '../kubernetes/api-server.ts';
 import type { SecretReader, SecretReaders } from '../push/mesh-resources.ts';
 
 /**
- * Each account is reviewed once a minute, so the number is limited to protect the API server. Beyond it, namespaces with few accounts take
- * precedence: a tenant that can create accounts in one namespace must not prevent reviews for others.
+ * Maximum number of accounts, each of which is reviewed once a minute. Beyond it, namespaces with few accounts take
+ * precedence, so that a tenant with many accounts cannot prevent reviews of others.
  */
 const maxAccounts = 1_000;
 const responseMs = 5_000;
@@ -55,7 +58,11 @@ export class SecretAccess implements SecretReaders {
     };
   }
 
-  /** Reports the accounts to review, now and on changes. @returns a function that ends it */
+  /**
+   * Reports the accounts to review, at once and when they change.
+   *
+   * @returns a function that ends this
+   */
   watch(changed: (accounts: string[]) => void): () => void {
     this.#watchers.add(changed);
     if (this.#toReview.size > 0) changed([...this.#toReview]);
@@ -68,7 +75,7 @@ export class SecretAccess implements SecretReaders {
     else this.#allowed.delete(account);
   }
 
-  /** Reviews whether the account may list the Secrets of its namespace. Never rejects: a failure is a result. */
+  /** Reviews whether the account may list Secrets in its namespace. Never rejects: failures are results. */
   async review(account: string, signal: AbortSignal): Promise<AccessResult> {
     const [namespace, name] = account.split('/') as [string, string];
     const spec = {
@@ -89,7 +96,7 @@ export class SecretAccess implements SecretReaders {
 
   #updateToReview(): void {
     this.#toReview = new Set(selectFairly([...this.#proxies.values()].slice(0, maxAccounts)));
-    // Results of accounts that are no longer reviewed must not be kept.
+    // Drops results of accounts that are no longer reviewed.
     for (const accounts of [this.#allowed, this.#reviewed])
       for (const account of accounts) if (!this.#toReview.has(account)) accounts.delete(account);
     for (const changed of this.#watchers) changed([...this.#toReview]);
@@ -115,7 +122,7 @@ function namespaceOf(account: string): string {
   return account.slice(0, account.indexOf('/'));
 }
 
-/** Takes the first account of each namespace, then the second, up to the limit. */
+/** Selects the first account of each namespace, then the second, and so on, up to the limit. */
 function selectFairly(namespaces: readonly ReadonlyMap<string, unknown>[]): string[] {
   let rest = namespaces.map((accounts) => accounts.keys());
   const taken: string[] = [];

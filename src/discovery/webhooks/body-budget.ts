@@ -1,10 +1,10 @@
-/** Limits of request bodies in memory, in total and per address. */
+/** Limits the memory of request bodies, in total and per address. */
 import type { IncomingMessage } from 'node:http';
 import { addressGroup } from '../../runtime/fences/connection-bounds.ts';
 
 export interface BodyLimits {
   readonly maxBodyBytes: number;
-  /** Total of all bodies that are being received. */
+  /** Maximum size of all bodies in progress. */
   readonly maxBytes: number;
   readonly maxBytesPerAddress: number;
 }
@@ -21,7 +21,6 @@ export class BodyBudget {
     this.#limits = limits;
   }
 
-  /** Bytes currently used. */
   get bytes(): number {
     return this.#bytes;
   }

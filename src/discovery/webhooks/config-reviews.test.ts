@@ -35,7 +35,7 @@ test('a valid object is allowed', () => {
 });
 
 test.each(['CREATE', 'UPDATE'])(
-  '%s of an invalid object is rejected with the errors of pilot-discovery validate',
+  'a %s of an invalid object is rejected with the errors of pilot-discovery validate',
   (operation) => {
     const { problems } = readConfigFile('', JSON.stringify(entry(invalid)), { creationTimestamp: 0 });
     const errors = problems.filter(({ severity }) => severity === 'error').map(({ message }) => message);
@@ -50,7 +50,7 @@ test.each(['CREATE', 'UPDATE'])(
   },
 );
 
-test('warnings of pilot-discovery validate reach the client', () => {
+test('warnings of pilot-discovery validate are sent to the client', () => {
   const object = entry(valid, { metadata: { name: 'cart', namespace: 'shop', labels: { 'istio.io/revv': 'a' } } });
   const { problems } = readConfigFile('', JSON.stringify(object), { creationTimestamp: 0 });
   const { response } = given().review(review(object));
@@ -59,17 +59,17 @@ test('warnings of pilot-discovery validate reach the client', () => {
   expect(response.warnings).toEqual([problemText({ ...problems[0]!, file: '' })]);
 });
 
-test('an object that requests its rejection is rejected, which proves that the webhook is called', () => {
+test('an object that requests its own rejection is rejected, which proves that the webhook is called', () => {
   const annotations = { 'internal.istio.io/webhook-always-reject': 'true' };
   const object = entry(valid, { metadata: { name: 'cart', namespace: 'shop', annotations } });
   expect(given().review(review(object)).response).toMatchObject({ allowed: false });
 });
 
-test.each(['DELETE', 'CONNECT'])('%s is allowed', (operation) => {
+test.each(['DELETE', 'CONNECT'])('a %s is allowed without review', (operation) => {
   expect(given().review(review(null, { operation })).response).toEqual({ uid: 'u1', allowed: true });
 });
 
-test('an unknown kind, an unknown field beside the spec and a missing object are rejected', () => {
+test('an unknown kind, an unknown field beside the spec, and a missing object are rejected', () => {
   const reviews = given();
   const messageOf = (body: unknown): string | undefined => reviews.review(body).response.status?.message;
   expect(messageOf(review(entry(valid), { kind: { group: 'apps', kind: 'Deployment' } }))).toContain('apps/Deployment');
@@ -84,7 +84,7 @@ test('an object whose name is generated after the review is allowed', () => {
   expect(given().review(review(object, { name: '' })).response).toEqual({ uid: 'u1', allowed: true });
 });
 
-test('every request gets a response', () => {
+test('every request to /validate gets a response', () => {
   const reviews = given();
   const json = fc.jsonValue({ maxDepth: 3 });
   const request = fc.record({

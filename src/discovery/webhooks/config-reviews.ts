@@ -1,4 +1,4 @@
-/** The webhook `/validate`: reviews Istio objects with the errors and warnings of `pilot-discovery validate`. */
+/** The webhook `/validate`: reviews Istio objects, with the errors and warnings of `pilot-discovery validate`. */
 import {
   type AdmissionReview,
   alwaysRejectAnnotation,
@@ -19,13 +19,13 @@ import { RepeatedLines } from '../xds/stream/repeated-lines.ts';
 
 export interface ConfigReviewsOptions {
   readonly log: Logger;
-  /** Clock, milliseconds. */
+  /** Unix time in milliseconds. */
   readonly now: () => number;
 }
 
-/** Other operations change nothing that is decoded. */
+/** Other operations do not change decoded objects. */
 const reviewedOperations: ReadonlySet<unknown> = new Set(['CREATE', 'UPDATE']);
-/** Texts per response. The API server truncates longer lists of warnings. */
+/** Maximum number of texts per response. The API server truncates longer lists of warnings. */
 const maxTexts = 16;
 
 const resources: ReadonlyMap<string, string> = new Map(
@@ -42,7 +42,7 @@ interface ReviewResult {
 
 /** Decides by the object alone, so that a dry run gets the same response. */
 export class ConfigReviews {
-  /** By `group/plural`; `unknown` for kinds outside of Istio. */
+  /** By `GROUP/PLURAL`, `unknown` for other kinds than Istio's. */
   readonly passed = new Map<string, number>();
   readonly failed = new Map<string, number>();
   readonly #lines: RepeatedLines;
@@ -89,7 +89,7 @@ function unknownKind(written: string): ReviewResult {
 
 function reviewObject(request: ReviewRequest['request']): ReviewResult {
   const object = isObject(request.object) ? request.object : {};
-  // The name of the object is generated after the review.
+  // The name may be generated after the review.
   const metadata = { ...(isObject(object.metadata) ? object.metadata : {}) };
   const { annotations } = metadata;
   if (isObject(annotations) && annotations[alwaysRejectAnnotation] === 'true')

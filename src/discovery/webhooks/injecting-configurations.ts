@@ -1,6 +1,7 @@
 /**
- * MutatingWebhookConfigurations of all revisions that inject sidecars. Those that select the same pods are logged and shown on
- * `/debug/inject`. A pod that two of them select gets one sidecar, from the configuration whose name is last.
+ * MutatingWebhookConfigurations of all revisions that inject sidecars. Configurations that select the same pods are
+ * logged and shown on `/debug/inject`. A pod that two of them select gets one sidecar, from the one whose name is
+ * last.
  */
 
 import {
@@ -16,10 +17,8 @@ import { isObject } from '../../runtime/json-object.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import type { KubernetesObject, ObjectMeta } from '../kubernetes/api-server.ts';
 
-/** Cluster objects that injection reads. */
 export interface InjectionCluster {
   readonly configurations: () => Iterable<KubernetesObject>;
-  /** Metadata of a namespace; `undefined` if unknown. */
   readonly namespace: (name: string) => Pick<ObjectMeta, 'labels' | 'annotations'> | undefined;
   /** Kubelet versions by node name. */
   readonly kubelets: () => Iterable<readonly [node: string, version: string]>;
@@ -32,7 +31,7 @@ export interface InjectingConfigurationsOptions {
   readonly log: Pick<Logger, 'info' | 'warn'>;
 }
 
-/** Entries of injectors have names that end with it, in all versions of Istio. */
+/** Webhooks of injectors have this suffix in all versions of Istio. */
 const entryName = /(?:^|\.)sidecar-injector\.istio\.io$/;
 
 export class InjectingConfigurations {
@@ -45,7 +44,7 @@ export class InjectingConfigurations {
     options.source.onChanged(() => this.#read());
   }
 
-  /** For the page: the configurations, and pairs that select the same pods. */
+  /** Content of `/debug/inject`: the configurations, and pairs that select the same pods. */
   describe(): object {
     return {
       configurations: this.#configurations.map(({ name, revision, entries }) => ({
@@ -56,7 +55,7 @@ export class InjectingConfigurations {
     };
   }
 
-  /** Names of the configurations that the API server calls for a pod. */
+  /** Names of the configurations that the API server uses for a pod. */
   callersOf(namespace: string, podLabels: Texts): readonly string[] {
     if (this.#overlaps.length === 0) return [];
     return callingConfigurations(
@@ -103,7 +102,7 @@ function injectingConfiguration({ metadata, webhooks }: KubernetesObject): reado
   return [{ name: metadata.name, revision: metadata.labels?.[revisionLabel] ?? '', entries }];
 }
 
-/** Validated by the API server. */
+/** Valid, because the API server checked it. */
 function selectorOf(selector: unknown): LabelSelector {
   return isObject(selector) ? (selector as LabelSelector) : {};
 }

@@ -1,4 +1,4 @@
-/** The webhook `/inject`: reviews created pods, with counts and logs. */
+/** The webhook `/inject`: reviews created pods, counts and logs. */
 import * as E from 'fp-ts/lib/Either.js';
 import { type ReviewedInjection, reviewInjection } from '../../injection/admission-review.ts';
 import type { SidecarInjector } from '../../injection/injector.ts';
@@ -9,14 +9,14 @@ import type { Logger } from '../../runtime/output/log.ts';
 import { RepeatedLines } from '../xds/stream/repeated-lines.ts';
 
 export interface InjectionReviewsOptions {
-  /** The injector with current settings, or the reason for their absence. */
+  /** The injector with current settings, or the reason why it has no settings. */
   readonly injector: () => E.Either<string, SidecarInjector>;
   readonly log: Logger;
-  /** Clock, milliseconds. */
+  /** Unix time in milliseconds. */
   readonly now: () => number;
 }
 
-/** By outcome; `unavailable` if there are no settings. */
+/** By outcome, `unavailable` without settings. */
 export type InjectionOutcome = ReviewedInjection['outcome'] | 'unavailable';
 
 export class InjectionReviews {
@@ -29,7 +29,7 @@ export class InjectionReviews {
     this.#lines = new RepeatedLines(options.log, options.now);
   }
 
-  /** @param addedEnvironment for the proxy, from the path of the webhook */
+  /** @param addedEnvironment variables for the proxy, from the path of the webhook */
   async review(body: unknown, addedEnvironment: Texts): Promise<AdmissionReview> {
     const injector = this.#options.injector();
     if (E.isLeft(injector)) {

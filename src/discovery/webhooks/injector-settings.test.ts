@@ -6,7 +6,7 @@ const values = JSON.stringify({ global: { hub: 'example.com', tag: '1' } });
 
 interface Given {
   readonly settings: InjectorSettings;
-  /** Event and fields. */
+  /** Events with fields. */
   readonly lines: { readonly event: string; readonly fields: Record<string, unknown> }[];
   readonly set: (data: unknown) => void;
 }
@@ -44,7 +44,7 @@ test('the content of both keys applies, and a change applies immediately', () =>
   expect(lines.map(({ event }) => event)).toEqual(['injection.settingsLoaded', 'injection.settingsLoaded']);
 });
 
-test('invalid content keeps the last valid one, and each error is logged once with its field and code', () => {
+test('invalid content keeps the last valid one, and each error is logged once with field and code', () => {
   const { settings, lines, set } = given({ values });
   const bad = { values: '{"global": {"hub": 1, "tag": "1"}}', config: 'policy: [1]' };
   set(bad);
@@ -57,7 +57,7 @@ test('invalid content keeps the last valid one, and each error is logged once wi
   expect(lines.slice(1).every(({ fields }) => String(fields.code) !== 'undefined')).toBe(true);
 });
 
-test('without valid content the reason names the ConfigMap and the key', () => {
+test('without valid content, the reason contains the ConfigMap and the key', () => {
   const { settings, set, lines } = given({ config: 'policy: enabled' });
   expect(settings.current).toEqual(E.left(expect.stringMatching(/ConfigMap mesh\/istio-sidecar-injector .*values: /)));
   set(undefined);
@@ -65,7 +65,7 @@ test('without valid content the reason names the ConfigMap and the key', () => {
   expect(lines.at(-1)?.event).toBe('injection.settingsMissing');
 });
 
-test('a removed ConfigMap ends injection, because pods would be created without visible settings', () => {
+test('injection is unavailable after the ConfigMap is removed', () => {
   const { settings, set } = given({ values });
   set(undefined);
   expect(E.isLeft(settings.current)).toBe(true);

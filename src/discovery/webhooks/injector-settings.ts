@@ -1,4 +1,7 @@
-/** Injector settings from ConfigMap `istio-sidecar-injector` of the control plane's namespace (spec/injection.md §1.4). */
+/**
+ * Injector settings in the ConfigMap `istio-sidecar-injector` of the control plane's namespace (spec/injection.md
+ * §1.4).
+ */
 import * as E from 'fp-ts/lib/Either.js';
 import { decodeInjectionConfig, decodeWrittenValues } from '../../injection/settings.decode.ts';
 import { defaultInjectionConfig, type InjectionSettings } from '../../injection/settings.ts';
@@ -7,42 +10,39 @@ import { missing } from '../../model/fields/violation.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 
-/** The watched ConfigMap. */
 export interface InjectorConfigMap {
   /** Such as `istio-system/istio-sidecar-injector`. */
   readonly place: string;
-  /** Field `data`; `undefined` if the ConfigMap does not exist. */
+  /** Field `data`, `undefined` if the ConfigMap does not exist. */
   readonly data: () => unknown;
   /** Resolves after the first list. */
   readonly known: Promise<void>;
-  /** Calls back when it may have changed, also for the first list. */
   readonly onChanged: (changed: () => void) => void;
 }
 
 export interface InjectorSettingsOptions {
   readonly configMap: InjectorConfigMap;
-  /** Empty for the default one. */
   readonly revision: string;
   readonly log: Pick<Logger, 'info' | 'warn'>;
 }
 
-/** Follows the ConfigMap. While it is invalid, the last valid content applies; errors are logged once. */
+/** Watches the ConfigMap. While it is invalid, the last valid content applies. Errors are logged once. */
 export class InjectorSettings {
   readonly #options: InjectorSettingsOptions;
   #settings: InjectionSettings | undefined;
   #problem: string;
-  /** Last content read, so that unchanged content is not logged again. */
+  /** Last read content, so that unchanged content is not logged again. */
   #read: string | undefined;
 
   constructor(options: InjectorSettingsOptions) {
     this.#options = options;
     this.#problem = `ConfigMap ${options.configMap.place} was not read yet`;
     options.configMap.onChanged(() => this.#follow());
-    // A list without it causes no change event.
+    // A first list without the ConfigMap causes no change event.
     void options.configMap.known.then(() => this.#follow());
   }
 
-  /** @returns the current settings, or the reason for their absence */
+  /** @returns the current settings, or why they are unavailable */
   get current(): E.Either<string, InjectionSettings> {
     return this.#settings === undefined ? E.left(this.#problem) : E.right(this.#settings);
   }
@@ -57,7 +57,7 @@ export class InjectorSettings {
     else this.#adopt(isObject(data) ? data : {});
   }
 
-  /** Injection ends with its settings: pods that are created without a sidecar would bypass the mesh. */
+  /** Reviews fail without settings, because pods that are created without a sidecar would bypass the mesh. */
   #removed(): void {
     const { configMap, log } = this.#options;
     this.#settings = undefined;

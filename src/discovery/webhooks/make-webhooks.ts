@@ -1,4 +1,3 @@
-/** Composes the webhooks of the control plane. */
 import * as E from 'fp-ts/lib/Either.js';
 import { supportsNativeSidecars } from '../../injection/decision/native-sidecars.ts';
 import type { InjectorCluster, SidecarInjector } from '../../injection/injector.ts';
@@ -19,9 +18,7 @@ import { WebhookServerCounts } from './webhook-server.ts';
 
 export interface WebhooksParts {
   readonly options: Pick<DiscoveryOptions, 'webhooksAddress' | 'revision'>;
-  /** Settings of the injector; `undefined` if no cluster is watched. */
   readonly configMap: InjectorConfigMap | undefined;
-  /** Objects for injection; `undefined` if no cluster is watched. */
   readonly cluster: InjectionCluster | undefined;
   readonly mesh: () => MeshConfig;
   readonly objects: () => ConfigSet;
@@ -29,7 +26,7 @@ export interface WebhooksParts {
   readonly log: Logger;
 }
 
-/** @returns `undefined` if no address is configured or no cluster is watched */
+/** @returns `undefined` without a configured address or a watched cluster */
 export function makeWebhooks({ options, configMap, cluster, mesh, objects, ca, log }: WebhooksParts) {
   const { webhooksAddress: address, revision } = options;
   if (address === undefined || configMap === undefined) return undefined;
@@ -58,9 +55,7 @@ export function makeWebhooks({ options, configMap, cluster, mesh, objects, ca, l
   const reportFault = faultLog(log, 'webhooks.fault');
   return {
     injector,
-    /** Calls back when the settings of the injector may have changed. */
     onInjector: (changed: () => void): void => configMap.onChanged(changed),
-    /** For the page `/debug/inject`. */
     describe: (): object => {
       const current = settings.current;
       return {

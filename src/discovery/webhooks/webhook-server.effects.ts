@@ -3,7 +3,7 @@ import type { ListenAddress } from '../listen-address.ts';
 import { optionalPort } from '../optional-port.ts';
 import { WebhookServer, type WebhookServerOptions } from './webhook-server.ts';
 
-/** @param options built when the port is opened, because the certificate is known by then */
+/** @param options called when the port is opened, because the certificate is known by then */
 export function webhookServerWithEffects(
   address: ListenAddress,
   options: () => Omit<WebhookServerOptions, 'address' | 'failed'>,

@@ -1,4 +1,4 @@
-/** Tests the webhooks over HTTPS, with real sockets. */
+/** Webhooks over HTTPS, with real sockets. */
 import { once } from 'node:events';
 import type { IncomingHttpHeaders } from 'node:http';
 import { Agent, request } from 'node:https';
@@ -97,7 +97,7 @@ const responseIn = ({ text }: Response) =>
     .response;
 const patchIn = (response: Response): string => Buffer.from(responseIn(response).patch ?? '', 'base64').toString();
 
-test('a review of a pod returns the patch that adds the sidecar, and the path sets its environment', async () => {
+test('the review of a pod returns the patch that adds the sidecar, with environment variables from the path', async () => {
   const { post, reviews } = await start();
   const response = await post('/inject/cluster/west/net/n1', JSON.stringify(review(pod)));
   expect(response).toMatchObject({ status: 200, headers: { 'content-type': 'application/json' } });
@@ -107,7 +107,7 @@ test('a review of a pod returns the patch that adds the sidecar, and the path se
   expect([...reviews.counts]).toEqual([['injected', 1]]);
 });
 
-test('a review of an Istio object is served on /validate', async () => {
+test('an Istio object is reviewed on /validate', async () => {
   const { post } = await start();
   const object = {
     apiVersion: 'networking.istio.io/v1',
@@ -122,7 +122,7 @@ test('a review of an Istio object is served on /validate', async () => {
   expect(response.status?.message).toContain('Gateway shop/g: spec.servers');
 });
 
-test('a text with control characters reaches the API server unchanged', async () => {
+test('control characters reach the API server unchanged', async () => {
   const { post } = await start();
   const command = ['sh', '-c', 'printf "\u001b[31m\u0085"'];
   const sent = { ...pod, spec: { containers: [{ name: 'app', image: 'app', command, args: command }] } };
@@ -137,29 +137,29 @@ test.each<[string, number, string, string, Record<string, string>, string?]>([
   ['an empty body', 400, '/inject', '', { 'content-type': 'application/json' }],
   ['another method', 405, '/inject', '{}', { 'content-type': 'application/json' }, 'PUT'],
   ['another path', 404, '/other', '{}', { 'content-type': 'application/json' }],
-  ['a variable that is no name', 404, '/inject/a=b/c', '{}', { 'content-type': 'application/json' }],
+  ['an invalid variable name in the path', 404, '/inject/a=b/c', '{}', { 'content-type': 'application/json' }],
   [
-    'a body that says that it is too long',
+    'a content length above the limit',
     413,
     '/inject',
     '{}',
     { 'content-type': 'application/json', 'content-length': '4000000' },
   ],
-])('%s is rejected with %i', async (_, status, path, body, headers, method) => {
+])('a request with %s is rejected with %i', async (_, status, path, body, headers, method) => {
   const { post, counts, reviews } = await start();
   expect((await post(path, body, headers, method)).status).toBe(status);
   expect([...counts.refused]).toEqual([[status, 1]]);
   expect(reviews.counts.size).toBe(0);
 });
 
-test('a body without a length is truncated at the limit', async () => {
+test('a body without a length is read up to the limit', async () => {
   const { post } = await start({ maxBodyBytes: 1_000 });
   const chunked = { 'content-type': 'application/json', 'transfer-encoding': 'chunked' };
   expect((await post('/inject', 'x'.repeat(1_001), chunked)).status).toBe(413);
   expect((await post('/inject', 'x'.repeat(1_000), chunked)).status).toBe(200);
 });
 
-test('bodies of one address share a limit, and released bytes are available again', async () => {
+test('bodies from one address share a limit, and released bytes are available again', async () => {
   const { port, post, counts } = await start({ maxBytesPerAddress: 1_000 });
   const slow = connect({ host: '127.0.0.1', port, ca: authority.certificate });
   onTestFinished(() => void slow.destroy());

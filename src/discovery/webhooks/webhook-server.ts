@@ -1,6 +1,6 @@
 /**
- * HTTPS server of the webhooks (spec/injection.md §1.5). By default the API server presents no client certificate, so every client gets a
- * response: it depends only on the request and the mesh settings, and changes nothing.
+ * HTTPS server of the webhooks (spec/injection.md §1.5). The API server presents no client certificate by default, so
+ * every client gets a response. That depends only on the request and mesh settings, and changes nothing.
  */
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -23,13 +23,16 @@ export interface Webhooks {
 
 export interface WebhookServerOptions {
   readonly address: ListenAddress;
-  /** Calls back with the TLS options, immediately and when they change. @returns stop function */
+  /**
+   * Calls back with the TLS options, immediately and when they change.
+   *
+   * @returns a function that stops this
+   */
   readonly followTls: (changed: (options: TlsOptions) => void) => () => void;
   readonly webhooks: Webhooks;
   readonly counts: WebhookServerCounts;
-  /** Called when the open socket fails. */
   readonly failed: (error: unknown) => void;
-  /** Called when a handler throws: a bug. */
+  /** Called when a handler throws, which is a bug. */
   readonly fault: (error: unknown) => void;
   readonly limits?: Partial<WebhookServerLimits>;
 }
@@ -55,12 +58,12 @@ export const defaultWebhookLimits: WebhookServerLimits = {
   // An API server waits 10 s for a webhook by default.
   headersMs: 10_000,
   requestMs: 10_000,
-  // An API server opens a connection per concurrent review.
+  // An API server opens a connection for each concurrent review.
   maxPerAddress: 256,
   maxInWhole: 512,
 };
 
-/** Pods and Istio objects have fewer levels; deeper ones could exhaust the stack. */
+/** Maximum depth of an object. Pods and Istio objects have fewer levels, and more could exhaust the stack. */
 const maxNesting = 100;
 
 export class WebhookServer {
@@ -76,7 +79,7 @@ export class WebhookServer {
     this.#bodies = new BodyBudget(this.#limits);
   }
 
-  /** @returns the address with the actual port. Rejects, and closes the socket, if the port cannot be opened */
+  /** @returns address and port. Rejects if the port cannot be opened, with the socket closed. */
   async open(): Promise<string> {
     const { address, followTls, failed } = this.#options;
     this.#unfollow = followTls((tls) => this.#use(tls));
@@ -149,7 +152,7 @@ export class WebhookServer {
   }
 }
 
-/** `undefined` if it is not JSON or too deeply nested. */
+/** `undefined` if it is not JSON or too deep. */
 function parsed(body: Buffer): unknown {
   try {
     const value: unknown = JSON.parse(body.toString('utf8'));

@@ -13,12 +13,12 @@ import { payloadKey } from './token-metadata.ts';
 
 type Requirement = Init<typeof JwtRequirementSchema>;
 
-/** OAuth claims that are space-separated lists (RFC 8693 §4.2). Policies match their items. */
+/** OAuth claims that are space-separated lists (RFC 8693 §4.2). Policies match single items of these lists. */
 const spacedClaims = ['permission', 'scope'];
 
 /**
- * Accepts requests without a token, and requests whose tokens are all valid. AuthorizationPolicies decide whether a
- * request without a token is allowed.
+ * Accepts requests without a token, because AuthorizationPolicies decide about those, and requests whose tokens are
+ * all valid.
  *
  * @returns `undefined` without rules
  */
@@ -30,7 +30,7 @@ export function jwtAuthentication({
     .flatMap(({ spec }) => spec.jwtRules)
     .toSorted((a, b) => compareText(a.issuer, b.issuer));
   if (rules.length === 0) return undefined;
-  // Routes of a gateway may match on claims.
+  // Routes of gateways may match claims.
   const named = rules.map((rule, index) => [`origins-${index}`, provider(rule, direction === 'gateway')] as const);
   return {
     providers: Object.fromEntries(named),
@@ -45,14 +45,13 @@ export function jwtAuthentication({
         },
       },
     ],
-    // A preflight request carries no token.
     bypassCorsPreflight: true,
   };
 }
 
 /**
- * One verified token suffices, and so does none, but every token must be from one of the issuers. Required tokens must
- * all be present and valid, and no other token replaces them.
+ * Allows requests without a token, but rejects a request if any of its tokens is invalid or from an unknown issuer. A
+ * required token must be present, and no other token replaces it.
  */
 function requirementOf(providers: readonly { readonly name: string; readonly isRequired: boolean }[]): Requirement {
   const requirements = providers.map(

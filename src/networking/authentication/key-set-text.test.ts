@@ -9,14 +9,14 @@ const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({
 const keysOf = (...keys: unknown[]): unknown =>
   (JSON.parse(keySetText({ issuer: 'i', jwks: JSON.stringify({ keys }) })) as { keys: unknown }).keys;
 
-it('a rule without known keys has one that no token can match', () => {
+it('a rule without known keys has a key that no token matches', () => {
   expect(JSON.parse(keySetText({ issuer: 'i' }))).toEqual({ keys: [unknownKey] });
 });
 
-describe('key set of a rule', () => {
+describe('key set of a JWT rule', () => {
   it.each([
     ['RSA', rsa],
-    ['RSA with an algorithm that nobody knows', { ...rsa, alg: 'RS999' }],
+    ['RSA with an unknown algorithm', { ...rsa, alg: 'RS999' }],
     ['an elliptic curve', ec],
     ['an elliptic curve with its algorithm', { ...ec, alg: 'ES256' }],
   ])('the key set is unchanged if one key is usable: %s', (_, key) => {
@@ -24,19 +24,19 @@ describe('key set of a rule', () => {
   });
 
   it.each([
-    ['none', []],
-    ['of a type that is not known', [{ kty: 'other' }]],
+    ['no key', []],
+    ['an unknown key type', [{ kty: 'other' }]],
     ['RSA without an exponent', [{ kty: 'RSA', n: rsa.n }]],
-    ['RSA in the alphabet of plain base64', [{ ...rsa, n: `+/${rsa.n!.slice(2)}` }]],
-    ['RSA of a few bits', [{ ...rsa, n: 'AQ' }]],
-    ['a curve with the algorithm of another', [{ ...ec, alg: 'ES384' }]],
-    ['a point that is on no curve', [{ ...ec, x: ec.y }]],
+    ['RSA in the standard base64 alphabet', [{ ...rsa, n: `+/${rsa.n!.slice(2)}` }]],
+    ['RSA with a few bits', [{ ...rsa, n: 'AQ' }]],
+    ['a curve with the algorithm of another one', [{ ...ec, alg: 'ES384' }]],
+    ['a point that is not on the curve', [{ ...ec, x: ec.y }]],
     ['a curve without a name', [{ kty: 'EC', x: ec.x, y: ec.y }]],
-  ])('the key set gets an additional key if no key is certain to be usable: %s', (_, keys) => {
+  ])('the key set gets an additional key if no key is certainly usable: %s', (_, keys) => {
     expect(keysOf(...keys)).toEqual([...keys, unknownKey]);
   });
 
-  it('the key set contains only the members that Envoy reads, and no key with an oversized member', () => {
+  it('the key set contains only members that Envoy reads, and no key with an oversized member', () => {
     const key = { ...rsa, kid: 'a', use: 'sig' };
     expect(keysOf({ ...key, note: 'x'.repeat(100_000) })).toEqual([key]);
     const long = 'A'.repeat(8_193);

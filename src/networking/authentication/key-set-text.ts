@@ -1,6 +1,6 @@
 /**
- * The key set of a rule in the form that Envoy accepts. Envoy 1.40 ignores keys that it cannot use, and rejects the
- * listener if none is left (measured: "invalid local jwks"), even if only one issuer's keys are wrong.
+ * The key set of a JWT rule in a form that Envoy accepts. Envoy 1.40 ignores unusable keys, but rejects the listener
+ * if an issuer has no usable key (measured: "invalid local jwks").
  */
 
 import { createPublicKey, type JsonWebKey } from 'node:crypto';
@@ -10,7 +10,7 @@ import { unknownKey } from './unknown-key.ts';
 
 const texts = new WeakMap<JwtRule, string>();
 
-/** The rule's keys. If none is certain to be usable, also a key that matches no token. */
+/** The rule's keys. If none is certainly usable, the result also contains {@link unknownKey}. */
 export function keySetText(rule: JwtRule): string {
   let text = texts.get(rule);
   if (text === undefined) {
@@ -21,18 +21,15 @@ export function keySetText(rule: JwtRule): string {
   return text;
 }
 
-/** The members of a key that Envoy reads. */
+/** The JWK members that Envoy reads. */
 const members = new Set(['kty', 'alg', 'use', 'kid', 'n', 'e', 'crv', 'x', 'y', 'k']);
-/** Maximum length of a member. A modulus of 16,384 bits has 2,731 characters. */
+/** A modulus of 16,384 bits has 2,731 characters. */
 const maxMemberLength = 8_192;
 
-/**
- * Removes other members, which would be sent to every proxy without effect. A key with a non-string or longer member is
- * dropped.
- */
+/** Removes JWK members that have no effect in Envoy. Drops keys with a member that is too long or not a string. */
 function keysOf(jwks: string | undefined): JsonWebKey[] {
   if (jwks === undefined) return [];
-  // The text was validated when it was received, in an object or from its issuer.
+  // The text was validated when it was received.
   const { keys } = JSON.parse(jwks) as { keys: unknown[] };
   return keys.flatMap((key) => {
     if (typeof key !== 'object' || key === null) return [];
@@ -51,10 +48,10 @@ function isPlain(text: string): boolean {
 
 const base64url = /^[\w-]+$/;
 
-/** Envoy rejects a curve with another curve's algorithm. */
+/** Envoy rejects a key whose algorithm does not fit its curve. */
 const algorithms: Readonly<Record<string, string>> = { 'P-256': 'ES256', 'P-384': 'ES384', 'P-521': 'ES512' };
 
-/** `false` if uncertain. */
+/** Whether Envoy certainly accepts the key. */
 function isOfUse(key: JsonWebKey): boolean {
   const { kty, crv = '', alg } = key;
   if (kty !== 'RSA' && kty !== 'EC') return false;

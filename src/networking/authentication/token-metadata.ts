@@ -1,7 +1,6 @@
-/** Where the jwt_authn filter stores verified claims: in the request's dynamic metadata. */
+/** Location of verified claims in a request's dynamic metadata, where the jwt_authn filter stores them. */
 
-/** The namespace of the metadata is the filter's name. */
+/** The metadata namespace, which is the filter's name. */
 export const tokenMetadata = 'envoy.filters.http.jwt_authn';
 
-/** Key of the claims. */
 export const payloadKey = 'payload';

@@ -1,6 +1,6 @@
 /**
- * A key for issuers without known keys. Its private key was discarded when it was generated, so all tokens of such an
- * issuer are rejected.
+ * Key of issuers without known keys. The private key was discarded after generation, so all tokens of such an issuer
+ * are rejected.
  */
 export const unknownKey = {
   kty: 'RSA',

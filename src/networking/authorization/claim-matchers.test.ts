@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { requestPrincipalMatchers } from './claim-matchers.ts';
 
-/** `iss=… sub=…` of each alternative, with `~` after a prefix and before a suffix match. */
+/** `iss=… sub=…` of each alternative. `~` marks a prefix match (at the end) or a suffix match (at the start). */
 function alternatives(principal: string): string[] {
   return requestPrincipalMatchers(principal).map((parts) =>
     parts
@@ -24,7 +24,7 @@ it('a request principal is split at each of its slashes, because issuers and sub
   ]);
 });
 
-it('a request principal of any value requires an issuer and a subject', () => {
+it('a request principal "*" requires an issuer and a subject', () => {
   expect(alternatives('*')).toEqual(['iss=any sub=any']);
 });
 

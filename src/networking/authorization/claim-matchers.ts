@@ -1,4 +1,3 @@
-/** Matches claims of verified tokens, which jwt_authn stores in the request's metadata. */
 import type { MetadataMatcherSchema } from '../../gen/envoy/type/matcher/v3/metadata_pb.ts';
 import type { ValueMatcherSchema } from '../../gen/envoy/type/matcher/v3/value_pb.ts';
 import { payloadKey, tokenMetadata } from '../authentication/token-metadata.ts';
@@ -7,7 +6,7 @@ import { type TextMatcher, textMatcher } from './text-matcher.ts';
 
 export type MetadataMatch = Init<typeof MetadataMatcherSchema>;
 
-/** A claim, or a nested claim by its keys, that equals the text or is a list that contains it. */
+/** Matches a claim (nested, with several keys) whose value equals the text, or is a list that contains it. */
 export function claimMatcher(keys: readonly string[], text: TextMatcher): MetadataMatch {
   const one = textValue(text);
   return payloadMatcher(keys, {
@@ -16,10 +15,10 @@ export function claimMatcher(keys: readonly string[], text: TextMatcher): Metada
 }
 
 /**
- * The request principal: issuer and subject, separated by a slash. Both may contain slashes, so each split of the text
- * is an alternative.
+ * Matches a request principal `ISSUER/SUBJECT`. Issuer and subject may contain slashes, so each possible split is an
+ * alternative.
  *
- * @returns alternatives, of which one must match. All matchers of an alternative must match.
+ * @returns alternatives, one of which must match. An alternative matches if all its matchers match.
  */
 export function requestPrincipalMatchers(principal: string): readonly (readonly MetadataMatch[])[] {
   const is = (issuer: string, subject: string): MetadataMatch[] => [

@@ -1,4 +1,4 @@
-/** The `when` keys of a rule, each matched as a permission or as a principal (spec/discovery.md §8.10). */
+/** Converts the `when` conditions of a rule to permissions and principals (spec/discovery.md §8.10). */
 
 import type { AuthorizationCondition } from '../../model/kinds/policies/authorization-policy.ts';
 import { ownValue } from '../../runtime/json-object.ts';
@@ -28,13 +28,13 @@ import {
 } from './principals.ts';
 import { textMatcher } from './text-matcher.ts';
 
-/** All of them must match. */
+/** A rule matches if all of these match. */
 export interface ConditionMatchers {
   readonly permissions: readonly RbacPermission[];
   readonly principals: readonly RbacPrincipal[];
 }
 
-/** Without HTTP, omits keys that only requests have. */
+/** @param http if `false`, conditions on HTTP attributes are omitted */
 export function conditionMatchers(
   conditions: readonly AuthorizationCondition[],
   context: RuleContext,
@@ -92,7 +92,7 @@ function principalOf(key: string): PrincipalOf | undefined {
   return undefined;
 }
 
-/** `experimental.envoy.filters.a.b[key]`: metadata of a filter. A value `[text]` matches an item of a list. */
+/** Matches `experimental.envoy.filters.FILTER[KEY]`. A value `[text]` matches a list that contains the text. */
 function filterMetadata(key: string): PermissionOf | undefined {
   const found = /^experimental\.(envoy\.filters\.[^[\]]+)\[([^[\]]+)\]$/.exec(key);
   if (found === null) return undefined;
@@ -106,7 +106,7 @@ function filterMetadata(key: string): PermissionOf | undefined {
   };
 }
 
-/** `claims[a][b]` → a, b. */
+/** `claims[a][b]` → `a`, `b`. */
 function bracketedKeys(key: string): string[] {
   return [...key.matchAll(/\[([^[\]]+)\]/g)].map(([, inner]) => inner!);
 }

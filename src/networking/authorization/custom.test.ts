@@ -40,7 +40,7 @@ function checked(...yaml: string[]): { queried: string[]; refused: string[]; cou
   };
 }
 
-it('a CUSTOM policy queries the service of its provider', () => {
+it('a CUSTOM policy calls the service of its provider', () => {
   expect(checked(service, policy('grpc'))).toEqual({
     queried: ['outbound|9000||authz.shop.test'],
     refused: [],
@@ -54,14 +54,14 @@ const inCluster = (namespace: string): string =>
     .replace('authz.shop.test', 'authz.sec.svc.cluster.local');
 
 it.each(['sec', 'istio-system', 'shop'])(
-  'a provider in the cluster uses the service of its namespace, of the root namespace or of its client: %s',
+  "a provider in the cluster uses the service of its namespace, the root namespace or the client's namespace: %s",
   (namespace) => {
     const { queried } = checked(inCluster(namespace), policy('in-cluster'));
     expect(queried).toEqual(['outbound|9000||authz.sec.svc.cluster.local']);
   },
 );
 
-it('a CUSTOM policy rejects requests without a query if only another namespace defines the service of the provider', () => {
+it("a CUSTOM policy rejects requests if only another namespace defines the provider's service", () => {
   const hidden = inCluster('sec').replace('hosts:', 'exportTo: ["."], hosts:');
   for (const mesh of [[inCluster('mallory')], [inCluster('mallory'), hidden]]) {
     const refused = ['ns[shop]-policy[in-cluster]-rule[0]'];
@@ -71,15 +71,15 @@ it('a CUSTOM policy rejects requests without a query if only another namespace d
 
 it.each([
   ['has no such provider', [service, policy('unknown')], 'unknown'],
-  ['has a provider of another type under the name', [service, policy('prometheus')], 'prometheus'],
+  ['has a provider of another type with the name', [service, policy('prometheus')], 'prometheus'],
   ['does not have the service', [policy('grpc')], 'grpc'],
   ['has the service in another namespace', [service, policy('elsewhere')], 'elsewhere'],
   ['has the service without that port', [service, policy('other-port')], 'other-port'],
-] as const)('a CUSTOM policy rejects requests and is counted when the mesh %s', (_, yaml, name) => {
+] as const)('a CUSTOM policy rejects requests and is counted if the mesh %s', (_, yaml, name) => {
   expect(checked(...yaml)).toEqual({ queried: [], refused: [`ns[shop]-policy[${name}]-rule[0]`], counted: 1 });
 });
 
-it('a CUSTOM policy rejects requests if the proxy does not see the service, because it has no cluster for it', () => {
+it('a CUSTOM policy rejects requests if the proxy does not see the service and has no cluster for it', () => {
   expect(checked(service, policy('grpc'), blind)).toMatchObject({
     queried: [],
     refused: [expect.stringContaining('grpc')],

@@ -1,4 +1,6 @@
-/** Policies with the action CUSTOM, which query an external authorizer (spec/discovery.md §8.10, CUSTOM). */
+/**
+ * AuthorizationPolicies with the action CUSTOM, which call an external authorizer (spec/discovery.md §8.10, CUSTOM).
+ */
 import * as E from 'fp-ts/lib/Either.js';
 import { RBAC_Action } from '../../gen/envoy/config/rbac/v3/rbac_pb.ts';
 import type { MetadataMatcherSchema } from '../../gen/envoy/type/matcher/v3/metadata_pb.ts';
@@ -14,23 +16,21 @@ import { reachOf } from '../traffic/reach.ts';
 import { outboundClusterName } from '../traffic/resource-names.ts';
 import { envoyPolicies, type RbacRules, type RuleTraffic } from './rbac-rules.ts';
 
-/** A provider and the policies that it decides. */
 export interface CustomCheck {
   readonly provider: ExtAuthzProvider;
   readonly host: string;
   readonly cluster: string;
-  /** Shadow rules that match everything to be checked, and only record the match in metadata. */
+  /** Shadow rules, which record in metadata whether a request must be checked. */
   readonly rules: RbacRules;
   readonly metadataPrefix: string;
-  /** Matches the metadata that the shadow rules of the filter record. */
+  /** Matches the metadata that the shadow filter records. */
   enabledBy(filter: string): Init<typeof MetadataMatcherSchema>;
 }
 
-/** The checks of a connection, and what is rejected because its provider is unavailable. */
 export interface CustomChecks {
   /** In the order of their oldest policies. */
   readonly checks: readonly CustomCheck[];
-  /** Rejects everything whose provider is unavailable. */
+  /** Rejects traffic whose provider is unavailable. */
   readonly refused?: RbacRules;
 }
 
@@ -43,7 +43,7 @@ export function customChecks(proxy: ProxyContext, traffic: RuleTraffic): CustomC
   for (const [name, group] of Map.groupBy(policies, ({ spec }) => spec.provider!)) {
     const found = findProvider(name, proxy);
     if (found === undefined) unresolved.push(...group);
-    // An HTTP provider can only check requests.
+    // An HTTP provider cannot check TCP connections.
     else if (traffic === 'requests' || found.provider.protocol === 'grpc')
       checks.push(check(name, group, found, proxy, traffic));
   }
@@ -70,7 +70,7 @@ function check(
     enabledBy: (filter) => ({
       filter,
       path: [{ segment: { case: 'key', value: `${metadataPrefix}shadow_effective_policy_id` } }],
-      // Includes the delimiter, because names of providers may have a common prefix.
+      // The prefix ends with the delimiter, because one provider's name may be a prefix of another's.
       value: {
         matchPattern: { case: 'stringMatch', value: { matchPattern: { case: 'prefix', value: `${prefix}ns[` } } },
       },
@@ -88,13 +88,16 @@ function refusal(
   return { action: RBAC_Action.DENY, policies: envoyPolicies(policies, context) };
 }
 
-/** `undefined` if the mesh has no such provider, or the proxy cannot reach its service. */
+/** `undefined` if the mesh does not define the provider, or the proxy cannot reach its service. */
 function findProvider(name: string, { shape, push }: ProxyContext): FoundProvider | undefined {
   const reach = reachOf(shape, push);
   return find(name, shape.configNamespace, push, (host) => reach.serviceByHostname(host));
 }
 
-/** Whether a policy rejects everything that it matches, because the mesh has no such provider or service. */
+/**
+ * Whether a policy rejects all traffic that it matches, because its provider or the provider's service does not
+ * exist.
+ */
 export function hasNoProvider(
   { spec: { action, provider }, namespace }: Config<AuthorizationPolicy>,
   push: PushContext,

@@ -11,7 +11,7 @@ import { duration } from '../messages/protobuf-duration.ts';
 import type { CustomCheck } from './custom.ts';
 import { caselessMatcher } from './text-matcher.ts';
 
-/** Default timeout, as in Istio's API reference: in effect the service limits its own response time. */
+/** Default of Istio's API reference, so long that the authorizer limits its own response time. */
 const defaultTimeoutMs = 600_000;
 
 export function authorizationService({ provider, cluster, host }: CustomCheck): Init<typeof GrpcServiceSchema> {
@@ -21,7 +21,7 @@ export function authorizationService({ provider, cluster, host }: CustomCheck): 
   };
 }
 
-/** The fields that contain the service, by the provider's protocol. */
+/** The ext_authz fields for the service, by the provider's protocol. */
 export function authorizationServiceFields(check: CustomCheck): Init<typeof ExtAuthzSchema> {
   const { provider } = check;
   if (provider.protocol === 'grpc') return { services: { case: 'grpcService', value: authorizationService(check) } };
@@ -39,7 +39,7 @@ function httpService(provider: HttpExtAuthz, { cluster, host }: CustomCheck): In
   const onAllow = headers(provider.headersToDownstreamOnAllow);
   return {
     serverUri: {
-      // Envoy only uses the host, because connections use the cluster.
+      // Envoy only reads the host from the URI; the connection uses the cluster.
       uri: `http://${host}:${provider.port}`,
       httpUpstreamType: { case: 'cluster', value: cluster },
       timeout: duration(provider.timeoutMs ?? defaultTimeoutMs),

@@ -1,14 +1,14 @@
-/** Fields of a rule that come in pairs, such as `paths` and `notPaths`. */
+/** A field of a rule and its negation, such as `paths` and `notPaths`. */
 
 export interface FieldPair<Of, Matcher> {
   readonly is: keyof Of;
   readonly isNot: keyof Of;
   readonly matcher: Matcher;
-  /** Only HTTP requests have it. */
+  /** The field only exists for HTTP. */
   readonly ofRequests?: true;
 }
 
-/** The pairs that apply. Without HTTP, omits those that only requests have. */
+/** The field pairs that apply to HTTP or to TCP. */
 export function applicablePairs<Pair extends FieldPair<never, unknown>>(
   pairs: readonly Pair[],
   http: boolean,

@@ -19,7 +19,7 @@ function anyOfPermissions(rules: readonly RbacPermission[]): RbacPermission {
   return rules.length === 1 ? rules[0]! : { rule: { case: 'orRules', value: { rules: [...rules] } } };
 }
 
-/** Matches anything if the list is empty. */
+/** An empty list matches everything. */
 export function allOfPermissions(rules: readonly RbacPermission[]): RbacPermission {
   if (rules.length === 0) return anyPermission;
   return rules.length === 1 ? rules[0]! : { rule: { case: 'andRules', value: { rules: [...rules] } } };
@@ -61,7 +61,11 @@ const fields: readonly FieldPair<AuthorizationOperation, PermissionOf>[] = [
   { is: 'ports', isNot: 'notPorts', matcher: destinationPort },
 ];
 
-/** The permissions of an operation, all of which must match. Without HTTP, omits those that only requests have. */
+/**
+ * The permissions of an operation, all of which must match.
+ *
+ * @param http if `false`, HTTP fields are omitted
+ */
 export function operationPermissions(operation: AuthorizationOperation, http: boolean): RbacPermission[] {
   return applicablePairs(fields, http).flatMap(({ is, isNot, matcher }) =>
     includedAndExcludedPermissions(operation[is], operation[isNot], matcher),
@@ -72,7 +76,7 @@ export function isAboutRequests(operation: AuthorizationOperation): boolean {
   return usesRequestFields(operation, fields);
 }
 
-/** Matches one of the values, and none of the excluded ones. */
+/** Matches one of the included values and none of the excluded ones. */
 export function includedAndExcludedPermissions(
   values: readonly string[] | undefined,
   notValues: readonly string[] | undefined,

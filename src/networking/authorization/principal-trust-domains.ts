@@ -1,12 +1,12 @@
 /** Trust domains in the principals of policies (spec/discovery.md §8.10). */
 
-/** Policies use this name for the mesh's own trust domain, whatever its name is. */
+/** In policies, this name stands for the mesh's own trust domain. */
 const anyMesh = 'cluster.local';
 
 /**
- * Expands `td1/ns/shop/sa/web` to all trust domains of the mesh if `td1` is one of them. Foreign domains are unchanged,
- * and so are principals whose domain is only `*`. A domain with a leading `*` (`*-td/ns/…`) is kept, and the mesh's
- * domains are added if it matches one of them.
+ * Expands `td1/ns/shop/sa/web` to all trust domains of the mesh if `td1` is one of them. A domain with a leading `*`
+ * (`*-td/ns/…`) is kept, and the mesh's domains are added if one of them matches. Foreign domains and the domain `*`
+ * are unchanged.
  */
 export function inAllTrustDomains(principal: string, domains: readonly string[]): readonly string[] {
   const slash = principal.indexOf('/');

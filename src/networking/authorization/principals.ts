@@ -10,10 +10,9 @@ import { regexMatcher, regexOf, type TextMatcher, textMatcher } from './text-mat
 
 export type RbacPrincipal = Init<typeof PrincipalSchema>;
 
-/** What the values of a rule depend on. */
 export interface RuleContext {
   readonly namespace: string;
-  /** The mesh's own trust domain first, then its aliases. */
+  /** The mesh's own trust domain, then its aliases. */
   readonly trustDomains: readonly string[];
 }
 
@@ -29,7 +28,7 @@ function anyOfPrincipals(ids: readonly RbacPrincipal[]): RbacPrincipal {
   return ids.length === 1 ? ids[0]! : { identifier: { case: 'orIds', value: { ids: [...ids] } } };
 }
 
-/** Matches anything if the list is empty. */
+/** An empty list matches everything. */
 export function allOfPrincipals(ids: readonly RbacPrincipal[]): RbacPrincipal {
   if (ids.length === 0) return anyPrincipal;
   return ids.length === 1 ? ids[0]! : { identifier: { case: 'andIds', value: { ids: [...ids] } } };
@@ -39,7 +38,7 @@ export function allOfPrincipals(ids: readonly RbacPrincipal[]): RbacPrincipal {
 export const certifiedPrincipal: PrincipalOf = (value, { trustDomains }) =>
   anyOfPrincipals(
     inAllTrustDomains(value, trustDomains).map((principal) =>
-      // A value with a leading `*` may match at any position.
+      // A leading `*` also covers the scheme.
       authenticated(textMatcher(principal.startsWith('*') ? principal : `${scheme}${principal}`)),
     ),
   );
@@ -47,10 +46,7 @@ export const certifiedPrincipal: PrincipalOf = (value, { trustDomains }) =>
 export const certifiedNamespace: PrincipalOf = (value) =>
   authenticated(regexMatcher(`.*/ns/${regexOf(value, '.*')}/.*`));
 
-/**
- * `account` in the policy's namespace, or `namespace/account`. Identities may have additional segments before, between
- * and after.
- */
+/** `account` in the policy's namespace, or `namespace/account`. The identity may contain additional segments. */
 export const certifiedAccount: PrincipalOf = (value, context) => {
   const [namespace, account] = value.includes('/') ? value.split('/') : [context.namespace, value];
   const part = (text = ''): string => regexOf(text, '[^/]+');
@@ -59,7 +55,7 @@ export const certifiedAccount: PrincipalOf = (value, context) => {
 
 export const certifiedDomain: PrincipalOf = (value, { trustDomains }) =>
   anyOfPrincipals(
-    // As in a principal, the mesh's trust domains are equivalent.
+    // As for principals, all trust domains of the mesh are equivalent.
     inAllTrustDomains(`${value}/`, trustDomains).map((domain) =>
       authenticated(regexMatcher(`${scheme}${regexOf(domain, '[^/]*')}.*`)),
     ),
@@ -69,7 +65,6 @@ export const peerAddress: PrincipalOf = (value) => ({
   identifier: { case: 'directRemoteIp', value: cidrRange(value)! },
 });
 
-/** Address of the client according to trusted headers. */
 export const clientAddress: PrincipalOf = (value) => ({ identifier: { case: 'remoteIp', value: cidrRange(value)! } });
 
 export const tokenPrincipal: PrincipalOf = (value) =>
@@ -93,7 +88,11 @@ const fields: readonly FieldPair<AuthorizationSource, PrincipalOf>[] = [
   { is: 'remoteIpBlocks', isNot: 'notRemoteIpBlocks', matcher: clientAddress },
 ];
 
-/** The principals of a source, all of which must match. Without HTTP, omits those that only requests have. */
+/**
+ * The principals of a source, all of which must match.
+ *
+ * @param http if `false`, HTTP fields are omitted
+ */
 export function sourcePrincipals(source: AuthorizationSource, context: RuleContext, http: boolean): RbacPrincipal[] {
   return applicablePairs(fields, http).flatMap(({ is, isNot, matcher }) =>
     includedAndExcluded(source[is], source[isNot], (value) => matcher(value, context)),
@@ -104,7 +103,6 @@ export function usesRequestSource(source: AuthorizationSource): boolean {
   return usesRequestFields(source, fields);
 }
 
-/** Matches one of the values, and none of the excluded ones. */
 export function includedAndExcluded(
   values: readonly string[] | undefined,
   notValues: readonly string[] | undefined,

@@ -1,4 +1,4 @@
-/** Which rules of policies Envoy receives, and what remains of them for TCP. */
+/** Conversion of policies to Envoy's RBAC rules, for HTTP and for TCP. */
 import { describe, expect, it } from 'vitest';
 import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
 import { type ActionRules, actionRules, type RuleTraffic } from './rbac-rules.ts';
@@ -28,7 +28,7 @@ describe('rules for TCP connections', () => {
   const spec = (action: string): string =>
     `{ action: ${action}, rules: [{ to: [{ operation: { methods: [GET], ports: ["80"] } }], when: [{ key: "request.headers[x]", values: [y] }] }] }`;
 
-  it.each(['DENY', 'AUDIT'])('a rule of %s omits HTTP fields and matches more', (action) => {
+  it.each(['DENY', 'AUDIT'])('a rule with action %s ignores HTTP fields and matches more', (action) => {
     expect(first(rulesOf(policy(spec(action)), 'bytes')[0])).toBe(
       JSON.stringify({
         permissions: [{ rule: { case: 'destinationPort', value: 80 } }],
@@ -37,12 +37,12 @@ describe('rules for TCP connections', () => {
     );
   });
 
-  it('a rule of ALLOW with HTTP fields allows nothing', () => {
+  it('a rule with action ALLOW and HTTP fields allows nothing', () => {
     expect(first(rulesOf(policy(spec('ALLOW')), 'bytes')[0])).toBe(matchesNothing);
   });
 });
 
-it('a header with any value matches a header that is present, empty or not', () => {
+it('a header condition "*" matches a present header, even if it is empty', () => {
   const spec = `{ action: DENY, rules: [{ when: [{ key: "request.headers[x]", values: ["*"] }, { key: "request.headers[y]", notValues: ["*"] }] }] }`;
   const present = (name: string) => ({
     identifier: { case: 'header', value: { name, headerMatchSpecifier: { case: 'presentMatch', value: true } } },
@@ -57,18 +57,18 @@ it('a header with any value matches a header that is present, empty or not', () 
   ]);
 });
 
-describe('dry run of a policy', () => {
+describe('dry-run annotation of a policy', () => {
   const tried = (value: string, action = 'DENY') =>
     rulesOf(policy(`{ action: ${action}, rules: [{}] }`, `{ istio.io/dry-run: "${value}" }`), 'requests').map(
       ({ enforced, dryRun }) => ({ enforced: enforced !== undefined, dryRun: dryRun !== undefined }),
     );
 
-  it.each(['true', 'True', 'TRUE', 't', 'T', '1'])('a policy with the annotation %s has no effect', (value) => {
+  it.each(['true', 'True', 'TRUE', 't', 'T', '1'])('a policy with the annotation %s is not enforced', (value) => {
     expect(tried(value)).toEqual([{ enforced: false, dryRun: true }]);
     expect(tried(value, 'ALLOW')).toEqual([{ enforced: false, dryRun: true }]);
   });
 
-  it.each(['false', 'False', 'FALSE', 'f', 'F', '0'])('a policy with the annotation %s applies', (value) => {
+  it.each(['false', 'False', 'FALSE', 'f', 'F', '0'])('a policy with the annotation %s is enforced', (value) => {
     expect(tried(value)).toEqual([{ enforced: true, dryRun: false }]);
   });
 });
@@ -96,7 +96,7 @@ describe('service account of a source', () => {
     ['a.b', 'spiffe://td/ns/shop/sa/a-b', false],
     ['*/web', 'spiffe://td/ns/other/sa/web/extra', true],
     ['*/web', 'spiffe://td/ns/other/sa/web2', false],
-  ])('account %s: the identity %s matches: %s', (account, identity, expected) => {
+  ])('account %s and identity %s match: %s', (account, identity, expected) => {
     expect(matches(account, identity)).toBe(expected);
   });
 });

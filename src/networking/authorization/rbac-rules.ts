@@ -13,12 +13,12 @@ import type { PoliciesContext } from './shared-filters.ts';
 export type RbacRules = Init<typeof RBACSchema>;
 type PolicyInit = Init<typeof PolicySchema>;
 
-/** HTTP requests, or TCP of any content. */
+/** HTTP requests, or TCP connections with any content. */
 export type RuleTraffic = 'requests' | 'bytes';
 
 export interface ActionRules {
   readonly enforced?: RbacRules;
-  /** Rules of policies in dry run, which only count what they would do. */
+  /** Rules of dry-run policies, which only count what they would do. */
   readonly dryRun?: RbacRules;
   readonly dryRunPrefix?: string;
 }
@@ -29,7 +29,7 @@ const actions = [
   { action: 'ALLOW', envoy: RBAC_Action.ALLOW, dryRunPrefix: 'istio_dry_run_allow_' },
 ] as const;
 
-/** In the order of evaluation: AUDIT, DENY, ALLOW. Without an ALLOW policy everything is allowed. */
+/** Actions in the order of evaluation: AUDIT, DENY, ALLOW. Without an ALLOW policy, all traffic is allowed. */
 export function actionRules(proxy: PoliciesContext, traffic: RuleTraffic): ActionRules[] {
   return actions.flatMap(({ action, envoy, dryRunPrefix }) => {
     const ofAction = proxy.policies.authorizationPolicies.filter(({ spec }) => spec.action === action);
@@ -52,14 +52,14 @@ export interface RulesContext {
   readonly proxy: Pick<PoliciesContext, 'push'>;
   readonly traffic: RuleTraffic;
   /**
-   * For TCP, ignore HTTP fields, so that a DENY or AUDIT rule matches more. If `false`, a rule with such fields matches
-   * nothing. Neither allows more than the policy does.
+   * On TCP, a rule with HTTP fields must never allow more than the policy does. `true`: the fields are ignored, so
+   * that a DENY or AUDIT rule matches more. `false`: an ALLOW rule with such fields matches nothing.
    */
   readonly ignoresHttpFields: boolean;
   readonly prefix?: string;
 }
 
-/** Policies by name. Envoy reports the name of the matched policy. */
+/** RBAC policies by the name that Envoy reports for a match. */
 export function envoyPolicies(
   policies: readonly Config<AuthorizationPolicy>[],
   context: RulesContext,
@@ -69,7 +69,7 @@ export function envoyPolicies(
   return Object.fromEntries(
     policies.flatMap(({ namespace, name, spec }) => {
       const nameOf = (index: number): string => `${prefix}ns[${namespace}]-policy[${name}]-rule[${index}]`;
-      // A policy without rules matches nothing, which denies everything for ALLOW.
+      // A policy without rules matches nothing, so an ALLOW policy without rules denies all traffic.
       if (spec.rules.length === 0) return [[nameOf(0), matchesNothing]];
       return spec.rules.map((rule, index) => [nameOf(index), envoyPolicy(rule, { namespace, trustDomains }, context)]);
     }),
@@ -96,7 +96,7 @@ function envoyPolicy(
   };
 }
 
-/** Whether a part of the rule requires HTTP. */
+/** Whether the rule has conditions on HTTP. */
 export function needsRequests({ from = [], to = [], when = [] }: AuthorizationRule): boolean {
   return from.some(usesRequestSource) || to.some(isAboutRequests) || when.some(({ key }) => isOfRequests(key));
 }

@@ -1,4 +1,4 @@
-/** Filters of shared policies are built once. Counts calls instead of time. */
+/** Filters that depend only on policies are built once for all workloads. The test counts calls instead of time. */
 import { expect, it } from 'vitest';
 import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
 import { countedWork, sumOf } from '../../../test/harness/counted-work.ts';
@@ -13,7 +13,7 @@ function policy(index: number, path = '/', namespace = 'istio-system'): Config {
   return givenObject('AuthorizationPolicy', namespace, `p${index}`, { action: index % 2 ? 'DENY' : 'ALLOW', rules });
 }
 
-/** With an HTTP or a TCP port. */
+/** A service with an HTTP and a TCP port. */
 const service = (index: number): Config =>
   givenObject('ServiceEntry', `ns-${index}`, `s${index}`, {
     hosts: [`s${index}.test`],
@@ -23,7 +23,7 @@ const service = (index: number): Config =>
     endpoints: [{ address: `10.9.0.${index}` }],
   });
 
-/** Calls of functions that build rules, for a workload in each namespace, at first and after a change. */
+/** Number of calls that build rules for one workload in each namespace: initially, and after a change. */
 function callsFor(namespaces: number, changed: Config): readonly number[] {
   const world = new GivenWorld([...times(20, (index) => policy(index)), ...times(namespaces, service)]);
   const nodes = times(namespaces, (index) => world.connect(`10.9.0.${index}`, { namespace: `ns-${index}` }));
@@ -43,10 +43,10 @@ function callsFor(namespaces: number, changed: Config): readonly number[] {
 
 it('filters of mesh-wide policies are built once for all workloads, for HTTP and for TCP', () => {
   const [few, many] = [callsFor(4, policy(3, '/other')), callsFor(40, policy(3, '/other'))];
-  // A few checks of each policy in each workload (for external authorizers), but no call that builds rules.
+  // Each workload checks its policies for external authorizers, which costs a few calls. No call builds rules.
   for (const [place, calls] of many.entries()) expect(calls).toBeLessThan(few[place]! + 36 * 20 * 8);
 });
 
-it('a policy of a namespace changes only the filters of its workloads', () => {
+it('a changed policy of a namespace only changes the filters of its workloads', () => {
   callsFor(4, policy(21, '/own', 'ns-1'));
 });

@@ -1,4 +1,4 @@
-/** Filters that only depend on AuthorizationPolicies and mesh settings, built once for all proxies with the same. */
+/** Builds filters that depend only on AuthorizationPolicies and mesh settings once for all proxies with equal ones. */
 import { onceFor } from '../../model/collections/once-for.ts';
 import { setBounded } from '../../model/collections/set-bounded.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
@@ -6,7 +6,7 @@ import type { WorkloadPolicies } from '../../model/push-context/workload-policie
 import type { ProxyContext } from '../inputs/connection-context.ts';
 import type { TypedExtension } from '../messages/any.ts';
 
-/** The only inputs of such a filter. */
+/** All inputs of such filters. */
 export interface PoliciesContext {
   readonly policies: Pick<WorkloadPolicies, 'authorizationPolicies'>;
   readonly push: Pick<PushContext, 'mesh'>;
@@ -14,13 +14,10 @@ export interface PoliciesContext {
 
 type Policies = WorkloadPolicies['authorizationPolicies'];
 
-/**
- * Lists of policies whose filters are cached. Filters may be large, and each listener has a copy. If every workload has
- * a list of its own, a larger cache has no benefit.
- */
+/** Maximum number of cached policy lists. If every workload has a different list, a larger cache brings nothing. */
 const maxLists = 16;
 
-/** @param build called once for each recently used list of policies */
+/** @param build called once for each recently used policy list */
 export function sharedByPolicies(
   build: (context: PoliciesContext) => readonly TypedExtension[],
 ): (context: ProxyContext) => readonly TypedExtension[] {

@@ -1,10 +1,10 @@
-/** Texts of AuthorizationPolicies, with an optional `*` at one end, as Envoy's matchers. */
+/** Values of AuthorizationPolicies, with an optional `*` at one end, as Envoy string matchers. */
 import type { StringMatcherSchema } from '../../gen/envoy/type/matcher/v3/string_pb.ts';
 import type { Init } from '../messages/init.ts';
 
 export type TextMatcher = Init<typeof StringMatcherSchema>;
 
-/** A single `*` matches any text except the empty one. */
+/** A single `*` matches any non-empty text. */
 export function textMatcher(text: string): TextMatcher {
   if (text === '*') return regexMatcher('.+');
   if (text.startsWith('*')) return { matchPattern: { case: 'suffix', value: text.slice(1) } };
@@ -12,7 +12,7 @@ export function textMatcher(text: string): TextMatcher {
   return { matchPattern: { case: 'exact', value: text } };
 }
 
-/** Ignores case, as for host names. */
+/** For host names, which are case-insensitive. */
 export function caselessMatcher(text: string): TextMatcher {
   // Envoy rejects `ignore_case` with a regular expression.
   return text === '*' ? textMatcher(text) : { ...textMatcher(text), ignoreCase: true };
@@ -27,7 +27,7 @@ export function regexOf(text: string, wildcard: string): string {
   return text.split('*').map(regexLiteral).join(wildcard);
 }
 
-/** A regular expression of RE2 and JavaScript that matches exactly this text. */
+/** Escapes text for RE2 and JavaScript regular expressions. */
 export function regexLiteral(text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 }

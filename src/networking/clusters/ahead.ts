@@ -7,7 +7,7 @@ import type { EnvoyResource } from '../messages/resource.ts';
 import { reachOf } from '../traffic/reach.ts';
 import { sharedOutboundClusters } from './shared-outbound.ts';
 
-/** Precomputes a proxy's shared clusters service by service, because building all at once takes long. */
+/** Precomputes shared clusters service by service, because building all clusters at once takes long. */
 export function* clustersAhead(
   shape: ProxyShape,
   push: PushContext,

@@ -63,13 +63,13 @@ function socketOf(
 const system = { wellKnownCACertificates: 'System', caCertificateRefs: [] };
 
 describe('cluster of a gateway for a Service with a BackendTLSPolicy', () => {
-  it('the gateway uses TLS with the SNI and the authorities of the policy', () => {
+  it('the gateway uses TLS with the SNI and CA certificates of the policy', () => {
     const socket = socketOf([policy(), configMap(authority.certificate)]);
     expect(socket).toContain('web.test');
     expect(socket).toContain(authority.certificate);
   });
 
-  it('the gateway trusts the roots of the system and accepts the names of the policy', () => {
+  it('the gateway trusts the system roots and accepts the names in the policy', () => {
     const subjectAltNames = [{ type: 'URI', uri: 'spiffe://a/b' }];
     const socket = socketOf([policy({ validation: { ...system, subjectAltNames } })]);
     expect(socket).toContain('ca-certificates.crt');
@@ -81,18 +81,18 @@ describe('cluster of a gateway for a Service with a BackendTLSPolicy', () => {
     ['does not exist', [policy()]],
     ['has no certificate', [policy(), configMap('nonsense')]],
     [
-      'is of a kind that is not supported',
+      'has an unsupported kind',
       [policy({ validation: { caCertificateRefs: [{ group: '', kind: 'Secret', name: 'ca' }] } })],
     ],
     [
-      'is not supported',
+      'is an unsupported well-known name',
       [policy({ validation: { wellKnownCACertificates: 'example.com/other', caCertificateRefs: [] } })],
     ],
-  ])('the gateway never uses plaintext: all connections fail when the authority of the policy %s', (_, objects) => {
+  ])("the gateway fails all connections instead of using plaintext if the policy's CA reference %s", (_, objects) => {
     expect(socketOf(objects)).toContain(refused);
   });
 
-  it('a policy for a named port only applies to that port, and precedes one for the Service', () => {
+  it('a policy for a named port only applies to that port, and takes precedence over one for the Service', () => {
     const other = 'outbound|81||web.shop.svc.cluster.local';
     expect(socketOf([policy({ section: 'http', validation: system })], { cluster: other })).not.toContain('web.test');
     const both = [
@@ -103,7 +103,7 @@ describe('cluster of a gateway for a Service with a BackendTLSPolicy', () => {
     expect(socketOf(both)).toContain('web.test');
   });
 
-  it('the oldest of several policies applies, and among equally old ones the first by name', () => {
+  it('the oldest of several policies applies, then the first by name', () => {
     const named = (name: string, age: number) =>
       policy({ name, age, validation: { ...system, hostname: `${name}.test` } });
     expect(socketOf([named('a', 5), named('b', 1)])).toContain('b.test');
@@ -124,7 +124,7 @@ describe('changes of a BackendTLSPolicy', () => {
   const second = createAuthority('second');
   const about = { namespace: 'shop', type: 'router' } as const;
 
-  it('clusters of a gateway depend on the policy and on the ConfigMap that it names, and on no other', () => {
+  it('clusters of a gateway depend only on the policy and on its ConfigMap', () => {
     const world = new GivenWorld([service]);
     const [gateway, sidecar] = [world.connect('10.9.0.1', about), world.connect('10.9.0.2', { namespace: 'shop' })];
     const version = () => gateway.get(clusterType, '*')!.resources.get(host)!.version;
@@ -180,7 +180,7 @@ describe('BackendTLSPolicy for an ExternalName Service', () => {
     }),
   ];
 
-  it('a gateway applies the policy to that name only, at the named port', () => {
+  it('a gateway applies the policy only to the alias, at the named port', () => {
     for (const section of [undefined, 'named']) {
       expect(socketOf([alias, policyOf(section)], { cluster: ofAlias })).toContain('front.test');
       expect(socketOf([alias, policyOf(section)])).toBe('plaintext');
@@ -190,7 +190,7 @@ describe('BackendTLSPolicy for an ExternalName Service', () => {
     );
   });
 
-  it('a gateway never uses plaintext while the policy is created and deleted, because routes follow it', () => {
+  it('a gateway never uses plaintext while the policy is created and deleted, because its routes change too', () => {
     const world = new GivenWorld([service, alias, ...routing]);
     const gateway = world.connect('10.9.0.1', about);
     const route = (): string => {

@@ -19,12 +19,11 @@ import { sniCluster } from './outbound.ts';
 import { sharedOutboundClusters } from './shared-outbound.ts';
 import { blackHole, dynamicDns, inboundPassthrough, passthrough } from './special.ts';
 
-/** Clusters in the order in which Envoy receives them. Names are unique, the first cluster of a name is kept. */
+/** Clusters in the order in which Envoy receives them. Of several clusters with one name, the first is kept. */
 export function buildClusters(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): EnvoyResource[] {
   return atOnce(buildingClusters(shape, push, memory));
 }
 
-/** As {@link buildClusters}. Yields regularly. */
 export function* buildingClusters(
   shape: ProxyShape,
   push: PushContext,
@@ -41,10 +40,9 @@ export function* buildingClusters(
   return withoutRepetitions([...clusters, rest]);
 }
 
-/** Services whose clusters are looked up between two yields. */
 const servicesAtATime = 64;
 
-/** A sidecar's clusters for some hosts, and those of its own workload: what differs from a common list of clusters. */
+/** The clusters that may differ from a common list: those of some hosts, and those of the sidecar's own workload. */
 export function buildSidecarClusters(
   shape: ProxyShape,
   push: PushContext,
@@ -53,7 +51,7 @@ export function buildSidecarClusters(
 ): EnvoyResource[] {
   const reach = reachOf(shape, push);
   const byHost = servicesByHost(reach.services);
-  // Sorted, because the order of a set would depend on its history.
+  // Sorted, because the iteration order of a set depends on its history.
   const services = [...hosts].sort().flatMap((host) => byHost(host));
   return withoutRepetitions([
     ...services.map((service) => clustersOfService(service, reach, shape, push, memory)),

@@ -1,4 +1,4 @@
-/** Circuit breakers and connection options of a connection pool (spec/discovery.md §8.2). */
+/** Circuit breakers and TCP options of a connection pool (spec/discovery.md §8.2). */
 import { create } from '@bufbuild/protobuf';
 import { type CircuitBreakers, CircuitBreakersSchema } from '../../gen/envoy/config/cluster/v3/circuit_breaker_pb.ts';
 import {
@@ -11,7 +11,7 @@ import type {
   TcpKeepalive,
 } from '../../model/kinds/destinations/traffic-policy.ts';
 
-/** Without a rule there is no limit, instead of Envoy's default of 1024. */
+/** Without a rule, connections are unlimited. Envoy's default is 1024. */
 const unlimited = 4294967295;
 
 export function circuitBreakers(pool: ConnectionPoolSettings | undefined, budget?: RetryBudget): CircuitBreakers {
@@ -28,7 +28,6 @@ export function circuitBreakers(pool: ConnectionPoolSettings | undefined, budget
   return create(CircuitBreakersSchema, { thresholds: [threshold] });
 }
 
-/** The rule's keepalive, otherwise the mesh's. `undefined` if neither is set. */
 export function connectionOptions(
   pool: ConnectionPoolSettings | undefined,
   meshKeepalive: TcpKeepalive | undefined,

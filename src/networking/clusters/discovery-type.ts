@@ -20,7 +20,7 @@ type ClusterInit = Init<typeof ClusterSchema>;
 
 export type ClusterDiscovery = 'EDS' | 'STRICT_DNS' | 'LOGICAL_DNS' | 'ORIGINAL_DST' | 'DYNAMIC_DNS';
 
-/** `undefined` for an alias, which has no cluster of its own. */
+/** `undefined` for an alias without a cluster. */
 export function discoveryOf(
   service: Service,
   policy: EffectivePolicy,
@@ -43,22 +43,22 @@ export function discoveryOf(
   }
 }
 
-/** The client resolved the name itself and connects to that address, if the original destination is known. */
+/** Whether connections keep the destination address that the client resolved itself. */
 function passesThrough({ loadBalancer }: EffectivePolicy, { type, interceptionMode }: ClusterShape): boolean {
   return loadBalancer?.simple === 'PASSTHROUGH' && type === 'sidecar' && interceptionMode !== 'NONE';
 }
 
 /**
- * For a service without addresses: whether the proxy selects an endpoint instead of using the original destination. A
- * gateway has no original destination. A sidecar selects one only for a headless service, whose pods are known, if
- * nothing is redirected or the feature is enabled.
+ * For a service without addresses: whether Envoy load-balances instead of using the original destination. Gateways
+ * have no original destination. Sidecars load-balance headless services, whose pods are known, if traffic is not
+ * redirected or the feature is enabled.
  */
 function choosesEndpoint(service: Service, shape: ClusterShape, { endpointsForHeadless }: Features): boolean {
   if (shape.type === 'router') return true;
   return isHeadless(service) && (endpointsForHeadless || shape.interceptionMode === 'NONE');
 }
 
-/** Endpoints come from the stream that delivered the cluster. */
+/** Endpoints are received on the ADS stream of the cluster. */
 export function edsFields(clusterName: string): ClusterInit {
   return {
     clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.EDS },
@@ -71,7 +71,7 @@ export const originalDestinationFields: ClusterInit = {
   lbPolicy: Cluster_LbPolicy.CLUSTER_PROVIDED,
 };
 
-/** @param port replaces the port of the original destination, which is kept if absent */
+/** @param port replaces the port of the original destination */
 export function originalDestination(port?: number): ClusterInit {
   if (port === undefined) return originalDestinationFields;
   return {

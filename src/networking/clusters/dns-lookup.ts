@@ -9,7 +9,7 @@ import { pack } from '../messages/any.ts';
 import { duration } from '../messages/protobuf-duration.ts';
 
 /**
- * Envoy's c-ares resolver, which changes its source port after this number of queries. Some firewalls and kernels drop
+ * Envoy's c-ares resolver with a new source port after this number of queries. Some firewalls and kernels drop
  * responses to a port that is used indefinitely (Envoy's documentation, CaresDnsResolverConfig `udp_max_queries`).
  */
 export const dnsResolver = create(TypedExtensionConfigSchema, {
@@ -17,14 +17,14 @@ export const dnsResolver = create(TypedExtensionConfigSchema, {
   typedConfig: pack(CaresDnsResolverConfigSchema, { udpMaxQueries: 100 }),
 });
 
-/** Field number of `Cluster.dns_jitter`, which is newer than the Envoy API that this program is built from. */
+/** Field number of `Cluster.dns_jitter`, which the vendored Envoy API does not contain yet. */
 const dnsJitterField = 58;
 
 /**
- * Delays each DNS refresh by a random time up to the jitter, so that the proxies of a mesh do not query at once. 0
- * disables it.
+ * Adds a random delay up to the jitter to each DNS refresh, so that the proxies of a mesh do not query
+ * simultaneously. 0 disables it.
  *
- * @param cluster a cluster that resolves names. It is modified.
+ * @param cluster a cluster that resolves names, modified in place
  */
 export function withDnsJitter(cluster: Cluster, jitterMs: number): Cluster {
   if (jitterMs <= 0) return cluster;

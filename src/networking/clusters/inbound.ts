@@ -26,7 +26,9 @@ import { httpProtocolOptionsKey, upstreamHttpOptions } from './upstream-http.ts'
 
 type ClusterInit = Init<typeof ClusterSchema>;
 
-/** Source addresses whose connections the redirection rules pass to the application instead of the proxy. */
+/**
+ * Source addresses that the redirection rules exempt, so that connections reach the application instead of the proxy.
+ */
 export function inboundSource(family: ProxyIpFamily): Init<typeof BindConfigSchema> {
   const from = (address: string) => ({ address, portSpecifier: { case: 'portValue' as const, value: 0 } });
   return {
@@ -36,7 +38,7 @@ export function inboundSource(family: ProxyIpFamily): Init<typeof BindConfigSche
   };
 }
 
-/** The last result for a shape, and its inputs. */
+/** Last result of each shape, with its inputs. */
 const lastClusters = new WeakMap<
   ProxyShape,
   { readonly inputs: readonly unknown[]; readonly clusters: readonly EnvoyResource[] }
@@ -74,7 +76,7 @@ function inboundCluster(target: InboundTarget, shape: ProxyShape, push: PushCont
   const options = upstreamHttpOptions({
     protocol: target.protocol,
     client: 'sidecar',
-    // Proxies use HTTP/2 among themselves, but the application gets its own protocol.
+    // Proxies use HTTP/2 between each other, but the application receives the protocol of its port.
     settings: http && { ...http, h2UpgradePolicy: 'DO_NOT_UPGRADE' },
     connections: tcp,
     meshUpgradePolicy: 'DO_NOT_UPGRADE',
@@ -97,12 +99,12 @@ function inboundCluster(target: InboundTarget, shape: ProxyShape, push: PushCont
   });
 }
 
-/** The original destination, unless the Sidecar object names an endpoint. */
+/** The original destination, unless the Sidecar object sets `defaultEndpoint`. */
 function applicationFields(name: string, target: InboundTarget, shape: ProxyShape): ClusterInit {
   const upstreamBindConfig = inboundSource(shape.ipFamily);
   const { forwardTo } = target;
   if (forwardTo === undefined) {
-    // There is one host for each address of the workload, so cleanup is unnecessary.
+    // The cluster has at most one host for each address of the workload, so Envoy need not clean up unused hosts.
     const cleanupInterval = create(DurationSchema, { seconds: 9_223_372_035n });
     return { ...originalDestinationFields, cleanupInterval, upstreamBindConfig };
   }

@@ -20,7 +20,7 @@ type LbFields = Pick<ClusterInit, 'lbPolicy' | 'lbConfig'>;
 const defaultMinimumRingSize = 1024;
 const defaultMinimumWarmupPercent = 10;
 
-/** The policy of a cluster that chooses among endpoints. Original-destination clusters do not. */
+/** Not for original-destination clusters, which have no choice of endpoints. */
 export function loadBalancing(settings: LoadBalancerSettings | undefined): LbFields {
   if (settings?.consistentHash) return consistentHash(settings.consistentHash);
   const slowStartConfig = settings?.warmup && slowStart(settings.warmup);
@@ -70,8 +70,8 @@ function zoneAware({ minClusterSize }: NonNullable<LocalityOrdering['zoneAware']
 /**
  * Panic threshold and locality weighting.
  *
- * @param knowsUnhealthy the cluster contains unhealthy endpoints, which Envoy must never use, however few others there
- * are
+ * @param knowsUnhealthy the cluster contains unhealthy endpoints. Panic mode is then disabled, so that Envoy never
+ * uses them.
  */
 export function commonLbConfig(
   { outlierDetection }: EffectivePolicy,

@@ -58,7 +58,7 @@ status: { conditions: [{ type: Healthy, status: "${healthy ? 'True' : 'False'}" 
 }
 
 describe('endpoint discovery of a cluster', () => {
-  it('a cluster with one DNS name has that of the first healthy endpoint', () => {
+  it('a cluster with one DNS name uses that of the first healthy endpoint', () => {
     const entry = service('DNS_ROUND_ROBIN', 'workloadSelector: { labels: { app: a } }');
     const addresses = (...workloads: string[]): unknown =>
       only(entry + workloads.join(''))
@@ -83,7 +83,7 @@ describe('endpoint discovery of a cluster', () => {
     ['NONE', '', {}, Type.ORIGINAL_DST],
     // A gateway has no original destination.
     ['NONE', '', router, Type.EDS],
-  ])('a service of resolution %s %s has the matching discovery type', (resolution, endpoints, node, type) => {
+  ])('a service with resolution %s (%s) has the matching discovery type', (resolution, endpoints, node, type) => {
     const cluster = only(service(resolution, endpoints), node);
     expect(cluster.clusterDiscoveryType).toEqual({ case: 'type', value: type });
     expect(cluster.edsClusterConfig?.serviceName).toBe(type === Type.EDS ? name : undefined);
@@ -100,7 +100,7 @@ describe('endpoint discovery of a cluster', () => {
     expect(cluster.dnsLookupFamily).toBe(family);
   });
 
-  it('the cluster uses the original destination if the rule requires load balancing PASSTHROUGH', () => {
+  it("the cluster uses the original destination with the rule's load balancing PASSTHROUGH", () => {
     const cluster = only(service('STATIC', one) + rule('{ loadBalancer: { simple: PASSTHROUGH } }'));
     expect(cluster.clusterDiscoveryType.value).toBe(Type.ORIGINAL_DST);
     expect(cluster.edsClusterConfig).toBeUndefined();
@@ -114,7 +114,7 @@ describe('endpoint discovery of a cluster', () => {
       expect(cluster.clusterDiscoveryType.value).toBe(Type.ORIGINAL_DST);
       expect(cluster.lbPolicy).toBe(Policy.CLUSTER_PROVIDED);
       expect(cluster.loadAssignment).toBeUndefined();
-      // The original destination is unknown in both cases.
+      // Neither a gateway nor a proxy without interception knows the original destination.
       for (const node of [{ type: 'router' as const }, { metadata: { INTERCEPTION_MODE: 'NONE' } }]) {
         expect(only(yaml, node).loadAssignment).toBeDefined();
       }
@@ -130,7 +130,7 @@ describe('endpoint discovery of a cluster', () => {
 });
 
 describe('outbound cluster', () => {
-  it('a cluster has no limits except those of the rule', () => {
+  it('a cluster has no limits except those of the DestinationRule', () => {
     const [free] = only(service('NONE')).circuitBreakers!.thresholds;
     expect(free).toMatchObject({ maxConnections: 4294967295, maxRetries: 4294967295 });
     const limited = only(service('NONE') + rule('{ connectionPool: { tcp: { maxConnections: 7 } } }'));
@@ -152,7 +152,7 @@ describe('outbound cluster', () => {
     expect(found).toEqual(expected);
   });
 
-  it('a cluster sends Redis commands to the server of their key if Envoy parses them', () => {
+  it('a cluster routes Redis commands by key if Envoy parses them', () => {
     const redis = service('STATIC', 'endpoints: [{ address: 10.0.0.1 }]').replace('protocol: HTTP', 'protocol: REDIS');
     const yaml = redis + rule('{ loadBalancer: { simple: RANDOM } }');
     const policy = (redisFilter: boolean): unknown => {
@@ -164,13 +164,13 @@ describe('outbound cluster', () => {
     expect(policy(false)).toBe(Policy.RANDOM);
   });
 
-  it('a cluster has no panic threshold by default once a rule ejects endpoints', () => {
+  it('a cluster with outlier detection has no panic threshold by default', () => {
     expect(only(service('NONE')).commonLbConfig?.healthyPanicThreshold).toBeUndefined();
     const cluster = only(service('NONE') + rule('{ outlierDetection: { interval: 1s } }'));
     expect(cluster.commonLbConfig?.healthyPanicThreshold?.value).toBe(0);
   });
 
-  it('a cluster that contains unhealthy endpoints never panics, but a rule may configure panic, which then excludes them', () => {
+  it('a cluster with unhealthy endpoints never panics, and a configured panic threshold excludes those endpoints', () => {
     const panicOf = (resolution: string, policy = '{}'): number | undefined => {
       const cluster = only(
         service(resolution, 'endpoints: [{ address: 10.0.0.1 }]') + (policy === '{}' ? '' : rule(policy)),
@@ -181,7 +181,7 @@ describe('outbound cluster', () => {
     expect(panicOf('STATIC', '{ outlierDetection: { minHealthPercent: 40 } }')).toBe(40);
   });
 
-  it('a cluster that resolves names delays its queries randomly and changes its source port', () => {
+  it('a cluster that resolves names randomizes its query times and changes its source port', () => {
     const cluster = only(service('DNS'));
     expect(cluster.$unknown).toBeUndefined();
     const field = withDnsJitter(cluster, 100).$unknown;
@@ -198,7 +198,7 @@ describe('outbound cluster', () => {
     });
   });
 
-  it('a cluster has no automatic mutual TLS if the proxy has no workload certificates or the service is outside the mesh', () => {
+  it('a cluster has no auto mTLS if the proxy has no workload certificates, or the service is outside the mesh', () => {
     const inside = service('STATIC', 'endpoints: [{ address: 10.0.0.1 }]').replace('EXTERNAL', 'INTERNAL');
     const certified = { metadata: { WORKLOAD_CERTIFICATES: 'true' } };
     expect(only(inside).transportSocketMatches).toEqual([]);
@@ -208,7 +208,7 @@ describe('outbound cluster', () => {
   });
 });
 
-it('every proxy has a black hole cluster, and a sidecar also a passthrough cluster', () => {
+it('every proxy has a black hole cluster, and a sidecar also has a passthrough cluster', () => {
   expect([...clusters('').keys()]).toEqual(['BlackHoleCluster', 'PassthroughCluster', 'InboundPassthroughCluster']);
   expect([...clusters('', { type: 'router' }).keys()]).toEqual(['BlackHoleCluster']);
 });

@@ -37,14 +37,14 @@ type ClusterInit = Init<typeof ClusterSchema>;
 export interface OutboundTarget {
   readonly service: Service;
   readonly port: Port;
-  /** Empty for all endpoints. */
+  /** Empty for the cluster of all endpoints. */
   readonly subset: string;
   readonly rule: MergedDestinationRule | undefined;
-  /** An alias of the service with a rule of its own. The cluster is named after it. */
+  /** An alias of the service with a DestinationRule of its own, after which the cluster is named. */
   readonly alias?: Service | undefined;
 }
 
-/** BackendTLSPolicies apply to gateways. Sidecars follow the mesh settings and DestinationRules. */
+/** BackendTLSPolicies only apply to gateways. Sidecars use mesh settings and DestinationRules. */
 export function backendTlsFor(
   service: Service,
   port: Port,
@@ -57,7 +57,7 @@ export function backendTlsFor(
   return (alias && backendTls.for(alias, named)) ?? backendTls.for(service, port.name);
 }
 
-/** All clusters of one service. They only depend on the arguments, so the result can be cached. */
+/** All clusters of one service. Pure, so that the result can be cached. */
 export function outboundClusters(
   service: Service,
   rule: MergedDestinationRule | undefined,
@@ -74,7 +74,7 @@ export function outboundClusters(
     .map((cluster) => namedResource(ClusterSchema, cluster, dependsOn));
 }
 
-/** `undefined` for an alias, and for a DNS service without a name to resolve. */
+/** `undefined` for an alias, and for a DNS service without a name. */
 export function outboundCluster(target: OutboundTarget, shape: ClusterShape, push: PushContext): Cluster | undefined {
   const { service, port, subset, rule, alias } = target;
   const policy = effectivePolicy(rule?.config.spec, subset, port.number);
@@ -120,10 +120,7 @@ export function sniCluster(target: OutboundTarget, shape: ClusterShape, push: Pu
   return withOrigins(cluster, originsOfTarget(target));
 }
 
-/**
- * Whether TLS can be passed through to a service. Services whose clients resolve names or know addresses have no such
- * cluster.
- */
+/** Whether the cluster has an SNI form, for TLS that is passed through. Only EDS clusters do. */
 export function hasSniCluster(
   { service, port, subset, rule }: OutboundTarget,
   shape: ClusterShape,
@@ -132,7 +129,7 @@ export function hasSniCluster(
   return discoveryOf(service, effectivePolicy(rule?.config.spec, subset, port.number), shape, push) === 'EDS';
 }
 
-/** Redis commands are distributed one by one, each to the server of its key. */
+/** Each Redis command is routed to the server of its key. */
 function chosenEndpoint({ protocol }: Port, { loadBalancer }: EffectivePolicy, { features }: PushContext) {
   return loadBalancing(
     protocol === 'Redis' && features.redisFilter ? { consistentHash: { maglev: {} } } : loadBalancer,
@@ -147,7 +144,7 @@ function balancing(
 ) {
   const ordering = localityOrdering(policy, push.mesh.localityLbSetting, service);
   const { unhealthy } = healthSelection(service, policy.outlierDetection, push.features);
-  // Original-destination clusters have no endpoints whose health could be known.
+  // The health of an original destination is unknown.
   return commonLbConfig(policy, ordering, unhealthy && discovery !== 'ORIGINAL_DST');
 }
 
@@ -173,7 +170,7 @@ function discoveryFields(
   const assignment = loadAssignment(name, discovery === 'LOGICAL_DNS' ? [singleEndpoint(endpoints)] : endpoints, {
     proxyLocality: shape.locality,
     proxyLabels: shape.labels,
-    // Clusters that resolve names do not depend on networks and nodes.
+    // The endpoints of such clusters do not depend on networks and nodes.
     proxyNetwork: '',
     proxyNode: '',
     setting: localityOrdering(policy, push.mesh.localityLbSetting, target.service),
@@ -182,7 +179,7 @@ function discoveryFields(
   return { ...dnsFields(discovery, assignment, shape, push), typedDnsResolverConfig: dnsResolver };
 }
 
-/** A LOGICAL_DNS cluster has one name: that of the first healthy endpoint. */
+/** A LOGICAL_DNS cluster has one name. Prefers a healthy endpoint. */
 function singleEndpoint(endpoints: readonly Endpoint[]): Endpoint {
   return endpoints.find(({ health }) => health === 'healthy') ?? endpoints[0]!;
 }
@@ -208,8 +205,8 @@ function connectionFields(policy: EffectivePolicy, push: PushContext): ClusterIn
 }
 
 /**
- * TLS and HTTP version are built together: ALPN depends on the version, and the version's options contain the SNI's
- * source.
+ * TLS and HTTP version are built together, because ALPN depends on the version, and the HTTP options determine the
+ * SNI.
  */
 function protocolFields(
   { service, port, subset, rule, alias }: OutboundTarget,
@@ -230,7 +227,7 @@ function protocolFields(
   const mutualTls = policy.tls?.mode === 'ISTIO_MUTUAL' || (policy.tls === undefined && automatic !== 'never');
   const target: UpstreamTlsTarget = {
     service,
-    // Gateways between networks know the service but not its aliases.
+    // Gateways between networks do not know aliases.
     sniName: sniName(port.number, alias ? '' : subset, service.hostname),
     identities: mutualTls ? identitiesOf(service, push) : [],
     http2: speaksHttp2(http),

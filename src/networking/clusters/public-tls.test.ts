@@ -23,7 +23,7 @@ function context(settings: ClientTlsSettings, about: Partial<PublicTlsTarget> = 
   }['commonTlsContext'];
 }
 
-/** Names of the context's secrets and files. */
+/** Names of secrets and files in the TLS context. */
 function sources(settings: ClientTlsSettings, about: Partial<PublicTlsTarget> = {}): string[] {
   const json = JSON.stringify(context(settings, about));
   return [...json.matchAll(/"(?:name|filename)":"([^"]+)"/g)].map(([, text]) => text!);
@@ -31,7 +31,7 @@ function sources(settings: ClientTlsSettings, about: Partial<PublicTlsTarget> = 
 
 const files = { clientCertificate: '/c.pem', privateKey: '/k.pem', caCertificates: '/ca.pem' };
 
-describe('certificates and roots of TLS outside the mesh', () => {
+describe('certificates and roots for TLS outside the mesh', () => {
   it('Envoy reads files itself, or requests them from the agent', () => {
     expect(sources({ mode: 'MUTUAL', ...files })).toEqual(['/c.pem', '/k.pem', '/ca.pem']);
     expect(sources({ mode: 'MUTUAL', ...files }, { hasAgent: true }).filter((name) => name.startsWith('file'))).toEqual(
@@ -39,22 +39,22 @@ describe('certificates and roots of TLS outside the mesh', () => {
     );
   });
 
-  it('the agent serves files with their revocation lists if it checks these', () => {
+  it('the agent serves files together with their revocation lists if it checks these', () => {
     const settings = { mode: 'SIMPLE', caCertificates: '/ca.pem', caCrl: '/ca.crl' } as const;
     expect(sources(settings)).toEqual(['/ca.pem', '/ca.crl']);
     expect(sources(settings, { hasAgent: true }).sort()).toEqual(['/ca.crl', 'file-root:/ca.pem']);
     const checks = { hasAgent: true, checksRevocationLists: true };
     expect(sources(settings, checks).sort()).toEqual(['file-root-crl:/ca.pem~/ca.crl']);
-    // A path that a secret name cannot contain.
+    // The agent cannot request such a path as a secret.
     expect(sources({ ...settings, caCrl: '/~/ca.crl' }, checks)).toContain('/~/ca.crl');
   });
 
-  it('a Secret without a revocation list is combined with the file of a list', () => {
+  it('a Secret without a revocation list is combined with the list in a file', () => {
     const settings = { mode: 'SIMPLE', credentialName: 'web', caCrl: '/ca.crl' } as const;
     expect(sources(settings, { takesCredentials: true })).toEqual(['/ca.crl', 'kubernetes://web-cacert']);
   });
 
-  it('the roots of the system are the default', () => {
+  it('the system roots are the default', () => {
     expect(sources({ mode: 'SIMPLE' })).toEqual(['/etc/ssl/certs/ca-certificates.crt']);
     expect(sources({ mode: 'SIMPLE' }, { hasAgent: true })).toContain('file-root:system');
     expect(context({ mode: 'SIMPLE', insecureSkipVerify: true }).commonTlsContext).not.toHaveProperty(
@@ -62,14 +62,14 @@ describe('certificates and roots of TLS outside the mesh', () => {
     );
   });
 
-  it('a Secret of the control plane is only used by rules with a workload selector, others use the roots of the system', () => {
+  it('a Secret of the control plane is only used by rules with a workload selector, others use the system roots', () => {
     const settings = { mode: 'MUTUAL', credentialName: 'web' } as const;
     expect(sources(settings, { takesCredentials: true })).toEqual(['kubernetes://web', 'kubernetes://web-cacert']);
     expect(sources(settings)).toEqual(['/etc/ssl/certs/ca-certificates.crt']);
   });
 });
 
-it('the server is verified by the name of the request if the rule contains none', () => {
+it('the server is verified by the requested host if the rule contains no name', () => {
   const auto = (
     settings: Partial<ClientTlsSettings>,
     serviceAccounts: string[] = [],
@@ -84,7 +84,7 @@ it('the server is verified by the name of the request if the rule contains none'
   expect(auto({})).toEqual([true, true]);
   expect(auto({ sni: 'a.b' })).toEqual([false, false]);
   expect(auto({}, ['a.b'])).toEqual([true, false]);
-  // Service accounts are no names of a server outside the mesh.
+  // A server outside the mesh has no service account names.
   expect(auto({}, ['spiffe://a/ns/b/sa/c'], 'Kubernetes')).toEqual([true, true]);
   expect(auto({ subjectAltNames: ['a.b'] })).toEqual([true, false]);
 });

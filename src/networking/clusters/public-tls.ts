@@ -10,29 +10,29 @@ import { tlsParameters } from '../messages/tls-parameters.ts';
 import { credentialResourceName, rootsResourceName } from '../secrets/credential-name.ts';
 import { type CommonTlsInit, fileSource, subjectAltNames, tlsSocket, type ValidationInit } from './tls-socket.ts';
 
-/** The path of the public root certificates on Debian, Alpine and images built on them. */
+/** Path of the public root certificates in Debian and Alpine images. */
 const systemRootsFile = '/etc/ssl/certs/ca-certificates.crt';
-/** The agent's name for the public root certificates, independent of their path. */
+/** Secret name by which the agent serves the public root certificates, wherever their file is. */
 const systemRoots = 'system';
 
 export interface PublicTlsTarget {
   readonly service: Pick<Service, 'serviceAccounts' | 'registry'>;
   readonly http2: boolean;
   readonly mesh: Pick<MeshConfig, 'tlsDefaults'>;
-  /** Whether the proxy has an agent, which reads files for it. */
+  /** An agent reads files for the proxy. */
   readonly hasAgent: boolean;
   readonly checksRevocationLists: boolean;
   /**
-   * Whether the proxy may request a Secret from the control plane: a gateway may, and a sidecar that the rule selects.
-   * With a rule for all, every sidecar of the namespace would have the key.
+   * Whether the proxy may request Secrets from the control plane: gateways may, and sidecars that the rule selects. A
+   * rule without a selector would give the key to every sidecar of its namespace.
    */
   readonly takesCredentials: boolean;
-  /** PEM of the authorities to trust, instead of those in the settings. */
+  /** PEM of trusted CAs, overrides those of the settings. */
   readonly roots?: Uint8Array;
 }
 
 export interface PublicTls {
-  /** No SNI is set, so it is the host of each request. */
+  /** SNI is the host of each request. */
   readonly autoSni: boolean;
   readonly autoSanValidation: boolean;
   readonly transportSocket: TypedExtension;
@@ -55,7 +55,8 @@ export function publicTls(settings: ClientTlsSettings, target: PublicTlsTarget):
 }
 
 /**
- * The names of a ServiceEntry. The accounts of a Service are names within the mesh, which such a server does not have.
+ * Subject alternative names of a ServiceEntry. The service accounts of a Service are mesh identities, which a server
+ * outside the mesh does not have.
  */
 function namesOf({ registry, serviceAccounts }: PublicTlsTarget['service']): readonly string[] {
   return registry === 'External' ? serviceAccounts : [];

@@ -1,9 +1,8 @@
-/** SPIFFE IDs of a service's workloads, which clients accept in certificates. */
 import { identitiesUnder, trustDomainsOf } from '../../model/mesh/trust-domains.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { Service } from '../../model/services/service.ts';
 
-/** Under all trust domains of the mesh, sorted. */
+/** IDs in all trust domains of the mesh, sorted. */
 export function identitiesOf(service: Service, push: PushContext): readonly string[] {
   const ofEndpoints = push.endpointsOf(service.hostname, service.namespace).map((endpoint) => endpoint.serviceAccount);
   const domains = trustDomainsOf(push.mesh);

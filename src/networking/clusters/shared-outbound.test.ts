@@ -33,14 +33,14 @@ function first(node: GivenNode, host = 'a.test', push = context): unknown {
 }
 
 describe('shared outbound clusters', () => {
-  it('proxies of one shape share cluster objects, independent of their namespace', () => {
+  it('proxies with equal shapes share cluster objects, even in different namespaces', () => {
     const here = first({ ip: '10.0.0.8', labels: { app: 'x', 'topology.kubernetes.io/region': 'eu' } });
     const there = first({ ip: '10.0.0.9', labels: { app: 'y', 'topology.kubernetes.io/region': 'us' } });
     expect(here).toBeDefined();
     expect(there).toBe(here);
   });
 
-  it('proxies of another type or address family, and other contexts, have other clusters', () => {
+  it('proxies with another type or address family, or in another context, have other clusters', () => {
     const sidecar = first({});
     expect(first({ type: 'router' })).not.toBe(sidecar);
     expect(first({ ip: '2001:db8::1' })).not.toBe(sidecar);

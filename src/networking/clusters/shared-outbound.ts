@@ -26,8 +26,7 @@ export function sharedOutboundClusters(
   const secured = automaticMutualTlsText(service, push);
   const key = `${serviceText(service)} ${ruleText(rule)} ${clusterShapeKey(shape, service, push)} ${secured} ${alias?.hostname ?? ''}`;
   const endpoints = endpointsAsSecured(push.endpointsOf(service.hostname, service.namespace), push);
-  // A cluster contains its endpoints' identities even if it does not contain the endpoints, because mutual TLS verifies
-  // them.
+  // Even a cluster without endpoints (EDS) contains their identities, because mutual TLS verifies them.
   const ofEndpoints = carriesEndpoints(service) ? endpoints : identitiesText(endpoints);
   const backendTls = service.ports.map((port) => backendTlsFor(service, port, shape, push, alias));
   const inputs = [service, alias, rule, push.mesh, ofEndpoints, ...backendTls];

@@ -31,7 +31,7 @@ const passthroughProtocol = {
   }),
 };
 
-/** Has no endpoints, so that requests and connections fail at once and are counted. */
+/** A cluster without endpoints: Envoy rejects and counts its requests and connections. */
 export function blackHole(mesh: MeshConfig): Cluster {
   return create(ClusterSchema, {
     name: blackHoleCluster,
@@ -51,7 +51,7 @@ export function passthrough(mesh: MeshConfig): Cluster {
   });
 }
 
-/** For requests to unknown hosts. Resolves the host of each request. */
+/** Resolves the Host header of each request, for requests to unknown hosts. */
 export function dynamicDns(shape: Pick<ProxyShape, 'ipFamily'>, mesh: MeshConfig): Cluster {
   return create(ClusterSchema, {
     name: dynamicDnsCluster,

@@ -3,14 +3,13 @@
 import type { Port, Service } from '../../model/services/service.ts';
 import { ownValue } from '../../runtime/json-object.ts';
 
-/** Ends the name, so that tag extraction can separate it from Envoy's suffix. */
+/** Separates the name from the rest of the metric name, for tag extraction. */
 const delimiter = ';';
 
 export interface StatNameParts {
   readonly service: Pick<Service, 'hostname' | 'namespace'>;
   readonly port: Port;
   readonly subset: string;
-  /** The workload's port of an inbound cluster. */
   readonly targetPort?: number;
 }
 
@@ -30,7 +29,7 @@ export function clusterStatName(clusterName: string, pattern: string, parts: Sta
   return pattern.replace(/%(\w+)%/g, (placeholder, key: string) => ownValue(values, key) ?? placeholder) + delimiter;
 }
 
-/** `reviews.shop` for a host of the cluster, any other host unchanged. */
+/** The host without the cluster domain: `reviews.shop`. Hosts outside the cluster are unchanged. */
 function shortName({ hostname, namespace }: Pick<Service, 'hostname' | 'namespace'>): string {
   const suffix = hostname.indexOf(`.${namespace}.svc.`);
   return suffix === -1 ? hostname : hostname.slice(0, suffix + 1 + namespace.length);

@@ -1,4 +1,3 @@
-/** Parts of TLS contexts, mostly of clients. */
 import { isIP } from 'node:net';
 import {
   type CertificateValidationContextSchema,

@@ -46,7 +46,7 @@ describe('HTTP version of a cluster', () => {
     ['HTTPS', '{ useClientProtocol: true }', clients],
     ['TCP', '{ useClientProtocol: true }', one],
     ['GRPC', '{ h2UpgradePolicy: DO_NOT_UPGRADE }', two],
-  ])('a port of protocol "%s" with the rule %s uses %s', (protocol, http, expected) => {
+  ])('a port with protocol "%s" and the rule %s uses %s', (protocol, http, expected) => {
     expect(spoken('outbound|80||web.test', protocol, http)).toBe(expected);
   });
 
@@ -56,7 +56,7 @@ describe('HTTP version of a cluster', () => {
     ['HTTPS', '{ maxRetries: 3 }', one],
     ['HTTP', '{ useClientProtocol: true }', clients],
     ['', '{ maxRetries: 3 }', clients],
-  ])('with an upgrade by the mesh, a port of protocol "%s" with the rule %s uses %s', (protocol, http, expected) => {
+  ])('a port with protocol "%s", the rule %s and the mesh setting UPGRADE uses %s', (protocol, http, expected) => {
     expect(spoken('outbound|80||web.test', protocol, http, 'h2UpgradePolicy: UPGRADE')).toBe(expected);
   });
 
@@ -65,7 +65,7 @@ describe('HTTP version of a cluster', () => {
     ['', clients],
     ['GRPC', two],
   ])(
-    'an upgrade by the mesh does not affect the application: a port of protocol "%s" uses %s',
+    'the mesh setting UPGRADE does not affect the application: a port with protocol "%s" uses %s',
     (protocol, expected) => {
       expect(spoken('inbound|80||', protocol, '{ h2UpgradePolicy: UPGRADE }')).toBe(expected);
     },

@@ -25,14 +25,14 @@ export interface UpstreamHttp {
   readonly settings?: HttpSettings | undefined;
   readonly connections?: TcpSettings | undefined;
   readonly meshUpgradePolicy: Exclude<H2UpgradePolicy, 'DEFAULT'>;
-  /** The peer is verified by the host of each request, because TLS has no fixed SNI. */
+  /** SNI and the verified name are the host of each request. */
   readonly autoSni?: boolean;
   readonly autoSanValidation?: boolean;
 }
 
 /**
- * Whether the cluster uses HTTP/2 for any client protocol. A rule can require it for any port that may carry requests,
- * also with TLS origination. The mesh setting only applies to ports known to carry HTTP.
+ * Whether the upstream protocol is HTTP/2 for all clients. A DestinationRule can require it on any port that may
+ * carry HTTP, also with TLS origination. The mesh setting only applies to ports that are declared as HTTP.
  */
 export function speaksHttp2({ protocol, settings, meshUpgradePolicy }: UpstreamHttp): boolean {
   if (isHttp2(protocol)) return true;
@@ -47,7 +47,7 @@ function mayBeRequests(protocol: ApplicationProtocol): boolean {
   return !isTcp(protocol) || isTls(protocol);
 }
 
-/** `undefined` if Envoy's defaults apply (HTTP/1.1, no limits). */
+/** `undefined` if Envoy's defaults suffice (HTTP/1.1, no limits). */
 export function upstreamHttpOptions(upstream: UpstreamHttp): Any | undefined {
   const { settings, connections } = upstream;
   const versions = versionOptions(upstream);
@@ -70,7 +70,7 @@ export function upstreamHttpOptions(upstream: UpstreamHttp): Any | undefined {
         autoSanValidation: upstream.autoSanValidation ?? false,
       },
     }),
-    // Envoy requires one of the version options.
+    // One of the version options is mandatory.
     upstreamProtocolOptions: versions ?? {
       case: 'explicitHttpConfig',
       value: { protocolConfig: { case: 'httpProtocolOptions', value: {} } },
@@ -78,7 +78,7 @@ export function upstreamHttpOptions(upstream: UpstreamHttp): Any | undefined {
   });
 }
 
-/** Envoy requires a timeout for responses to keepalive pings. */
+/** Timeout of keepalive pings. The field is mandatory. */
 const pingTimeoutMs = 20_000;
 
 function keepAlive({ intervalMs, timeoutMs = pingTimeoutMs }: Http2KeepAlive): Init<typeof KeepaliveSettingsSchema> {

@@ -57,18 +57,18 @@ function namesOf(socket: TransportSocket | undefined): unknown[] {
   return context!.matchTypedSubjectAltNames.map(({ matcher }) => matcher!.matchPattern.value);
 }
 
-describe('names of servers of the mesh', () => {
+describe('server names in the mesh', () => {
   const renamed = 'trustDomain: new.test\ntrustDomainAliases: [old.test]';
   const under = (account: string, ...domains: string[]): string[] => domains.map((one) => `spiffe://${one}${account}`);
 
-  it('servers may have a certificate of a former trust domain', () => {
+  it('a server may have a certificate of a former trust domain', () => {
     const { transportSocketMatches: matches } = cluster(service, { meshConfig: renamed });
     expect(namesOf(matches[0]!.transportSocket)).toEqual(under('/ns/shop/sa/web', 'new.test', 'old.test'));
     const target = cluster(service + rule('{ tls: { mode: ISTIO_MUTUAL } }'), { meshConfig: renamed });
     expect(namesOf(target.transportSocket)).toEqual(under('/ns/shop/sa/web', 'new.test', 'old.test'));
   });
 
-  it('servers have the names that an object contains, and no others', () => {
+  it('a server has exactly the names in an object, if any', () => {
     const named = 'resolution: STATIC\n  subjectAltNames: [spiffe://other.test/ns/a/sa/b, web.test]';
     const { transportSocketMatches: matches } = cluster(service.replace('resolution: STATIC', named), {
       meshConfig: renamed,
@@ -86,23 +86,23 @@ describe('names of servers of the mesh', () => {
 });
 
 describe('automatic mutual TLS', () => {
-  it('endpoints determine whether automatic mutual TLS is used', () => {
+  it('the metadata of endpoints determine whether auto mTLS is used', () => {
     const { transportSocketMatches, transportSocket } = cluster(service);
     expect(transportSocketMatches.map(({ name }) => name)).toEqual(['tlsMode-istio', 'tlsMode-disabled']);
     expect(transportSocket).toBeUndefined();
   });
 
   it.each([
-    ['the namespace of the service switches it off', service + off, {}],
+    ["the service's namespace disables it", service + off, {}],
     ['the proxy has no certificates', service, { agent: false }],
-    ['the mesh switches it off', service, { meshConfig: 'enableAutoMtls: false' }],
-    ['a rule does', service + rule('{ tls: { mode: DISABLE } }'), {}],
-  ])('automatic mutual TLS is off where %s', (_, yaml, options) => {
+    ['the mesh disables it', service, { meshConfig: 'enableAutoMtls: false' }],
+    ['a DestinationRule disables it', service + rule('{ tls: { mode: DISABLE } }'), {}],
+  ])('auto mTLS is off if %s', (_, yaml, options) => {
     const { transportSocketMatches, transportSocket } = cluster(yaml, options);
     expect([transportSocketMatches, transportSocket]).toEqual([[], undefined]);
   });
 
-  it('an original-destination cluster uses automatic mutual TLS for all connections or none', () => {
+  it('an original-destination cluster uses auto mTLS for all connections or none', () => {
     const passthrough = service + rule('{ loadBalancer: { simple: PASSTHROUGH } }');
     const taken = cluster(passthrough);
     expect(taken.transportSocketMatches).toEqual([]);
@@ -111,7 +111,7 @@ describe('automatic mutual TLS', () => {
     expect(cluster(passthrough.replace('serviceAccount: web', refusing)).transportSocket).toBeUndefined();
   });
 
-  it('automatic mutual TLS has the minimum version of the mesh', () => {
+  it('auto mTLS has the minimum TLS version of the mesh', () => {
     const { transportSocketMatches } = cluster(service, { meshConfig: 'meshMTLS: { minProtocolVersion: TLSV1_3 }' });
     const { tlsParams } = tlsOf(transportSocketMatches[0]!.transportSocket).commonTlsContext!;
     expect(tlsParams!.tlsMinimumProtocolVersion).toBe(tlsParams!.tlsMaximumProtocolVersion);
@@ -121,12 +121,12 @@ describe('automatic mutual TLS', () => {
 describe('mutual TLS of a DestinationRule', () => {
   const yaml = service + rule('{ tls: { mode: ISTIO_MUTUAL } }') + off;
 
-  it('mutual TLS of a rule is used independent of PeerAuthentication objects', () => {
+  it('mutual TLS of a rule does not depend on PeerAuthentication objects', () => {
     const { commonTlsContext } = tlsOf(cluster(yaml).transportSocket);
     expect(commonTlsContext!.tlsCertificateSdsSecretConfigs.map(({ name }) => name)).toEqual(['default']);
   });
 
-  it('mutual TLS of a rule accepts no server if the proxy has no certificate, and does not wait for one', () => {
+  it('mutual TLS of a rule accepts no server, without waiting, if the proxy has no certificate', () => {
     const { commonTlsContext } = tlsOf(cluster(yaml, { agent: false }).transportSocket);
     expect(commonTlsContext!.tlsCertificateSdsSecretConfigs).toEqual([]);
     expect(commonTlsContext!.validationContextType).toMatchObject({

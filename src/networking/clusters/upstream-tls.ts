@@ -16,7 +16,7 @@ import { subjectAltNames, tlsSocket } from './tls-socket.ts';
 type TransportFields = Pick<Init<typeof ClusterSchema>, 'transportSocket' | 'transportSocketMatches'>;
 
 export interface UpstreamTls extends TransportFields {
-  /** No SNI is set, so it is the host of each request. */
+  /** SNI is the host of each request. */
   readonly autoSni: boolean;
   readonly autoSanValidation: boolean;
 }
@@ -26,10 +26,7 @@ export interface UpstreamTlsTarget {
   readonly sniName: string;
   readonly identities: readonly string[];
   readonly http2: boolean;
-  /**
-   * Use of mutual TLS without explicit settings: to no endpoint, to endpoints whose metadata report that they accept
-   * it, or to all.
-   */
+  /** Auto mTLS: for no endpoint, for endpoints whose metadata announce it, or for all endpoints. */
   readonly automatic: 'never' | 'by endpoint' | 'always';
   readonly hasCertificate: boolean;
   readonly checksRevocationLists: boolean;
@@ -41,7 +38,7 @@ export interface UpstreamTlsTarget {
 const plaintext: UpstreamTls = { autoSni: false, autoSanValidation: false };
 
 /**
- * The socket that a BackendTLSPolicy requires. If the policy cannot be satisfied, every connection fails, so that
+ * The transport socket that a BackendTLSPolicy requires. If the policy cannot be satisfied, connections fail, so that
  * nothing is sent in plaintext.
  */
 export function backendTlsSocket({ hostname, names, roots }: BackendTls, target: UpstreamTlsTarget): UpstreamTls {
@@ -64,7 +61,7 @@ export function upstreamTls(settings: ClientTlsSettings | undefined, target: Ups
   }
 }
 
-/** Mutual TLS to endpoints that accept it, plaintext to others. */
+/** Mutual TLS for endpoints that accept it, plaintext for others. */
 function automaticTls(target: UpstreamTlsTarget): UpstreamTls {
   switch (target.automatic) {
     case 'never':
@@ -86,7 +83,6 @@ function automaticTls(target: UpstreamTlsTarget): UpstreamTls {
   }
 }
 
-/** Mutual TLS with the workload's certificate, which the agent serves. */
 function workloadSocket(
   settings: Pick<ClientTlsSettings, 'sni' | 'subjectAltNames'>,
   target: UpstreamTlsTarget,
@@ -108,8 +104,8 @@ function workloadSocket(
 }
 
 /**
- * Trusts no certificate. Mutual TLS is required and the proxy has no certificate, so connections fail instead of using
- * plaintext or waiting for a certificate without limit.
+ * A TLS socket that trusts no certificate. A proxy without a certificate then fails connections that require mutual
+ * TLS, instead of using plaintext or waiting for a certificate without limit.
  */
 function refusingSocket(sni: string): TypedExtension {
   const noCertificate = '0'.repeat(64);

@@ -1,4 +1,3 @@
-/** Inputs for selecting the endpoints of a cluster: its service, port, subset and traffic policy. */
 import type { ConfigKey } from '../../model/config/config.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
@@ -21,11 +20,10 @@ export interface AssignmentInputs {
   readonly alias?: Service;
   readonly rule: MergedDestinationRule | undefined;
   readonly port: Port;
-  /** Labels of the subset, absent for all endpoints. */
+  /** Labels of the subset. Absent if the cluster contains all endpoints. */
   readonly labels?: Readonly<Record<string, string>>;
   readonly policy: EffectivePolicy;
   readonly endpoints: readonly Endpoint[];
-  /** The cluster of an AUTO_PASSTHROUGH gateway. */
   readonly sni: boolean;
   readonly dependsOn: readonly ConfigKey[];
 }
@@ -92,12 +90,13 @@ export function networkViewFor(
     clusterId,
     clusterLocal: push.isClusterLocal(service.hostname),
     gateways: push.networkGateways,
-    // An AUTO_PASSTHROUGH gateway forwards the client's own mutual TLS. gRPC sends no SNI, which the gateway routes by.
+    // An AUTO_PASSTHROUGH gateway forwards the client's own mutual TLS and routes by SNI, which gRPC clients do not
+    // send.
     mutualTls: !proxyless && (sni || isMutualTlsTried(policy, service, push)),
   };
 }
 
-/** The service that has the port, if several objects of a namespace define the host with different ports. */
+/** If several objects of a namespace define the host, returns the one that has the port. */
 function withPort(service: Service, number: number, { services }: ProxyReach): Service {
   const hasPort = ({ ports }: Service): boolean => ports.some((port) => port.number === number);
   if (hasPort(service)) return service;

@@ -14,10 +14,7 @@ import type { Endpoint } from '../../model/services/service.ts';
 import { socketAddress } from '../messages/address.ts';
 import { type LocalityGroup, type LocalityOrder, localityGroups, weightOf } from './locality-groups.ts';
 
-/**
- * @param endpoints selected for the cluster. Without endpoints, the result is an empty assignment, which is a valid
- * response.
- */
+/** @param endpoints selected endpoints. Without any, the result is a valid empty assignment. */
 export function loadAssignment(
   clusterName: string,
   endpoints: readonly Endpoint[],
@@ -40,8 +37,8 @@ function localityEndpoints(group: LocalityGroup): LocalityLbEndpoints {
 }
 
 /**
- * An object literal instead of `create`, because a change of one endpoint rebuilds the messages of all endpoints of its
- * cluster.
+ * An object literal, which is faster than `create`: a change of one endpoint rebuilds the messages of all endpoints
+ * of its cluster.
  */
 function lbEndpoint(endpoint: Endpoint): LbEndpoint {
   return {
@@ -65,7 +62,7 @@ function lbEndpoint(endpoint: Endpoint): LbEndpoint {
   };
 }
 
-/** Terminating endpoints are omitted. */
+/** No entry for terminating endpoints, which are never sent. */
 const healthStatus: Readonly<Record<Endpoint['health'], HealthStatus>> = {
   healthy: HealthStatus.HEALTHY,
   unhealthy: HealthStatus.UNHEALTHY,
@@ -82,6 +79,6 @@ function endpointMetadata(endpoint: Endpoint): Record<string, JsonObject> {
   const istio = {
     workload: `${workloadName};${endpoint.namespace};${canonicalName};${revision};${endpoint.clusterId}`,
   };
-  // Selects the cluster's transport socket match `tlsMode-istio`. Keys are sorted, in the order of encoding.
+  // Selects the transport socket match `tlsMode-istio` of the cluster. The keys are in the order of encoding.
   return endpoint.tlsMode === 'istio' ? { 'envoy.transport_socket_match': { tlsMode: 'istio' }, istio } : { istio };
 }

@@ -66,12 +66,12 @@ function addressesOf(cluster: string, push = context, shape = givenShape()): str
 }
 
 describe('endpoints of a cluster', () => {
-  it('endpoints match the port by name, and each has its own number', () => {
+  it('endpoints match the port by name, and may have different port numbers', () => {
     expect(addressesOf('outbound|80||reviews.test')).toEqual(['10.0.0.1:8080', '10.0.0.2:80']);
     expect(addressesOf('outbound|81||reviews.test')).toContain('10.0.0.1:9090');
   });
 
-  it('endpoints belong to the object that has the port, if several define the host', () => {
+  it('endpoints come from the object that has the port, if several objects define the host', () => {
     expect(addressesOf('outbound|80||parted.test')).toEqual(['10.0.0.3:80']);
     expect(addressesOf('outbound|9000||parted.test')).toEqual(['10.0.0.4:9000']);
     expect(addressesOf('outbound|99||parted.test')).toEqual([]);
@@ -85,12 +85,12 @@ describe('endpoints of a cluster', () => {
     expect(addressesOf('outbound|80|v1|reviews.test')).toEqual(['10.0.0.1:8080']);
   });
 
-  it('a cluster in the SNI form contains endpoints that accept mutual TLS', () => {
+  it('a cluster in SNI form only contains endpoints that accept mutual TLS', () => {
     expect(addressesOf('outbound_.80_._.reviews.test')).toEqual(['10.0.0.2:80']);
   });
 
   it.each(['outbound|80||nobody.test', 'outbound|99||reviews.test', 'outbound|80|v9|reviews.test', 'nonsense'])(
-    'cluster %s has an assignment without endpoints',
+    'the cluster %s has an empty assignment',
     (cluster) => {
       expect(addressesOf(cluster)).toEqual([]);
     },
@@ -127,20 +127,20 @@ status: { loadBalancer: { ingress: [{ ip: 9.9.9.9 }] } }
   const near = ['10.0.0.1:80'];
 
   it.each<[string, string, string, string[]]>([
-    ['nothing is said', '', '', both],
-    ['a rule asks for mutual TLS', rule('mode: ISTIO_MUTUAL'), '', both],
-    ['a rule switches it off', rule('mode: DISABLE'), '', near],
-    ['a rule wants other TLS', rule('mode: SIMPLE'), '', near],
+    ['without settings', '', '', both],
+    ['a rule requires mutual TLS', rule('mode: ISTIO_MUTUAL'), '', both],
+    ['a rule disables TLS', rule('mode: DISABLE'), '', near],
+    ['a rule requires other TLS', rule('mode: SIMPLE'), '', near],
     [
-      'a rule switches it off for the port',
+      'a rule disables TLS for the port',
       rule('mode: ISTIO_MUTUAL', ', portLevelSettings: [{ port: { number: 80 }, tls: { mode: DISABLE } }]'),
       '',
       near,
     ],
-    ['the mesh does without it', '', 'enableAutoMtls: false', near],
-    ['the mesh does without it, and a rule asks for it', rule('mode: ISTIO_MUTUAL'), 'enableAutoMtls: false', both],
+    ['the mesh disables auto mTLS', '', 'enableAutoMtls: false', near],
+    ['the mesh disables auto mTLS, but a rule requires it', rule('mode: ISTIO_MUTUAL'), 'enableAutoMtls: false', both],
   ])(
-    'clients reach remote endpoints by their gateway, which only accepts mutual TLS, where %s',
+    'clients reach remote endpoints through a gateway, which only accepts mutual TLS: %s',
     (_, rules, meshConfig, expected) => {
       const { context } = givenMesh(mesh + rules, { meshConfig });
       const client = { ...givenShape(), network: 'n1' };
@@ -151,9 +151,9 @@ status: { loadBalancer: { ingress: [{ ip: 9.9.9.9 }] } }
 
   it.each<[string, string, string[]]>([
     ['through the gateway of its network', 'n1', ['10.0.0.1:80', '9.9.9.9:15443']],
-    ['not at all by clients of its own network', 'n2', ['10.0.0.1:80']],
-    ['not at all by clients without a network', '', ['10.0.0.1:80']],
-  ])('clients reach a workload without an address %s', (_, network, expected) => {
+    ['by no client in its own network', 'n2', ['10.0.0.1:80']],
+    ['by no client without a network', '', ['10.0.0.1:80']],
+  ])('a workload without an address is reached %s', (_, network, expected) => {
     const entry = (name: string) => `
 apiVersion: networking.istio.io/v1
 kind: WorkloadEntry

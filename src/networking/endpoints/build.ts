@@ -18,7 +18,7 @@ import { assignmentInputs, networkViewFor, selectionFor } from './assignment-inp
 import { reachableEndpoints } from './network-endpoints.ts';
 import { selectEndpoints } from './selection.ts';
 
-/** One assignment for each name, without endpoints if the proxy cannot reach a service of the name. */
+/** One assignment for each name. It is empty if the proxy cannot reach the service. */
 export function buildEndpoints(
   shape: ProxyShape,
   push: PushContext,
@@ -29,7 +29,6 @@ export function buildEndpoints(
   return clusterNames.map((name) => endpointsOfCluster(name, push, reach, shape, memory));
 }
 
-/** Cached for all shapes that get equal endpoints. */
 function endpointsOfCluster(
   clusterName: string,
   push: PushContext,
@@ -40,7 +39,8 @@ function endpointsOfCluster(
   const inputs = assignmentInputs(clusterName, push, reach);
   if ('missing' in inputs) return emptyAssignment(clusterName, inputs.dependsOn);
   const { service, alias, rule, endpoints, policy, dependsOn } = inputs;
-  // Envoy uses the endpoints of the alias's previous target until it has warmed the cluster of the new one.
+  // Envoy uses the endpoints of the alias's previous target until the cluster of the new target is warm, so nothing
+  // is cached in the transition.
   const kept = alias && resolveAlias(alias.hostname, reach).service?.hostname !== service.hostname ? noMemory : memory;
   const ordering = localityOrdering(policy, push.mesh.localityLbSetting, service);
   const { network, clusterId, proxyless = false } = shape;
@@ -59,7 +59,7 @@ function endpointsOfCluster(
   });
 }
 
-/** Assignment of an unknown name. It is not cached, because clients may request any number of names. */
+/** Not cached, because clients may request any number of unknown names. */
 function emptyAssignment(clusterName: string, dependsOn: readonly ConfigKey[]): EnvoyResource {
   return new EnvoyResource(
     clusterName,
@@ -69,19 +69,19 @@ function emptyAssignment(clusterName: string, dependsOn: readonly ConfigKey[]): 
   );
 }
 
-/** The host of a cluster's service, empty if the name is no outbound cluster. */
+/** Host of an outbound cluster, otherwise empty. */
 export function hostOfAssignment(name: string): string {
   const parts = parseAssignmentName(name);
   return parts?.target ?? parts?.host ?? '';
 }
 
-/** Assignment names of aliases that are among the hosts, because an alias may have a rule of its own. */
+/** Assignment names of aliases among the hosts. An alias may have a DestinationRule of its own. */
 export function namesByAliases(hosts: ReadonlySet<string>, names: readonly string[]): readonly string[] {
   if (hosts.size === 0) return [];
   return aliasNamesIn(names).filter((name) => hosts.has(parseAssignmentName(name)!.host));
 }
 
-/** Cached, because lists of names are passed repeatedly, and few contain such names. */
+/** Cached, because the same lists of names recur and few contain aliases. */
 const aliasNamesIn = onceFor((names: readonly string[]) =>
   names.filter((name) => parseAssignmentName(name)?.target !== undefined),
 );

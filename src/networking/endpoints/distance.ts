@@ -5,17 +5,17 @@ export interface ClientLocation {
   readonly network: string;
   /** `region/zone/subzone`. */
   readonly locality: string;
-  /** The Kubernetes node, empty if unknown. */
+  /** Kubernetes node name, empty if unknown. */
   readonly node: string;
 }
 
-/** Criteria of each setting, most important first. */
+/** Topology levels of each setting, most significant first. */
 const levels: Readonly<Record<TrafficDistribution, readonly ((place: ClientLocation) => string)[]>> = {
   PreferSameZone: [({ network }) => network, part(0), part(1)],
   PreferSameNode: [({ network }) => network, part(0), part(1), part(2), ({ node }) => node],
 };
 
-/** 0 for the nearest endpoints, plus one for each level from the first that differs. */
+/** 0 for the nearest endpoints, higher for each level at which the locations differ. */
 export function topologyDistance(
   endpoint: Endpoint,
   client: ClientLocation,

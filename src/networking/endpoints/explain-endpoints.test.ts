@@ -42,7 +42,7 @@ const cases: readonly [title: string, yaml: string, cluster: string, reasons: re
       [expect.stringMatching(/^web.test has no endpoints: .*workloadSelector/)],
     ],
     [
-      'the labels of the subset match none',
+      'no endpoint has the labels of the subset',
       entry('resolution: STATIC, endpoints: [{ address: 10.0.0.1 }]') +
         rule('subsets: [{ name: v1, labels: { version: v1 } }]'),
       'outbound|80|v1|web.test',
@@ -56,14 +56,14 @@ const cases: readonly [title: string, yaml: string, cluster: string, reasons: re
       inN1,
     ],
     [
-      'a workload without an address belongs to a service whose names Envoy resolves',
+      'a workload without an address belongs to a DNS service',
       entry('resolution: DNS, endpoints: [{ network: n2 }, { address: a.test }]') + gateway,
       'outbound|80||web.test',
       [expect.stringMatching(/^1 of 2 have no address.*network n2$/)],
       inN1,
     ],
     [
-      'clients of a different network send plaintext',
+      'clients in a different network use plaintext',
       entry(remote('istio')) + gateway + rule('trafficPolicy: { tls: { mode: DISABLE } }'),
       'outbound|80||web.test',
       [
@@ -74,7 +74,7 @@ const cases: readonly [title: string, yaml: string, cluster: string, reasons: re
       inN1,
     ],
     [
-      'workloads of a different network accept plaintext only',
+      'workloads in a different network only accept plaintext',
       entry(remote('disabled')) + gateway,
       'outbound|80||web.test',
       [
@@ -92,7 +92,7 @@ const cases: readonly [title: string, yaml: string, cluster: string, reasons: re
       inN1,
     ],
     [
-      'an SNI cluster has plaintext workloads only',
+      'all workloads of an SNI cluster accept plaintext only',
       entry('resolution: STATIC, endpoints: [{ address: 10.0.0.1 }]'),
       'outbound_.80_._.web.test',
       ['1 of 1 do not accept mutual TLS, which this cluster passes through: 10.0.0.1:80'],
@@ -100,12 +100,12 @@ const cases: readonly [title: string, yaml: string, cluster: string, reasons: re
   ];
 
 describe('reasons for missing endpoints', () => {
-  it.each(cases)('reasons are listed where %s', (_, yaml, cluster, reasons, node = { namespace: 'shop' }) => {
+  it.each(cases)('a reason is reported if %s', (_, yaml, cluster, reasons, node = { namespace: 'shop' }) => {
     const { context } = givenMesh(yaml);
     expect(explainEndpoints(cluster, givenShape(node, context), context)).toEqual(reasons);
   });
 
-  it('reasons are listed for pods that are not ready or run on a different node', () => {
+  it('a reason is reported for pods that are not ready or run on a different node', () => {
     const { context } = givenMesh(`
 apiVersion: v1
 kind: Service
@@ -128,12 +128,12 @@ endpoints:
     ]);
   });
 
-  it('no reasons are listed if the cluster has every endpoint of its port', () => {
+  it('no reason is reported if the cluster has all endpoints of its port', () => {
     const { context } = givenMesh(entry('resolution: STATIC, endpoints: [{ address: 10.0.0.1 }]'));
     expect(explainEndpoints('outbound|80||web.test', givenShape({ namespace: 'shop' }, context), context)).toEqual([]);
   });
 
-  it('host names are only a reason if Envoy does not resolve them', () => {
+  it('host names are only reported if Envoy does not resolve them', () => {
     const named = (resolution: string) => {
       const { context } = givenMesh(entry(`resolution: ${resolution}, endpoints: [{ address: vm.test }]`, 'dns'));
       return explainEndpoints('outbound|80||web.test', givenShape({ namespace: 'shop' }, context), context);

@@ -1,4 +1,3 @@
-/** Reasons why a cluster lacks endpoints of its service. */
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { Endpoint } from '../../model/services/service.ts';
@@ -9,8 +8,8 @@ import { addressList, type OmissionReason, omissionText } from './omission.ts';
 import { selectionOmission } from './selection.ts';
 
 /**
- * One sentence for each reason why endpoints of the cluster's service are not in the cluster, and for endpoints of a
- * different network without a gateway. Empty if the cluster has all endpoints of its port.
+ * One sentence for each reason why an endpoint of the service is missing in the cluster, or is in a network without a
+ * gateway. Empty if the cluster is complete.
  *
  * @param clusterName an outbound cluster, or its EDS service name
  */
@@ -22,7 +21,6 @@ export function explainEndpoints(clusterName: string, shape: ProxyShape, push: P
   if (!resolvesNames && service.resolution !== 'ClientSideLB') return [];
   if (endpoints.length === 0)
     return [`${service.hostname} has no endpoints: ${sourceOfEndpoints(service.origin.kind)}`];
-  // Clusters whose names Envoy resolves do not depend on nodes or networks.
   const { node, ...common } = selectionFor(inputs, shape, push);
   const selection = { ...common, ...(resolvesNames ? { allowNames: true } : node !== undefined && { node }) };
   const view = networkViewFor(inputs, shape, push);
@@ -32,7 +30,7 @@ export function explainEndpoints(clusterName: string, shape: ProxyShape, push: P
     const reason =
       selectionOmission(endpoint, selection) ?? (resolvesNames ? undefined : reachOmission(endpoint, view));
     if (reason === undefined) included.push(endpoint);
-    // Endpoints of the service's other ports are not missing.
+    // Endpoints of other ports are not missing.
     else if (reason !== 'different port') omitted.set(reason, [...(omitted.get(reason) ?? []), endpoint]);
   }
   const ofPort = included.length + [...omitted.values()].flat().length;

@@ -55,7 +55,7 @@ spec: { host: web, trafficPolicy: ${rule} }`
   return buildPushContext({ version, mesh: context.mesh, domain, configs, ...registry, features: all });
 }
 
-/** `10.0.0.1 2` for each endpoint, with its health as in Envoy: 1 healthy, 2 unhealthy, 3 draining. */
+/** `10.0.0.1 2` for each endpoint: address and Envoy's health status (1 healthy, 2 unhealthy, 3 draining). */
 function sentEndpoints(push: PushContext, node = ''): string[] {
   const shape = givenShape({ metadata: { NODE_NAME: node } }, push);
   const [resource] = buildEndpoints(shape, push, ['outbound|80||web.default.svc.cluster.local']);
@@ -69,7 +69,7 @@ function sentEndpoints(push: PushContext, node = ''): string[] {
 }
 
 describe('unhealthy endpoints', () => {
-  it('endpoints that are not ready are included as unhealthy, terminating ones are omitted', () => {
+  it('endpoints that are not ready are sent as unhealthy, terminating ones are omitted', () => {
     expect(sentEndpoints(mesh(''))).toEqual(['10.0.0.1 1', '10.0.0.2 2']);
   });
 
@@ -77,13 +77,13 @@ describe('unhealthy endpoints', () => {
     expect(sentEndpoints(mesh('', { autoSendUnhealthy: false }))).toEqual(['10.0.0.1 1']);
   });
 
-  it('endpoints that are not ready are omitted if a rule has minHealthPercent, unless the environment requires them', () => {
+  it('endpoints that are not ready are omitted with minHealthPercent, unless the environment requires them', () => {
     const rule = '{ outlierDetection: { minHealthPercent: 50 } }';
     expect(sentEndpoints(mesh('', { rule }))).toEqual(['10.0.0.1 1']);
     expect(sentEndpoints(mesh('', { rule, sendUnhealthy: true }))).toEqual(['10.0.0.1 1', '10.0.0.2 2']);
   });
 
-  it('draining endpoints are included if the service has sticky sessions', () => {
+  it('draining endpoints are sent if the service has sticky sessions', () => {
     expect(sentEndpoints(mesh('session'))).toEqual(['10.0.0.1 1', '10.0.0.2 2', '10.0.0.3 3']);
   });
 
@@ -94,7 +94,7 @@ describe('unhealthy endpoints', () => {
   });
 });
 
-it("a service with node-local traffic only has endpoints of the client's node", () => {
+it("a service with node-local traffic only has endpoints on the client's node", () => {
   expect(sentEndpoints(mesh('local'), 'node-0')).toEqual(['10.0.0.1 1']);
   expect(sentEndpoints(mesh('local'), 'node-1')).toEqual(['10.0.0.2 2']);
   expect(sentEndpoints(mesh('local'))).toEqual([]);

@@ -1,16 +1,19 @@
-/** Which unhealthy endpoints Envoy receives (spec/discovery.md §8.3, "excluded" and `health_status`; §1.4). */
+/**
+ * Selects the endpoints that Envoy receives by their health (spec/discovery.md §8.3, "excluded" and `health_status`;
+ * §1.4).
+ */
 
 import type { OutlierDetection } from '../../model/kinds/destinations/traffic-policy.ts';
 import type { Features } from '../../model/mesh/features.ts';
 import type { Endpoint, Service } from '../../model/services/service.ts';
 
-/** Which endpoints are included although they are not healthy. Terminating endpoints never are. */
+/** Which endpoints are sent besides healthy ones. Terminating endpoints never are. */
 export interface HealthSelection {
-  /** Include unhealthy endpoints. Envoy does not use them, but knows the healthy share. */
+  /** Send unhealthy endpoints. Envoy does not use them, but needs them to compute the healthy share. */
   readonly unhealthy: boolean;
-  /** Include draining endpoints, which keep their sessions. */
+  /** Send draining endpoints, which keep their sticky sessions. */
   readonly draining: boolean;
-  /** An endpoint with this label is draining, independent of its registry. Empty if no label has this meaning. */
+  /** Endpoints with this label count as draining. Empty if no label has this effect. */
   readonly drainingLabel: string;
 }
 
@@ -27,9 +30,9 @@ export function healthSelection(
 }
 
 /**
- * Whether unhealthy endpoints are included. With `trafficDistribution`, the proxy must know when near endpoints become
- * unhealthy. With `minHealthPercent`, Envoy uses all endpoints if few are healthy, so ones that were never ready must
- * not be included.
+ * Whether unhealthy endpoints are sent. With `trafficDistribution`, the proxy must know how many of the near
+ * endpoints are unhealthy. With `minHealthPercent`, Envoy uses all endpoints if few are healthy, so it must not
+ * receive any that were never ready.
  */
 function sendsUnhealthy(
   { attributes }: Pick<Service, 'attributes'>,
@@ -40,7 +43,7 @@ function sendsUnhealthy(
   return autoSendUnhealthy && (outlierDetection?.minHealthPercent ?? 0) === 0;
 }
 
-/** The endpoint with its health, `undefined` if it is not included. */
+/** `undefined` if the endpoint is not sent. */
 export function withSentHealth(
   endpoint: Endpoint,
   { unhealthy, draining, drainingLabel }: HealthSelection,
@@ -58,7 +61,6 @@ export function withSentHealth(
   }
 }
 
-/** The endpoint's health, with its draining label taken into account. */
 export function healthOf({ health, labels }: Endpoint, drainingLabel: string): Endpoint['health'] {
   const drains = health === 'healthy' && (labels[drainingLabel] ?? '') !== '';
   return drains ? 'draining' : health;

@@ -41,12 +41,12 @@ function order(
 const everywhere = ['us/a', 'eu/b', 'eu/a/2', 'eu/a/1', 'ap/a'].map((locality) => endpoint(locality));
 
 describe('endpoints by locality', () => {
-  it('groups are sorted, and weigh the sum of their endpoints, 1 each by default', () => {
+  it("groups are sorted, and have the sum of their endpoints' weights, by default 1 each", () => {
     const some = [endpoint('us/a', { weight: 3 }), endpoint('eu/a'), endpoint('us/a')];
     expect(order(some, undefined)).toEqual(['eu/a: 1@0', 'us/a: 4@0']);
   });
 
-  it('weights are scaled down in proportion if Envoy cannot represent their sum', () => {
+  it('weights are scaled down proportionally if Envoy cannot represent their sum', () => {
     const maxSum = 2 ** 31 - 1;
     const tall = [
       endpoint('a', { weight: maxSum }),
@@ -80,12 +80,12 @@ describe('endpoints by locality', () => {
     expect([Math.min(...priorities), Math.max(...priorities)]).toEqual([0, 128]);
   });
 
-  it('failover prefers near localities, with contiguous priorities', () => {
+  it('failover prefers near localities and has contiguous priorities', () => {
     expect(order(everywhere, {})).toEqual(['ap/a: 1@3', 'eu/a/1: 1@0', 'eu/a/2: 1@1', 'eu/b: 1@2', 'us/a: 1@3']);
     expect(order([endpoint('us/a'), endpoint('eu/b')], {})).toEqual(['eu/b: 1@0', 'us/a: 1@1']);
   });
 
-  it('failover prefers the named region', () => {
+  it('failover prefers the configured region', () => {
     const setting = { failover: [{ from: 'eu', to: 'us' }] };
     expect(order(everywhere, setting)).toContain('us/a: 1@3');
     expect(order(everywhere, setting)).toContain('ap/a: 1@4');
@@ -95,7 +95,7 @@ describe('endpoints by locality', () => {
     expect(order(everywhere, {}, { outlierDetection: false }).every((text) => text.endsWith('@0'))).toBe(true);
   });
 
-  it("distribution shares a wildcard's weight among its localities, and omits localities without a weight", () => {
+  it("distribution divides a wildcard's weight among its localities, and omits localities without a weight", () => {
     const setting = { distribute: [{ from: 'eu/a/*', to: { 'eu/a/1': 70, 'eu/*': 30 } }] };
     expect(order(everywhere, setting, { outlierDetection: false })).toEqual([
       'eu/a/1: 70@0',
@@ -104,7 +104,7 @@ describe('endpoints by locality', () => {
     ]);
   });
 
-  it('failoverPriority orders endpoints by the number of labels that they share with the proxy', () => {
+  it('failoverPriority orders endpoints by the number of labels that they have in common with the proxy', () => {
     const setting = { failoverPriority: ['version', 'topology.kubernetes.io/region'] };
     const some = [
       endpoint('us/a', { labels: { version: 'v1' } }),
@@ -114,7 +114,7 @@ describe('endpoints by locality', () => {
     expect(order(some, setting, { labels: { version: 'v1' } })).toEqual(['eu/b: 1@0', 'us/a: 1@1', 'eu/a: 1@2']);
   });
 
-  it('failoverPriority may require the value of a label independent of the proxy', () => {
+  it('failoverPriority may require a label value that the proxy does not have', () => {
     const setting = { failoverPriority: ['version=v2'] };
     const some = [endpoint('eu/a', { labels: { version: 'v1' } }), endpoint('eu/a', { labels: { version: 'v2' } })];
     expect(order(some, setting, { labels: { version: 'v1' } })).toEqual(['eu/a: 1@0', 'eu/a: 1@1']);
@@ -147,6 +147,6 @@ it.each([
   ['eu', 'eu/a', false],
   ['us/a', 'eu/*', false],
   ['us/a', '*', true],
-])('locality %s matches %s: %s', (locality, rule, expected) => {
+])('locality %s and rule %s match: %s', (locality, rule, expected) => {
   expect(localityMatches(locality, rule)).toBe(expected);
 });

@@ -11,7 +11,7 @@ export interface LocalityGroup {
   readonly locality: string;
   readonly endpoints: readonly Endpoint[];
   readonly weight: number;
-  /** 0 is the highest. Contiguous among the groups of a cluster. */
+  /** 0 is the highest. Priorities of a cluster are contiguous. */
   readonly priority: number;
 }
 
@@ -19,15 +19,21 @@ export interface LocalityOrder {
   readonly proxyLocality: string;
   readonly proxyLabels: Readonly<Record<string, string>>;
   readonly proxyNetwork: string;
-  /** Empty if it has no effect. */
+  /** Empty if the node has no effect. */
   readonly proxyNode: string;
-  /** Absent if endpoints are neither weighted nor ordered by locality. */
+  /** Absent if locality affects neither weight nor priority. */
   readonly setting?: LocalityOrdering | undefined;
-  /** Failover requires outlier detection, because Envoy leaves a priority only if its hosts are unhealthy. */
+  /**
+   * Whether outlier detection is configured, which failover requires: Envoy leaves a priority only if its hosts are
+   * unhealthy.
+   */
   readonly outlierDetection: boolean;
 }
 
-/** Groups endpoints by locality and applies the locality setting of the mesh or the rule. The groups are sorted. */
+/**
+ * Groups endpoints by locality and applies the locality setting of the mesh or the DestinationRule. The result is
+ * sorted.
+ */
 export function localityGroups(ofCluster: readonly Endpoint[], order: LocalityOrder): readonly LocalityGroup[] {
   const endpoints = withCountableWeights(ofCluster);
   const { setting } = order;
@@ -44,10 +50,10 @@ export function weightOf(endpoint: Endpoint): number {
   return endpoint.weight || 1;
 }
 
-/** Envoy requires that the sum of a cluster's weights fits in 32 bits. */
+/** The sum of the weights of a cluster must fit in 32 bits. */
 const maxTotalWeight = 2 ** 31;
 
-/** Scales weights down if their sum is too large, to integers of at least 1. Returns the same list otherwise. */
+/** Scales weights (integers >= 1) down if their sum is too large. */
 function withCountableWeights(endpoints: readonly Endpoint[]): readonly Endpoint[] {
   const total = endpoints.reduce((sum, endpoint) => sum + weightOf(endpoint), 0);
   if (total <= maxTotalWeight) return endpoints;
@@ -90,7 +96,7 @@ function byPriority(endpoints: readonly Endpoint[], priorityOf: (endpoint: Endpo
     .flatMap(([priority, members]) => byLocality(members, priority));
 }
 
-/** The proxy's region first, then its failover region, then all others, within each label priority if there are any. */
+/** Orders by the proxy's region, its failover region, then all other regions, within label priorities if configured. */
 function byRegion(
   endpoints: readonly Endpoint[],
   order: LocalityOrder,
@@ -107,10 +113,7 @@ function byRegion(
   return tiers.map((group) => ({ ...group, priority: group.priority * 3 + regionDistance(group.locality) }));
 }
 
-/**
- * Weights of the first entry whose `from` matches the proxy's locality. Localities that it does not name get no
- * traffic.
- */
+/** Applies the `distribute` entry whose `from` matches the proxy. Unlisted localities receive no traffic. */
 function distributed(
   groups: readonly LocalityGroup[],
   proxyLocality: string,
@@ -120,7 +123,7 @@ function distributed(
   if (entry === undefined) return groups;
   const left = new Set(groups);
   const weighted: LocalityGroup[] = [];
-  // The most specific target gets its localities first.
+  // The most specific target selects its localities first.
   for (const [to, weight] of Object.entries(entry.to).sort(([a], [b]) => specificity(b) - specificity(a))) {
     const members = [...left].filter((group) => localityMatches(group.locality, to));
     const total = members.reduce((sum, group) => sum + group.weight, 0);
@@ -140,7 +143,7 @@ function failedOver(
   return groups.map((group) => ({ ...group, priority: distance(order.proxyLocality, group.locality, setting) }));
 }
 
-/** Region failover within each label priority, which has 5 distances. */
+/** Orders by locality within each label priority. There are 5 locality distances. */
 function failedOverWithin(
   groups: readonly LocalityGroup[],
   order: LocalityOrder,
@@ -152,7 +155,7 @@ function failedOverWithin(
   }));
 }
 
-/** 0 same subzone, 1 same zone, 2 same region, 3 the failover region (another region if none is named), 4 the rest. */
+/** 0 same subzone, 1 same zone, 2 same region, 3 failover region (any region if none is configured), 4 others. */
 function distance(proxy: string, endpoint: string, setting: LocalityLoadBalancerSetting): number {
   const [region = '', zone = '', subzone = ''] = proxy.split('/');
   const [otherRegion = '', otherZone = '', otherSubzone = ''] = endpoint.split('/');
@@ -164,7 +167,7 @@ function distance(proxy: string, endpoint: string, setting: LocalityLoadBalancer
   return failover === undefined || failover.to === otherRegion ? 3 : 4;
 }
 
-/** Priority by the number of labels, from the start of the list, that the endpoint shares with the proxy. */
+/** Priority by how many labels, from the start of the list, endpoint and proxy have in common. */
 function byLabelPriority(
   endpoints: readonly Endpoint[],
   order: LocalityOrder,
@@ -176,7 +179,7 @@ function byLabelPriority(
   });
 }
 
-/** `key` requires equal values on both sides, `key=value` that value on the endpoint. */
+/** `key` requires equal values on proxy and endpoint, `key=value` that value on the endpoint. */
 function sharesLabel(label: string, endpoint: Endpoint, order: LocalityOrder): boolean {
   const equals = label.indexOf('=');
   if (equals > 0) return workloadLabel(endpoint, label.slice(0, equals)) === label.slice(equals + 1);
@@ -186,23 +189,22 @@ function sharesLabel(label: string, endpoint: Endpoint, order: LocalityOrder): b
 
 const topologyLabels = ['topology.kubernetes.io/region', 'topology.kubernetes.io/zone', 'topology.istio.io/subzone'];
 
-/** A label. Topology labels default to the locality. */
 function workloadLabel(workload: Pick<Endpoint, 'labels' | 'locality'>, key: string): string | undefined {
   const level = topologyLabels.indexOf(key);
   return ownValue(workload.labels, key) ?? (level === -1 ? undefined : workload.locality.split('/')[level]);
 }
 
-/** Envoy's highest priority number. */
+/** Maximum priority number in Envoy. */
 const lastPriority = 128;
 
-/** Envoy requires contiguous priorities from 0. */
+/** Renumbers priorities without gaps, as Envoy requires. */
 function compacted(groups: readonly LocalityGroup[]): readonly LocalityGroup[] {
   const used = [...new Set(groups.map((group) => group.priority))].sort((a, b) => a - b);
   const rank = new Map(used.map((priority, index) => [priority, index]));
   return groups.map((group) => ({ ...group, priority: Math.min(rank.get(group.priority)!, lastPriority) }));
 }
 
-/** `region/zone/*`, `region/*`, `region` and `*` match everything below. */
+/** `region/zone/*`, `region/*`, `region` and `*` match every locality below. */
 export function localityMatches(locality: string, rule: string): boolean {
   const parts = locality.split('/');
   for (const [level, expected] of rule.split('/').entries()) {

@@ -40,13 +40,13 @@ describe('endpoints of other networks', () => {
     ).toEqual(['10.0.0.1:8080 0', '7.0.0.1:15443 3']);
   });
 
-  it('several gateways share the weight, in proportion to directly reachable endpoints', () => {
+  it('several gateways share the weight, in proportion to directly reached endpoints', () => {
     expect(
       seen([endpoint('10.0.0.1'), west('10.9.0.1'), west('10.9.0.2')], [gateway('7.0.0.1'), gateway('7.0.0.2')]),
     ).toEqual(['10.0.0.1:8080 2', '7.0.0.1:15443 2', '7.0.0.2:15443 2']);
   });
 
-  it('endpoints use a gateway of their own cluster if there is one', () => {
+  it('endpoints use a gateway in their own cluster if there is one', () => {
     const gateways = [gateway('7.0.0.1', { cluster: 'c2' }), gateway('7.0.0.2', { cluster: 'c3' })];
     expect(seen([west('10.9.0.1')], gateways)).toEqual(['7.0.0.1:15443 1']);
     expect(seen([west('10.9.0.1', { clusterId: 'c4' })], gateways)).toHaveLength(2);
@@ -71,7 +71,7 @@ describe('endpoints of other networks', () => {
     expect(seen(some.slice(1), [gateway('7.0.0.1')])).toEqual([]);
   });
 
-  it('endpoints are reached directly if no gateway is known, or one side has no network', () => {
+  it('endpoints are reached directly if no gateway is known, or either side has no network', () => {
     const far = [west('10.9.0.1'), endpoint('10.0.0.1', { network: '' })];
     expect(seen(far, [gateway('7.0.0.1', { network: 'north' })])).toEqual(['10.9.0.1:8080 0', '10.0.0.1:8080 0']);
     expect(seen(far, [gateway('7.0.0.1')], { network: '' })).toEqual(['10.9.0.1:8080 0', '10.0.0.1:8080 0']);
@@ -91,7 +91,7 @@ describe('endpoints of other networks', () => {
 });
 
 describe('endpoints of a cluster-local host', () => {
-  it('a cluster-local host only has endpoints of the own cluster', () => {
+  it("a cluster-local host only has endpoints in the client's cluster", () => {
     const both = [endpoint('10.0.0.1'), endpoint('10.0.0.2', { clusterId: 'c2' })];
     expect(seen(both, [], { clusterLocal: true })).toEqual(['10.0.0.1:8080 0']);
     expect(seen(both, [], { clusterLocal: true, clusterId: '' })).toHaveLength(2);

@@ -1,4 +1,4 @@
-/** Endpoints as a proxy of one network and cluster can reach them (spec/discovery.md §5.7). */
+/** Converts endpoints to how a proxy in one network and cluster reaches them (spec/discovery.md §5.7). */
 
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { NetworkGateway, NetworkGateways } from '../../model/services/network-gateways.ts';
@@ -9,19 +9,19 @@ import { hasNoAddress } from './selection.ts';
 
 export interface NetworkView extends Pick<ProxyShape, 'network' | 'clusterId'> {
   readonly gateways: NetworkGateways;
-  /** Clients must stay in their own cluster. */
+  /** Clients only use endpoints of their own cluster. */
   readonly clusterLocal: boolean;
-  /** Connections use mutual TLS wherever an endpoint accepts it. Gateways accept nothing else. */
+  /** Clients use mutual TLS for endpoints that accept it. Gateways accept nothing else. */
   readonly mutualTls: boolean;
 }
 
 /**
- * Endpoints of another network are reached through that network's gateways, which only accept mutual TLS. Endpoints
- * without mutual TLS are omitted, as are all remote endpoints if clients do not use it. If no gateway is known, or one
- * side has no network, the endpoint is reached directly, if it has an address.
+ * Replaces endpoints of another network with that network's gateways, which only accept mutual TLS. Endpoints without
+ * mutual TLS are omitted, as are all remote endpoints if clients do not use it. If no gateway or network is known, an
+ * endpoint with an address is reached directly.
  *
  * Weights keep their proportions: a gateway has the weight of all endpoints behind it, and several gateways share it.
- * All weights are multiplied if needed to keep them integers.
+ * All weights are multiplied if necessary to stay integers.
  */
 export function reachableEndpoints(endpoints: readonly Endpoint[], view: NetworkView): readonly Endpoint[] {
   const here = view.clusterLocal ? endpoints.filter((endpoint) => !isOfDifferentCluster(endpoint, view)) : endpoints;
@@ -39,7 +39,7 @@ function withAddress(endpoints: readonly Endpoint[]): readonly Endpoint[] {
   return endpoints.some(hasNoAddress) ? endpoints.filter((endpoint) => !hasNoAddress(endpoint)) : endpoints;
 }
 
-/** Why {@link reachableEndpoints} omits an endpoint, `undefined` if clients reach it, directly or through a gateway. */
+/** Why {@link reachableEndpoints} omits an endpoint. `undefined` if it is reached, directly or through a gateway. */
 export function reachOmission(endpoint: Endpoint, view: NetworkView): OmissionReason | undefined {
   if (isOfDifferentCluster(endpoint, view)) return 'different cluster';
   if (gatewaysTo(endpoint, view).length === 0) return hasNoAddress(endpoint) ? 'no address' : undefined;
@@ -47,9 +47,7 @@ export function reachOmission(endpoint: Endpoint, view: NetworkView): OmissionRe
   return notForwarded(endpoint);
 }
 
-/**
- * Whether clients connect to an endpoint of a different network directly, because no gateway of that network is known.
- */
+/** Whether an endpoint of another network is reached directly because no gateway of that network is known. */
 export function lacksGateway(endpoint: Endpoint, view: NetworkView): boolean {
   return isOfDifferentNetwork(endpoint, view) && gatewaysTo(endpoint, view).length === 0;
 }
@@ -64,14 +62,14 @@ function isOfDifferentNetwork(endpoint: Endpoint, { network }: NetworkView): boo
 
 const noGateways: readonly NetworkGateway[] = [];
 
-/** The gateways in front of an endpoint, empty if it is reached directly. */
+/** The gateways to an endpoint. Empty if it is reached directly. */
 function gatewaysTo(endpoint: Endpoint, view: NetworkView): readonly NetworkGateway[] {
   const { gateways } = view;
   if (gateways.all.length === 0 || !isOfDifferentNetwork(endpoint, view)) return noGateways;
   return gateways.to(endpoint.network, endpoint.clusterId);
 }
 
-/** A gateway hides the health of the workloads behind it, so only healthy ones count. */
+/** A gateway hides the health of endpoints behind it, so unhealthy endpoints are omitted. */
 function notForwarded({ tlsMode, health }: Endpoint): OmissionReason | undefined {
   if (tlsMode !== 'istio') return 'remote workload without mutual TLS';
   return health === 'healthy' ? undefined : 'remote workload not healthy';
@@ -90,7 +88,7 @@ function throughGateways(
     if (ways === undefined) direct.push(scale === 1 ? endpoint : { ...endpoint, weight: weightOf(endpoint) * scale });
     else if (notForwarded(endpoint) === undefined) {
       for (const way of ways) {
-        // Keeps the locality of endpoints behind a gateway, so that locality failover still works.
+        // Endpoints behind a gateway keep their locality for locality failover.
         const id = `${way.address} ${way.port} ${endpoint.locality}`;
         const weight = (behind.get(id)?.weight ?? 0) + (weightOf(endpoint) * scale) / ways.length;
         behind.set(id, gatewayEndpoint(way, endpoint, weight));

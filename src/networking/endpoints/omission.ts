@@ -1,4 +1,3 @@
-/** Reasons why a cluster lacks an endpoint of its service. */
 import type { Endpoint } from '../../model/services/service.ts';
 
 export type OmissionReason =
@@ -16,7 +15,7 @@ export type OmissionReason =
   | 'remote workload without mutual TLS'
   | 'remote workload not healthy';
 
-/** Predicates for a sentence whose subject is a number of endpoints. */
+/** Predicates for a sentence with the number of endpoints as subject. */
 export const omissionText: Readonly<Record<OmissionReason, string>> = {
   'different port': 'do not serve this port',
   'different node': 'run on a different node (internalTrafficPolicy is Local)',
@@ -35,7 +34,7 @@ export const omissionText: Readonly<Record<OmissionReason, string>> = {
   'remote workload not healthy': 'are behind gateways of a different network, and are not healthy',
 };
 
-/** Longer lists are cut. */
+/** Maximum number of listed addresses. */
 const maxAddresses = 3;
 
 export function addressList(endpoints: readonly Endpoint[]): string {

@@ -10,24 +10,23 @@ import type { OmissionReason } from './omission.ts';
 export interface EndpointSelection {
   readonly port: Port;
   readonly health: HealthSelection;
-  /** Labels of the subset, absent for all endpoints. */
   readonly labels?: Readonly<Record<string, string>>;
-  /** Only endpoints of this Kubernetes node, all if absent. */
+  /** Selects endpoints of this Kubernetes node. Absent for all nodes. */
   readonly node?: string;
-  /** Only endpoints whose proxy accepts mutual TLS, for a cluster in the SNI form. */
+  /** Selects endpoints that accept mutual TLS, for a cluster in SNI form. */
   readonly onlyMutualTls?: boolean;
-  /** DNS clusters resolve host names, EDS accepts only addresses. */
+  /** Includes host names, which DNS clusters resolve. EDS only accepts addresses. */
   readonly allowNames?: boolean;
 }
 
-/** Endpoints of a port. Ports match by name, because numbers differ between workloads. */
+/** Endpoints match a service port by its name, because target port numbers differ between workloads. */
 export function selectEndpoints(endpoints: readonly Endpoint[], selection: EndpointSelection): readonly Endpoint[] {
   return ofPort(endpoints, selection.port.name).flatMap((endpoint) =>
     unsuitable(endpoint, selection) === undefined ? (withSentHealth(endpoint, selection.health) ?? []) : [],
   );
 }
 
-/** Why {@link selectEndpoints} omits an endpoint, `undefined` if it selects the endpoint. */
+/** Why {@link selectEndpoints} omits an endpoint. `undefined` if it is selected. */
 export function selectionOmission(endpoint: Endpoint, selection: EndpointSelection): OmissionReason | undefined {
   if (endpoint.servicePortName !== selection.port.name) return 'different port';
   const reason = unsuitable(endpoint, selection);
@@ -36,7 +35,7 @@ export function selectionOmission(endpoint: Endpoint, selection: EndpointSelecti
   return health === 'healthy' ? undefined : health;
 }
 
-/** Why an endpoint of the right port is not in the cluster, apart from its health. */
+/** Why an endpoint of this port is omitted, apart from its health. */
 function unsuitable(
   endpoint: Endpoint,
   { node, onlyMutualTls, allowNames, labels }: EndpointSelection,
@@ -48,20 +47,19 @@ function unsuitable(
   return isSelected(labels ?? {}, endpoint.labels) ? undefined : 'subset labels';
 }
 
-/** Whether the address must be resolved. */
 export function isHostName({ address }: Pick<Endpoint, 'address'>): boolean {
   return address !== '' && !isUnixSocket(address) && isIP(address) === 0;
 }
 
 /**
- * Whether the workload is reached only through the gateways of its network: its WorkloadEntry has a network and no
+ * Whether the workload is only reachable through the gateways of its network: a WorkloadEntry with a network but no
  * address.
  */
 export function hasNoAddress({ address }: Pick<Endpoint, 'address'>): boolean {
   return address === '';
 }
 
-/** Smaller lists are searched linearly. */
+/** Lists below this size are searched linearly. */
 const manyEndpoints = 1_000;
 
 const byPort = onceFor(
@@ -69,10 +67,7 @@ const byPort = onceFor(
     Map.groupBy(endpoints, ({ servicePortName }) => servicePortName),
 );
 
-/**
- * A service's list has an entry for each endpoint and port, and is searched for each port. The index avoids quadratic
- * time.
- */
+/** Finds endpoints of a port. Large lists are indexed, because each port of a service searches the list. */
 function ofPort(endpoints: readonly Endpoint[], name: string): readonly Endpoint[] {
   if (endpoints.length >= manyEndpoints) return byPort(endpoints).get(name) ?? [];
   return endpoints.filter(({ servicePortName }) => servicePortName === name);

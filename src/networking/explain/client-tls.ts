@@ -1,4 +1,3 @@
-/** TLS that a filter chain terminates: which clients it rejects, and the identity of those that it accepts. */
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import type { FilterChain } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import {
@@ -16,12 +15,12 @@ import { matchesString } from './string-matches.ts';
 export interface TerminatedTls {
   /** Why the handshake fails, `undefined` if it succeeds. */
   readonly refusal?: string;
-  /** The URI or DNS name in the client's certificate, if the proxy requests one. */
+  /** URI or DNS name of the client certificate, if the proxy requests one. */
   readonly principal?: string;
 }
 
 /**
- * The issuer of a certificate is unknown, so every presented certificate counts as trusted.
+ * Assumes that every client certificate is issued by a trusted CA.
  *
  * @returns `undefined` if the chain does not terminate TLS
  */

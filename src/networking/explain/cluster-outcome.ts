@@ -1,5 +1,6 @@
 /**
- * What Envoy does with a request or connection for a cluster: whether the cluster exists and has an available server.
+ * Explains the outcome of a request or connection that is sent to a cluster: whether the cluster exists and has
+ * available endpoints.
  */
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import { type Cluster, Cluster_DiscoveryType as DiscoveryType } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
@@ -9,15 +10,14 @@ import { UpstreamTlsContextSchema } from '../../gen/envoy/extensions/transport_s
 import type { OutcomeShare, RequestOutcome, Target } from './outcome.ts';
 
 export interface CarriedProtocol {
-  /** Responses have a status, other connections are closed. */
+  /** Whether a local response has an HTTP status. Other connections are closed. */
   readonly isHttp: boolean;
-  /** The connection was redirected, so the proxy knows its original destination. */
   readonly isRedirected: boolean;
-  /** The status if the cluster does not exist, 503 by default. */
+  /** HTTP status if the cluster does not exist, 503 by default. */
   readonly missingStatus?: number;
 }
 
-/** Whether servers are running, and whether their names resolve, is unknown: the request then counts as forwarded. */
+/** Endpoints count as running and their names as resolvable. */
 export function clusterOutcome({ name, cluster, assignment }: Target, carried: CarriedProtocol): RequestOutcome {
   const status = carried.isHttp ? { status: 503 } : {};
   if (cluster === undefined) {
@@ -42,7 +42,7 @@ export function combinedOutcome(targets: readonly Target[], carried: CarriedProt
   );
 }
 
-/** Merges equal outcomes. If only one remains, it is returned as such. */
+/** Merges equal outcomes. A single remaining outcome is returned directly. */
 export function dividedOutcome(shares: readonly OutcomeShare[]): RequestOutcome {
   const merged = new Map<string, OutcomeShare>();
   for (const { share, outcome } of shares.filter((one) => one.share > 0).flatMap(flat)) {
@@ -65,7 +65,7 @@ function hasServer(
   { isRedirected }: CarriedProtocol,
 ): boolean {
   const { clusterDiscoveryType: type, commonLbConfig, lbConfig } = cluster;
-  // An extension discovers the servers.
+  // A custom cluster type has its own discovery.
   if (type.case === 'clusterType') return true;
   if (type.value === DiscoveryType.ORIGINAL_DST) {
     return isRedirected || (lbConfig.case === 'originalDstLbConfig' && lbConfig.value.useHttpHeader);
@@ -75,7 +75,7 @@ function hasServer(
     .filter(({ loadBalancingWeight }) => !byWeight || (loadBalancingWeight ?? 0) > 0)
     .flatMap(({ lbEndpoints }) => lbEndpoints);
   if (endpoints.some(({ healthStatus }) => usable.has(healthStatus))) return true;
-  // Below the threshold Envoy sends requests to all servers, regardless of health.
+  // Below the panic threshold, Envoy uses all endpoints regardless of health.
   const panics = (commonLbConfig?.healthyPanicThreshold?.value ?? defaultPanicPercent) > 0;
   const failsInPanic =
     commonLbConfig?.localityConfigSpecifier.case === 'zoneAwareLbConfig' &&
@@ -102,7 +102,7 @@ function reasonWithout(
   return some ? `no endpoint of cluster ${name} is ready` : `cluster ${name} has no endpoints`;
 }
 
-/** TLS is required but not available: the only accepted certificate has an impossible hash of zeros. */
+/** Whether the TLS context accepts no certificate: its only accepted hash is all zeros. */
 function refusesServers({ transportSocket }: Cluster): boolean {
   if (transportSocket?.configType.case !== 'typedConfig') return false;
   const context = anyUnpack(transportSocket.configType.value, UpstreamTlsContextSchema)?.commonTlsContext;

@@ -1,6 +1,6 @@
 /**
- * What a proxy does with a connection or a request, decided as Envoy decides it from the same configuration: listener,
- * filter chain, filters, route and cluster. What depends on another program or on code is `not decided`.
+ * Explains what a proxy does with a connection or request by evaluating its configuration as Envoy does: listener,
+ * filter chain, filters, route and cluster. The outcome is `not decided` if it depends on another program or on code.
  */
 import type { DescMessage, Message, MessageShape } from '@bufbuild/protobuf';
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
@@ -69,7 +69,7 @@ function throughLastFilter({ chain, listener }: Accepted, subject: Subject, conf
   const { isRedirected } = listener;
   const manager = lastOf(chain.filters, HttpConnectionManagerSchema);
   if (manager !== undefined) {
-    // TLS that the chain does not terminate hides HTTP.
+    // Without terminated TLS, the proxy cannot read HTTP.
     const http = question.tls !== undefined && tls === undefined ? undefined : question.http;
     const nowMs = question.now ?? Date.now();
     const context = { manager, chain, configuration, isRedirected, nowMs };

@@ -9,12 +9,12 @@ export interface Explanation {
   readonly listener?: FoundListener;
   readonly inspected?: Inspected;
   readonly chain?: FilterChain;
-  /** Names of the network filters, then of the HTTP filters, in order. */
+  /** Names of network filters, then HTTP filters, in order. */
   readonly filters: readonly string[];
   readonly routeConfiguration?: string;
   readonly virtualHost?: VirtualHost;
   readonly route?: Route;
   readonly outcome: RequestOutcome;
-  /** Clusters that it may be sent to, several if weights decide. */
+  /** Possible clusters, several with weighted routing. */
   readonly targets: readonly Target[];
 }

@@ -1,6 +1,6 @@
 /**
- * Which filter chain a connection matches (Envoy's docs: config.listener.v3.FilterChainMatch). Criteria are evaluated
- * in a fixed order. At each, the most specific match remains, and Envoy never backtracks.
+ * Selects the filter chain of a connection (Envoy's docs: config.listener.v3.FilterChainMatch). Each criterion, in a
+ * fixed order, keeps only the chains with the most specific match. Envoy never backtracks.
  */
 
 import { BlockList, isIP } from 'node:net';
@@ -40,7 +40,7 @@ function of(value: string | number | undefined): readonly string[] {
   return value === undefined || value === '' ? [] : [String(value)];
 }
 
-/** `a.b.test`, `.b.test`, `.test`. */
+/** `a.b.test` → `a.b.test`, `.b.test`, `.test`. */
 function suffixes({ serverName }: Inspected): readonly string[] {
   if (serverName === '') return [];
   const dots = [...serverName.matchAll(/\./g)].map(({ index }) => index).filter((index) => index > 0);
@@ -53,7 +53,7 @@ function sourceTypes({ source, destination }: Question): readonly string[] {
   return [String(isLocal ? SourceType.SAME_IP_OR_LOOPBACK : SourceType.EXTERNAL)];
 }
 
-/** The chains of the first expected value that any chain names, otherwise the chains that name none. */
+/** Chains that match the first of the candidates that any chain lists, otherwise chains without this criterion. */
 function choose(
   chains: readonly FilterChain[],
   valuesOf: (match: Match) => readonly string[],
@@ -70,7 +70,7 @@ function named({ filterChainMatch }: FilterChain, valuesOf: (match: Match) => re
   return filterChainMatch === undefined ? [] : valuesOf(filterChainMatch);
 }
 
-/** The chains of the narrowest range that contains the address. A chain without ranges has the widest. */
+/** Chains with the narrowest range that contains the address. A chain without ranges is the widest. */
 function chooseRange(
   chains: readonly FilterChain[],
   rangesOf: (match: Match) => readonly CidrRange[],

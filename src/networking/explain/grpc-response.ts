@@ -20,7 +20,7 @@ export function asGrpcResponse(outcome: RequestOutcome): RequestOutcome {
         ...outcome,
         shares: outcome.shares.map((one) => ({ ...one, outcome: asGrpcResponse(one.outcome) })),
       };
-    // An abort with a gRPC status already has one.
+    // An abort with a gRPC status needs no conversion.
     default:
       return outcome.status === undefined
         ? outcome

@@ -1,4 +1,4 @@
-/** The path of a request through a connection manager: HTTP filters, route, and the route's action. */
+/** Explains a request in a connection manager: HTTP filters, route, and route action. */
 import type { FilterChain } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import {
   type Route,
@@ -30,7 +30,7 @@ export interface RequestContext {
 
 type RequestExplanation = Pick<Explanation, 'targets' | 'outcome' | 'routeConfiguration' | 'virtualHost' | 'route'>;
 
-/** @param http `undefined` if the connection carries no HTTP */
+/** @param http `undefined` if the connection is not HTTP */
 export function throughHttp(context: RequestContext, httpQuestion: HttpQuestion | undefined): RequestExplanation {
   const { manager, configuration } = context;
   if (httpQuestion === undefined) return { targets: [], outcome: noHttp(context.subject) };
@@ -88,7 +88,7 @@ interface Chosen {
   readonly virtualHost?: VirtualHost;
   readonly route?: Route;
   readonly targets: readonly Target[];
-  /** For requests that all filters allow. */
+  /** Outcome of requests that pass all filters. */
   readonly outcome: RequestOutcome;
 }
 
@@ -122,7 +122,7 @@ function malformed(why: string, flag: string, details = ''): RequestOutcome {
 
 const defaultMaxHeadersKb = 60;
 
-/** HTTP/1 methods that Envoy's parser accepts. They are case-sensitive. */
+/** HTTP/1 methods that Envoy's parser accepts, case-sensitive. */
 const methods: ReadonlySet<string> = new Set(
   (
     'DELETE GET HEAD POST PUT CONNECT OPTIONS TRACE COPY LOCK MKCOL MOVE PROPFIND PROPPATCH SEARCH UNLOCK BIND REBIND UNBIND ACL REPORT ' +
@@ -130,12 +130,11 @@ const methods: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
-/** Envoy's response to a request that it rejects before routing, `undefined` if it accepts the request. */
+/** Response to a request that Envoy rejects before routing, `undefined` if it accepts the request. */
 function refusedByCodec(http: HttpQuestion, manager: HttpConnectionManager): RequestOutcome | undefined {
   const maxBytes = 1_024 * (manager.maxRequestHeadersKb ?? defaultMaxHeadersKb);
   const bytes = headerBytes(http);
   const tooLarge = `the request has ${bytes} bytes of headers, the maximum is ${maxBytes}`;
-  // Envoy resets the stream.
   if (http.version === 'HTTP/2') return bytes > maxBytes ? { kind: 'closed', flag: 'DR', why: tooLarge } : undefined;
   if (!methods.has(http.method)) {
     return malformed(`the method ${http.method} is unknown`, 'DPE', 'http1.codec_error');
@@ -160,15 +159,15 @@ function headerBytes({ headers, path, authority = '' }: HttpQuestion): number {
   );
 }
 
-/** Without a Host header, Envoy selects a virtual host only if there is no other. */
+/** Envoy uses the only virtual host for requests without a Host header. */
 function soleVirtualHost({ virtualHosts }: RouteConfiguration): VirtualHost | undefined {
   const [first, ...rest] = virtualHosts;
   return rest.length === 0 && first?.domains.join() === '*' ? first : undefined;
 }
 
 /**
- * The request as Envoy's HTTP/1 codec reads it: header values without surrounding white space. A target with a host
- * (`GET http://host/path`, `CONNECT host:port`) replaces the Host header, and CONNECT then has no path.
+ * The request as Envoy's HTTP/1 codec reads it. It trims header values. A target with a host (`GET http://host/path`,
+ * `CONNECT host:port`) replaces the Host header; CONNECT has no path.
  */
 function asRead(httpQuestion: HttpQuestion): HttpQuestion {
   if (httpQuestion.version === 'HTTP/2') return httpQuestion;
@@ -186,7 +185,7 @@ function isWithHost(http: HttpQuestion): http is HttpWithHost {
   return http.authority !== undefined;
 }
 
-/** An HTTP/2 connection is closed without a response. */
+/** Outcome for bytes that are not HTTP. HTTP/2 connections are closed without a response. */
 function noHttp({ tls, question }: Subject): RequestOutcome {
   const isHttp2 = tls !== undefined && question.tls?.alpn.includes('h2') === true;
   const why = 'the filter chain expects HTTP, got another protocol';
@@ -195,7 +194,7 @@ function noHttp({ tls, question }: Subject): RequestOutcome {
 
 const maxNamedHosts = 5;
 
-/** A message for a host without a virtual host. It lists hosts, because the one in the question may be misspelt. */
+/** Message for a host without a virtual host. It lists known hosts, because the question's host may be misspelt. */
 function withoutHost(authority: string, { name, virtualHosts }: RouteConfiguration): string {
   const known = virtualHosts.flatMap(({ domains }) => domains.slice(0, 1));
   const more = known.length > maxNamedHosts ? ` and ${known.length - maxNamedHosts} more` : '';
@@ -208,7 +207,7 @@ function nameOfRoutes({ routeSpecifier }: HttpConnectionManager): string {
   return routeSpecifier.case === 'routeConfig' ? routeSpecifier.value.name : '';
 }
 
-/** The request at routing time, `undefined` if Envoy rejects it before. */
+/** The request that is routed. `undefined` if Envoy rejects it before. */
 function routed(http: HttpWithHost, { manager, subject }: RequestContext): RoutedRequest | undefined {
   const path = normalizedPath(http.path, manager);
   if (path === undefined) return undefined;
@@ -219,7 +218,6 @@ function routed(http: HttpWithHost, { manager, subject }: RequestContext): Route
   return { ...http, path, authority, scheme, headers };
 }
 
-/** Adds the client's address from trusted headers. */
 export function withClient(subject: Subject, http: HttpQuestion | undefined, manager: HttpConnectionManager): Subject {
   const remoteAddress = http && clientOf(http, manager, subject.question.source?.address);
   return remoteAddress === undefined ? subject : { ...subject, remoteAddress };

@@ -1,4 +1,4 @@
-/** What the HTTP inspector of a listener does with long request lines. */
+/** The HTTP inspector's behaviour with long request lines. */
 import { create } from '@bufbuild/protobuf';
 import { anyPack } from '@bufbuild/protobuf/wkt';
 import { expect, test } from 'vitest';
@@ -16,7 +16,7 @@ function listenerWith(...inspectors: readonly (typeof tls)[]): Listener {
   return create(ListenerSchema, { listenerFilters: filters });
 }
 
-/** @param bytes of the request line, with its line break */
+/** @param bytes length of the request line, including the line break */
 function requestOf(bytes: number): Question {
   const path = `/${'a'.repeat(bytes - 'GET / HTTP/1.1__'.length)}`;
   const request = { version: 'HTTP/1.1', authority: 'a.test', method: 'GET', headers: {}, path } as const;
@@ -24,17 +24,17 @@ function requestOf(bytes: number): Question {
 }
 
 test.each([
-  ['HTTP inspector', [http], 65_536, undefined],
-  ['HTTP inspector', [http], 65_537, 'closed'],
-  ['TLS inspector and the HTTP inspector', [tls, http], 16_384, undefined],
-  ['TLS inspector and the HTTP inspector', [tls, http], 16_385, 'not decided'],
-  ['TLS inspector and the HTTP inspector', [tls, http], 65_537, 'closed'],
-  ['TLS inspector', [tls], 65_537, undefined],
-] as const)('the outcome behind the %s of a request line of %i bytes is %s', (_, inspectors, bytes, kind) => {
+  ['an HTTP inspector and 65,536 bytes: it continues', [http], 65_536, undefined],
+  ['an HTTP inspector and 65,537 bytes: it is closed', [http], 65_537, 'closed'],
+  ['TLS and HTTP inspectors and 16,384 bytes: it continues', [tls, http], 16_384, undefined],
+  ['TLS and HTTP inspectors and 16,385 bytes: it is not decided', [tls, http], 16_385, 'not decided'],
+  ['TLS and HTTP inspectors and 65,537 bytes: it is closed', [tls, http], 65_537, 'closed'],
+  ['a TLS inspector and 65,537 bytes: it continues', [tls], 65_537, undefined],
+] as const)('a request line has the expected outcome with %s', (_, inspectors, bytes, kind) => {
   expect(httpInspectorOutcome(listenerWith(...inspectors), requestOf(bytes))?.kind).toBe(kind);
 });
 
-test('no HTTP inspector reads the request line of a TLS connection or of HTTP/2', () => {
+test('the HTTP inspector does not read request lines of TLS connections or HTTP/2', () => {
   const listener = listenerWith(tls, http);
   const long = requestOf(70_000);
   expect(httpInspectorOutcome(listener, { ...long, tls: { alpn: [] } })).toBeUndefined();

@@ -1,4 +1,3 @@
-/** Properties of a connection that listener filters detect before the filter chain is selected. */
 import type {
   ListenerFilter,
   ListenerFilterChainMatchPredicate,
@@ -7,7 +6,6 @@ import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts
 import type { RequestOutcome } from './outcome.ts';
 import type { Question } from './question.ts';
 
-/** The detected properties that filter chains match. */
 export interface Inspected {
   readonly transport: 'tls' | 'raw_buffer';
   /** Empty if unknown. */
@@ -18,7 +16,7 @@ export interface Inspected {
 const tlsInspector = 'type.googleapis.com/envoy.extensions.filters.listener.tls_inspector.v3.TlsInspector';
 const httpInspector = 'type.googleapis.com/envoy.extensions.filters.listener.http_inspector.v3.HttpInspector';
 
-/** Without a TLS inspector, a listener treats each connection as plaintext. */
+/** Without a TLS inspector, a listener treats all connections as plaintext. */
 export function inspectConnection(listener: Listener, { tls, http, destination }: Question): Inspected {
   const inspects = (typeUrl: string): boolean => inspectsWith(typeUrl, listener, destination.port);
   if (tls && inspects(tlsInspector)) {
@@ -32,14 +30,12 @@ export function inspectConnection(listener: Listener, { tls, http, destination }
   };
 }
 
-/** Envoy's HTTP inspector closes a connection if these bytes do not contain the complete request line. */
+/** Envoy's HTTP inspector closes a connection if these bytes do not contain a complete request line. */
 const maxInspectedBytes = 64 * 1_024;
-/** What the TLS inspector, which runs first, reads at once. The HTTP inspector may wait forever for bytes beyond it. */
+/** Bytes that the TLS inspector, which runs first, reads at once. The HTTP inspector may wait forever for more. */
 const maxClientHelloBytes = 16 * 1_024;
 
-/**
- * The outcome of a request whose first line is too long for the HTTP inspector, `undefined` if the inspector continues.
- */
+/** Outcome if the request line is too long for the HTTP inspector. */
 export function httpInspectorOutcome(
   listener: Listener,
   { tls, http, destination }: Question,

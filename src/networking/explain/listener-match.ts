@@ -1,5 +1,3 @@
-/** Which listener receives a connection. */
-
 import type { Address } from '../../gen/envoy/config/core/v3/address_pb.ts';
 import { TrafficDirection } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
@@ -10,11 +8,10 @@ import type { Question } from './question.ts';
 export interface FoundListener {
   readonly listener: Listener;
   /**
-   * The listener that the connection was redirected to, which handed it over. Absent if the proxy listens where the
-   * client connects.
+   * The listener that receives redirected connections and handed this one over. Absent if the client connected to the
+   * proxy's own port.
    */
   readonly through?: Listener;
-  /** The proxy knows the client's destination from the kernel, because the connection was redirected. */
   readonly isRedirected: boolean;
 }
 
@@ -24,8 +21,8 @@ interface Place {
 }
 
 /**
- * The listener bound at the connection's destination. With redirection, the one that receives redirected connections
- * (`use_original_dst` or an original-destination filter) hands them over to the listener of their destination.
+ * Finds the listener at the connection's destination. A redirected connection first reaches the listener with
+ * `use_original_dst` or an original-destination filter, which hands it over.
  */
 export function listenerOf(listeners: readonly Listener[], question: Question): FoundListener | undefined {
   const { destination, direction } = question;
@@ -50,7 +47,7 @@ function takesRedirected({ useOriginalDst, listenerFilters }: Listener): boolean
   return useOriginalDst === true || listenerFilters.some(({ name }) => name === 'envoy.filters.listener.original_dst');
 }
 
-/** The TCP listener of the address, otherwise the one of all addresses. */
+/** The TCP listener of the exact address, otherwise of the wildcard address. */
 function atDestination(
   listeners: readonly Listener[],
   { address, port }: Question['destination'],
@@ -64,7 +61,7 @@ function atDestination(
   return (
     at((place) => place.address === address) ??
     at((place) => isUnspecified(place.address)) ??
-    // The question contains no address. The proxy binds such services at loopback.
+    // Without an address in the question, assumes a listener on loopback.
     (address === undefined ? at((place) => isLoopback(place.address)) : undefined)
   );
 }

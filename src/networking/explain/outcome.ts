@@ -1,4 +1,3 @@
-/** What a route does with a request. */
 import type { Cluster } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import type { ClusterLoadAssignment } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
 import {
@@ -11,16 +10,13 @@ import {
 import type { ProxyConfiguration } from './proxy-configuration.ts';
 import type { RoutedRequest } from './route-match.ts';
 
-/** Fields in Envoy's access log of a local response. */
+/** A response that Envoy generates, with its access log fields. */
 export interface LocalResponse {
-  /** `undefined` if a connection without HTTP is closed. */
+  /** `undefined` if a TCP connection is closed. */
   readonly status?: number;
-  /**
-   * `grpc-status` of a response to a gRPC request. Without `status`, the code with which gRPC without a proxy fails the
-   * call.
-   */
+  /** `grpc-status` of the response. Without `status`, the code with which a proxyless gRPC client fails the call. */
   readonly grpcStatus?: number;
-  /** `%RESPONSE_FLAGS%`: NR, NC, UH, UF, FI, UAEX, DPE. */
+  /** `%RESPONSE_FLAGS%`, such as NR, NC, UH, UF, FI, UAEX, DPE. */
   readonly flag?: string;
   /** Prefix of `%RESPONSE_CODE_DETAILS%`. */
   readonly details?: string;
@@ -46,28 +42,27 @@ export type RequestOutcome =
       readonly why: string;
     })
   | { readonly kind: 'closed'; readonly why: string; readonly flag?: string }
-  /** The decision depends on a filter that calls another program or runs code. */
+  /** Depends on a filter that calls another program or runs code. */
   | { readonly kind: 'not decided'; readonly filter: string; readonly why: string }
-  /** Decided at random: weights, or faults of less than 100 %. */
+  /** Random: weighted clusters, or faults of less than 100 %. */
   | { readonly kind: 'divided'; readonly shares: readonly OutcomeShare[] }
-  /** A filter of another protocol decides. */
+  /** Handled by a filter of another protocol. */
   | { readonly kind: 'other'; readonly why: string };
 
 export interface OutcomeShare {
-  /** Of all requests, from 0 to 1. */
+  /** Share of all requests, from 0 to 1. */
   readonly share: number;
   readonly outcome: RequestOutcome;
 }
 
 export interface Target {
   readonly name: string;
-  /** The cluster's share of the sum of weights. */
+  /** Weight as a share of the sum of weights. */
   readonly weight: number;
-  /** Absent if the proxy has no such cluster, and responds with 503. */
+  /** Absent if the proxy does not have the cluster. It then responds with 503. */
   readonly cluster?: Cluster;
   /** Absent if the endpoints are unknown. */
   readonly assignment?: ClusterLoadAssignment;
-  /** Why endpoints of the service are not in the cluster. */
   readonly missingEndpoints?: readonly string[];
 }
 
@@ -94,10 +89,10 @@ interface Weighted {
 }
 
 interface RouteOutcome {
-  /** Absent if the clusters decide. */
+  /** Absent if the outcome depends on the clusters. */
   readonly outcome?: RequestOutcome;
   readonly clusters: readonly Weighted[];
-  /** The status if the proxy does not have the cluster. */
+  /** HTTP status if the cluster does not exist. */
   readonly missingStatus?: number;
 }
 

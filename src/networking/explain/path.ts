@@ -6,7 +6,7 @@ import {
 
 type Settings = Pick<HttpConnectionManager, 'normalizePath' | 'mergeSlashes' | 'pathWithEscapedSlashesAction'>;
 
-/** The query is unchanged. `undefined` if the request is rejected. */
+/** Keeps the query. `undefined` if the request is rejected. */
 export function normalizedPath(fullPath: string, settings: Settings): string | undefined {
   const end = fullPath.search(/[?#]/);
   const [path, rest] = end === -1 ? [fullPath, ''] : [fullPath.slice(0, end), fullPath.slice(end)];
@@ -26,7 +26,7 @@ function withoutEscapedSlashes(path: string, { pathWithEscapedSlashesAction: act
   return unescapes ? path.replaceAll(/%2f/gi, '/').replaceAll(/%5c/gi, '\\') : path;
 }
 
-/** RFC 3986 §6.2.2 as for web URLs: dot segments, percent-encoded unreserved characters, backslashes. */
+/** Normalizes as for web URLs (RFC 3986 §6.2.2): dot segments, percent-encoded unreserved characters, backslashes. */
 function withoutDots(path: string): string {
   const decoded = path.replaceAll(/%([0-9a-f]{2})/gi, (written, hex: string) => {
     const character = String.fromCharCode(Number.parseInt(hex, 16));

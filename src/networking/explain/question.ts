@@ -1,37 +1,34 @@
-/** A connection, with an optional HTTP request, to explain for a proxy. */
-
 export interface Question {
-  /** For a sidecar: traffic from or to its application. Ignored for a gateway. */
+  /** For a sidecar, seen from its application. Ignored for a gateway. */
   readonly direction: 'outbound' | 'inbound';
   readonly destination: {
-    /** An IP, absent if unknown, such as for a name that was not resolved. */
+    /** IP address. Absent if unknown, for example for an unresolved name. */
     readonly address?: string;
     readonly port: number;
   };
-  /** Source of the connection. If absent, matches on it fail. */
+  /** Source of the connection. If absent, matches on the source fail. */
   readonly source?: { readonly address: string; readonly port: number };
-  /** The client begins with a TLS handshake. */
+  /** Set if the client starts with a TLS handshake. */
   readonly tls?: {
-    /** Lower-case, absent without SNI. */
+    /** In lower case. Absent without SNI. */
     readonly sni?: string;
-    /** ALPN, preferred first. */
+    /** ALPN in order of preference. */
     readonly alpn: readonly string[];
-    /** The URI or DNS name in the client's certificate, absent without certificate. */
+    /** URI or DNS name of the client certificate. Absent without certificate. */
     readonly principal?: string;
   };
-  /** Milliseconds since the epoch, for the validity of tokens. Default: the current time. */
+  /** Time in milliseconds since the epoch at which tokens must be valid. Defaults to the current time. */
   readonly now?: number;
-  /** Absent for other protocols. */
+  /** Absent if the connection is not HTTP. */
   readonly http?: HttpQuestion;
 }
 
 export interface HttpQuestion {
   readonly version: 'HTTP/1.0' | 'HTTP/1.1' | 'HTTP/2';
-  /** `Host`, with its port if the client sends one. Absent without a Host header. */
+  /** Host header, including a port. Absent if the request has none. */
   readonly authority?: string;
-  /** The path with its query. For CONNECT `HOST:PORT` in HTTP/1, empty in HTTP/2. */
+  /** Path and query. For CONNECT: `HOST:PORT` in HTTP/1, empty in HTTP/2. */
   readonly path: string;
   readonly method: string;
-  /** Headers by name in lower case. */
   readonly headers: Readonly<Record<string, string>>;
 }

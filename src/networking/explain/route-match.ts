@@ -1,4 +1,4 @@
-/** Which virtual host and route a request matches (Envoy's docs: config.route.v3.VirtualHost, RouteMatch). */
+/** Finds the virtual host and route of a request (Envoy's docs: config.route.v3.VirtualHost, RouteMatch). */
 
 import type { Route, RouteMatch, VirtualHost } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_pb.ts';
@@ -37,9 +37,8 @@ function rankOf(domain: string, host: string): number | undefined {
 
 export interface RoutedRequest extends HttpQuestion {
   readonly authority: string;
-  /** `https` for TLS that the proxy terminated. */
+  /** `https` if the proxy terminated TLS. */
   readonly scheme: 'http' | 'https';
-  /** Metadata that filters have stored, by filter name, such as claims of a token. */
   readonly metadata?: Readonly<Record<string, unknown>>;
 }
 

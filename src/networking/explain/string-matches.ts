@@ -1,9 +1,8 @@
-/** Envoy's matchers of strings, headers and query parameters. */
 import type { HeaderMatcher, QueryParameterMatcher } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { StringMatcher } from '../../gen/envoy/type/matcher/v3/string_pb.ts';
 import { re2Expression } from '../../model/fields/re2.ts';
 
-/** The expression must match the full text. */
+/** The regular expression must match the full text. */
 export function matchesRegex(regex: string, text: string): boolean {
   return re2Expression(regex).matches(text);
 }
@@ -26,13 +25,13 @@ export function matchesString({ matchPattern, ignoreCase }: StringMatcher, text:
   }
 }
 
-/** @param value `undefined` if the request has no such header */
+/** @param value `undefined` if the header is missing */
 export function matchesHeader(matcher: HeaderMatcher, value: string | undefined): boolean {
   const { headerMatchSpecifier: specifier, invertMatch, treatMissingHeaderAsEmpty } = matcher;
   if (specifier.case === undefined) return (value !== undefined) !== invertMatch;
   if (specifier.case === 'presentMatch') return ((value !== undefined) === specifier.value) !== invertMatch;
   const text = value ?? (treatMissingHeaderAsEmpty ? '' : undefined);
-  // A missing header neither matches nor fails a condition on its value.
+  // A matcher of a value never matches a missing header, even if inverted.
   if (text === undefined) return false;
   return valueMatches(specifier, text) !== invertMatch;
 }
@@ -58,7 +57,7 @@ function valueMatches(specifier: HeaderMatcher['headerMatchSpecifier'], text: st
   }
 }
 
-/** @param value `undefined` if the query has no such parameter */
+/** @param value `undefined` if the parameter is missing */
 export function matchesParameter(matcher: QueryParameterMatcher, value: string | undefined): boolean {
   const specifier = matcher.queryParameterMatchSpecifier;
   if (specifier.case === 'presentMatch') return (value !== undefined) === specifier.value;

@@ -1,4 +1,4 @@
-/** Client address and scheme, with trusted headers of earlier proxies (Envoy's docs: x-forwarded-for). */
+/** Client address and scheme from headers of trusted proxies (Envoy's docs: x-forwarded-for). */
 import { isIP } from 'node:net';
 import type { HttpConnectionManager } from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
 import { ownValue } from '../../runtime/json-object.ts';
@@ -6,14 +6,14 @@ import type { HttpQuestion } from './question.ts';
 
 type Settings = Pick<HttpConnectionManager, 'useRemoteAddress' | 'xffNumTrustedHops'>;
 
-/** @param direct the other end of the connection */
+/** @param direct address of the connection's peer */
 export function clientOf(
   { headers }: HttpQuestion,
   { useRemoteAddress, xffNumTrustedHops }: Settings,
   direct: string | undefined,
 ): string | undefined {
   const forwarded = (ownValue(headers, 'x-forwarded-for') ?? '').split(',').map((text) => text.trim());
-  // With `use_remote_address`, the last entry is the hop before the connection's peer. Otherwise it is the client.
+  // With `use_remote_address`, the connection's peer counts as one hop and is not in the header.
   const hops = useRemoteAddress === true ? xffNumTrustedHops - 1 : xffNumTrustedHops;
   const found = hops < 0 ? undefined : forwarded.at(-1 - hops);
   return found !== undefined && isIP(found) !== 0 ? found : direct;

@@ -1,9 +1,9 @@
 /**
- * WasmPlugin configurations of a proxy (spec/discovery.md §8.12). Filters request them by name (ECDS), so that a plugin
- * changes without its listener, and no connection is drained. If Envoy fetches a plugin's code, the plugin is in the
- * listener itself: Envoy fetches code while a listener warms, and an Envoy 1.40 whose active listener receives a plugin
- * with remote code by ECDS never fetches it (measured: each request gets 503). Until the code is available, the
- * previous listener serves with the previous plugin.
+ * WasmPlugin configurations of a proxy (spec/discovery.md §8.12). Filters request them by name over ECDS, so that a
+ * changed plugin neither changes its listener nor drains connections. Exception: if Envoy itself fetches the code,
+ * the listener contains the plugin. Envoy fetches code while a listener warms, and the previous listener serves until
+ * then. An Envoy 1.40 whose active listener receives such a plugin by ECDS never fetches the code (measured: each
+ * request gets 503).
  */
 
 import { hash } from 'node:crypto';
@@ -28,7 +28,7 @@ import { type PullVariables, pullOf } from './wasm-pull.ts';
 import { type WasmSource, wasmSource } from './wasm-source.ts';
 import { wasmSubstitute } from './wasm-substitute.ts';
 
-/** One for each name of an active plugin of the proxy. */
+/** One resource for each requested name of an active plugin. */
 export function buildWasmPlugins(
   shape: ProxyShape,
   push: PushContext,
@@ -42,7 +42,7 @@ export function buildWasmPlugins(
     const plugin = byName.get(name);
     if (plugin === undefined) return [];
     const { code, cluster, isByAgent, dependsOn } = sourceOf(plugin, shape, push);
-    // A listener from before the code was remote keeps its configuration.
+    // A listener that predates the plugin's remote code keeps its configuration.
     if (cluster !== undefined) return [];
     const fetches = shape.metadata.WASM_FETCH ?? '';
     const pull = isByAgent ? pullOf(plugin, shape, push) : undefined;
@@ -57,13 +57,13 @@ export function buildWasmPlugins(
   });
 }
 
-/** The configuration of a plugin whose code Envoy fetches, `undefined` for others, which filters request by ECDS. */
+/** The configuration of a plugin whose code Envoy fetches, `undefined` for plugins that use ECDS. */
 export function fetchedPlugin(plugin: Config<WasmPlugin>, shape: ProxyShape, push: PushContext): Any | undefined {
   const { code, cluster } = sourceOf(plugin, shape, push);
   return cluster === undefined ? undefined : configurationOf(plugin, code);
 }
 
-/** Clusters that code is fetched from. Plugins in listeners depend on these and on the plugins. */
+/** The clusters from which Envoy fetches code, as a cache key: listeners contain such plugins. */
 export function fetchedPluginsText(shape: ProxyShape, push: PushContext): string {
   const { wasmPlugins } = push.policiesFor(shape);
   return wasmPlugins.map((plugin) => sourceOf(plugin, shape, push).cluster ?? '').join();
@@ -77,15 +77,12 @@ function sourceOf(plugin: Config<WasmPlugin>, shape: ProxyShape, push: PushConte
   return source;
 }
 
-/** Cached, because each listener of a proxy uses them. */
 const sourcesOf = onceForPair((_: ProxyShape, __: PushContext) => new Map<Config<WasmPlugin>, WasmSource>());
 
-/**
- * For an Envoy that would exit on the plugin or reject it: the plugin behaves like one whose code cannot be fetched.
- */
+/** For an Envoy that exits on Wasm code or rejects it: same effect as code that cannot be fetched. */
 const withheld: WasmSource = { code: undefined, dependsOn: [] };
 
-/** @param forAgent variables for the agent that fetches the code */
+/** @param forAgent environment variables for the agent that fetches the code */
 function configurationOf(plugin: Config<WasmPlugin>, code: WasmSource['code'], forAgent?: PullVariables): Any {
   const network = levelOf(plugin.spec) === 'NETWORK';
   if (code === undefined) return wasmSubstitute(levelOf(plugin.spec), plugin.spec.failStrategy === 'FAIL_OPEN');
@@ -120,8 +117,8 @@ function pluginConfig(
 }
 
 /**
- * Plugins of one ID and one code share a VM. Envoy 1.40 considers neither code that is not fetched yet nor environment
- * variables, so without an ID a plugin might run another plugin's code, or with its variables.
+ * Plugins with the same ID and code share a VM. Envoy 1.40 compares neither code that is still being fetched nor
+ * environment variables, so without this ID a plugin could run another plugin's code or with its variables.
  */
 function vmIdOf({ url, sha256 = '', vmConfig }: WasmPlugin): string {
   const isLocal = url.startsWith('file:');

@@ -1,4 +1,3 @@
-/** The filter of a WasmPlugin in a listener, for requests or connections. */
 import type { DescMessage } from '@bufbuild/protobuf';
 import type { Config } from '../../model/config/config.ts';
 import type { WasmPlugin } from '../../model/kinds/extensions/wasm-plugin.ts';
@@ -7,7 +6,7 @@ import { adsConfigSource } from '../messages/config-source-message.ts';
 import { fetchedPlugin } from './build.ts';
 import { extensionName } from './wasm-plugins.ts';
 
-/** @param types allowed types of the configuration received by ECDS */
+/** @param types message types that ECDS may deliver */
 export function wasmFilter(
   plugin: Config<WasmPlugin>,
   { shape, push }: Pick<ConnectionContext, 'shape' | 'push'>,

@@ -1,4 +1,3 @@
-/** The WasmPlugins of a connection in order (spec/discovery.md §8.4). */
 import type { Config } from '../../model/config/config.ts';
 import type { WasmMatch, WasmPlugin } from '../../model/kinds/extensions/wasm-plugin.ts';
 import type { ConnectionContext } from '../inputs/connection-context.ts';
@@ -6,19 +5,19 @@ import { sideOf, type TelemetrySide } from '../telemetry/mode.ts';
 
 export type WasmPhase = NonNullable<WasmPlugin['phase']>;
 
-/** A plugin processes HTTP requests, or the bytes of connections. */
+/** Plugins process HTTP requests or the bytes of connections. */
 export type WasmLevel = 'HTTP' | 'NETWORK';
 
 export function levelOf({ type }: WasmPlugin): WasmLevel {
   return type === 'NETWORK' ? 'NETWORK' : 'HTTP';
 }
 
-/** ECDS name of a plugin's configuration: `namespace.name`. Namespaces contain no dots, so it can be parsed. */
+/** ECDS name `NAMESPACE.NAME`. Namespaces contain no dots, so the name can be parsed. */
 export function extensionName({ namespace, name }: Pick<Config, 'namespace' | 'name'>): string {
   return `${namespace}.${name}`;
 }
 
-/** Higher priorities first, then plugins of the root namespace, then older ones. */
+/** Sorted by priority, then plugins of the root namespace first, then by age. */
 export function pluginsOf(
   context: ConnectionContext,
   level: WasmLevel,
@@ -33,7 +32,7 @@ export function pluginsOf(
     .toSorted((a, b) => (b.spec.priority ?? 0) - (a.spec.priority ?? 0));
 }
 
-/** A chain for any port may match each of the ports. */
+/** A chain for any port may match all ports. */
 function isMatched(matches: readonly WasmMatch[], side: TelemetrySide, port: number): boolean {
   if (matches.length === 0) return true;
   return matches.some(({ mode = 'UNDEFINED', ports = [] }) => {

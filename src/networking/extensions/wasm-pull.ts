@@ -1,7 +1,7 @@
 /**
- * Variables of the VM that the agent needs to fetch a WasmPlugin's code. The agent removes them (Istio's agent and
- * control plane use the same names). Credentials are only sent to proxies whose verified namespace is that of the
- * plugin and its Secret, so a plugin of the root namespace does not give the mesh's credentials to each tenant.
+ * VM variables with which the agent fetches the code of a WasmPlugin. The agent removes them. Names as in Istio's
+ * agent and control plane. Credentials are only sent to proxies whose verified namespace is that of the plugin and
+ * its Secret. So a plugin in the root namespace does not reveal the mesh's credentials to tenants.
  */
 import { hash } from 'node:crypto';
 import { type Config, type ConfigKey, configKeyOf } from '../../model/config/config.ts';
@@ -24,7 +24,7 @@ interface Pull {
 }
 
 /**
- * For a plugin whose code the agent fetches. The secret is empty if the proxy may receive none, which the agent
+ * For a plugin whose code the agent fetches. If the proxy may not receive the secret, it is empty, which the agent
  * reports.
  */
 export function pullOf(plugin: Config<WasmPlugin>, shape: ProxyShape, { credentials }: PushContext): Pull {
@@ -44,7 +44,7 @@ export function pullOf(plugin: Config<WasmPlugin>, shape: ProxyShape, { credenti
   };
 }
 
-/** Changes with the plugin or an annotation, but not with its status. */
+/** Changes with spec and annotations, but not with the status. */
 function versionOf({ spec, annotations }: Config<WasmPlugin>): string {
   const { verificationKey: _, ...used } = spec;
   return hash('sha256', JSON.stringify([used, annotations])).slice(0, 16);

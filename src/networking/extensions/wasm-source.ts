@@ -1,4 +1,3 @@
-/** How a proxy gets the code of a WasmPlugin. */
 import type { AsyncDataSourceSchema } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import type { ConfigKey } from '../../model/config/config.ts';
 import type { WasmPlugin } from '../../model/kinds/extensions/wasm-plugin.ts';
@@ -11,28 +10,27 @@ import { providerCluster } from '../telemetry/provider-cluster.ts';
 
 const fetchTimeoutMs = 30_000;
 /**
- * Envoy's default is one retry after at most a second, which is too few for a warming cluster or a restarting server.
- * Backoff doubles from one to ten seconds (`RetryPolicy` of `config/core/v3/base.proto`). A new listener waits for the
- * last retry.
+ * Envoy's default, one retry within a second, is too few for a warming cluster or a restarting server. The backoff
+ * doubles from 1 to 10 seconds (`RetryPolicy` in `config/core/v3/base.proto`). A new listener waits for the last
+ * retry.
  */
 const fetchRetries = 5;
 
 export interface WasmSource {
-  /** `undefined` if Envoy cannot get it. */
   readonly code: Init<typeof AsyncDataSourceSchema> | undefined;
-  /** The cluster that Envoy fetches code from, `undefined` if the code is in a file or the agent fetches it. */
+  /** The cluster from which Envoy fetches the code. `undefined` for a file, and for code that the agent fetches. */
   readonly cluster?: string;
   readonly isByAgent?: true;
-  /** Dependencies apart from the plugin. */
+  /** Objects besides the plugin. */
   readonly dependsOn: readonly ConfigKey[];
 }
 
-/** Cluster of code that the agent fetches. Istio's agent expects the same name. */
+/** Placeholder cluster for code that the agent fetches, as in Istio's agent. */
 const agentCluster = '_';
 
 /**
- * Envoy reads files, and fetches over HTTP from services of the mesh if a checksum is configured. From other hosts, and
- * without a checksum, an agent with `WASM_FETCH` fetches. The agent always fetches images of a registry (`oci://`).
+ * Envoy reads files, and fetches HTTP URLs of services in the mesh if a checksum is configured. An agent with
+ * `WASM_FETCH` fetches all other HTTP URLs, and registry images (`oci://`) always.
  */
 export function wasmSource({ url, sha256 = '' }: WasmPlugin, shape: ProxyShape, push: PushContext): WasmSource {
   const { protocol, hostname, port, pathname } = new URL(url);

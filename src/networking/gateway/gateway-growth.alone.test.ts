@@ -1,4 +1,4 @@
-/** The cost of each host of a gateway does not grow with the number of hosts. Counts calls instead of time. */
+/** The cost per host of a gateway does not grow with the number of hosts. The tests count calls instead of time. */
 import { describe, expect, it } from 'vitest';
 import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
 import { countedWork, growthOfWork } from '../../../test/harness/counted-work.ts';
@@ -7,7 +7,7 @@ import { readConfigFile } from '../../model/config/config-file.ts';
 import { clusterType, listenerType, routeType, secretType } from '../index.ts';
 
 const [few, many] = [100, 400];
-/** Over all counted calls. */
+/** Maximum growth exponent of the number of calls. */
 const maxExponent = 1.2;
 
 const times = <T>(size: number, make: (index: number) => T): T[] =>
@@ -65,17 +65,17 @@ const patchedHosts = envoyFilter(
   },
 );
 
-/** Resources that a gateway requests, apart from listeners. */
+/** Resources that a gateway requests besides listeners. */
 interface Requested {
   readonly objects: readonly Config[];
   readonly routes?: readonly string[];
   readonly secrets?: readonly string[];
   readonly labels?: object;
-  /** A change after the first responses. */
+  /** Applied after the first build. */
   readonly change?: Config;
 }
 
-/** Builds all requested resources, and builds them again after a change. */
+/** Builds all requested resources, once before and once after the change. */
 function serve({ objects, routes = [], secrets = [], labels = {}, change }: Requested): void {
   const world = new GivenWorld(objects);
   const node = world.connect('10.9.0.1', { namespace: 'edge', type: 'router', secrets: true, labels });
@@ -105,7 +105,7 @@ const addedFilter = envoyFilter(
 );
 
 const meshes: Readonly<Record<string, (size: number) => Requested>> = {
-  'HTTPS hosts in one object, EnvoyFilters on their routes and chains': (size) => ({
+  'HTTPS servers of one Gateway, with EnvoyFilters for their routes and chains': (size) => ({
     objects: [
       gateway(
         'g',
@@ -119,7 +119,7 @@ const meshes: Readonly<Record<string, (size: number) => Requested>> = {
     secrets: secretNames(size),
     change: virtualService(1, ['edge/g'], { http: [{ timeoutMs: 1000, route: [{ destination: destination(1) }] }] }),
   }),
-  'HTTPS hosts, an object each': (size) => ({
+  'HTTPS servers of separate Gateways': (size) => ({
     objects: [
       ...times(size, (i) => gateway(`g${i}`, [httpsServer(i)], i)),
       ...times(size, (i) => virtualService(i, [`edge/g${i}`])),
@@ -129,7 +129,7 @@ const meshes: Readonly<Record<string, (size: number) => Requested>> = {
     routes: httpsRoutes(size, (i) => `g${i}`),
     change: gateway('g1', [httpsServer(1, { hosts: ['other.example.com'] })], 1),
   }),
-  'HTTPS servers of which each younger one repeats a host': (size) => ({
+  'HTTPS servers that each repeat a host of an older one': (size) => ({
     objects: [
       gateway(
         'g',
@@ -140,7 +140,7 @@ const meshes: Readonly<Record<string, (size: number) => Requested>> = {
     ],
     routes: httpsRoutes(size),
   }),
-  'HTTPS servers of wildcards': (size) => ({
+  'HTTPS servers with wildcard hosts': (size) => ({
     objects: [
       gateway(
         'g',
@@ -151,7 +151,7 @@ const meshes: Readonly<Record<string, (size: number) => Requested>> = {
     ],
     routes: httpsRoutes(size),
   }),
-  'HTTPS servers under virtual services of wildcards': (size) => ({
+  'HTTPS servers within VirtualServices for wildcards': (size) => ({
     objects: [
       gateway(
         'g',
@@ -162,7 +162,7 @@ const meshes: Readonly<Record<string, (size: number) => Requested>> = {
     ],
     routes: httpsRoutes(size),
   }),
-  'plain HTTP servers, redirected, with hosts that an EnvoyFilter renames': (size) => ({
+  'HTTP servers with redirects, and hosts that an EnvoyFilter renames': (size) => ({
     objects: [
       gateway(
         'g',
@@ -187,7 +187,7 @@ const meshes: Readonly<Record<string, (size: number) => Requested>> = {
     ],
     routes: ['http.80'],
   }),
-  'one plain HTTP server of all hosts, each host patched and one added for each': (size) => ({
+  'one HTTP server for all hosts, with patched and added virtual hosts': (size) => ({
     objects: [
       gateway('g', [{ port: { number: 80, name: 'http', protocol: 'HTTP' }, hosts: ['*'] }]),
       ...times(size, (i) => virtualService(i, ['edge/g'])),
@@ -205,7 +205,7 @@ const meshes: Readonly<Record<string, (size: number) => Requested>> = {
     ],
     routes: ['http.80'],
   }),
-  'plain HTTP servers of any host': (size) => ({
+  'HTTP servers for any host': (size) => ({
     objects: [
       gateway(
         'g',
@@ -216,7 +216,7 @@ const meshes: Readonly<Record<string, (size: number) => Requested>> = {
     ],
     routes: ['http.80'],
   }),
-  'plain HTTP servers of two objects, told apart by matches': (size) => ({
+  'HTTP servers of two Gateways that matches distinguish': (size) => ({
     objects: [
       ...['g', 'other'].map((name) =>
         gateway(
@@ -233,7 +233,7 @@ const meshes: Readonly<Record<string, (size: number) => Requested>> = {
     ],
     routes: ['http.80'],
   }),
-  'TLS passed through by SNI': (size) => ({
+  'TLS passthrough servers with SNI routes': (size) => ({
     objects: [
       gateway(
         'g',
@@ -251,7 +251,7 @@ const meshes: Readonly<Record<string, (size: number) => Requested>> = {
       addedFilter,
     ],
   }),
-  'TCP on a port each': (size) => ({
+  'TCP servers on separate ports': (size) => ({
     objects: [
       gateway(
         'g',
@@ -264,7 +264,7 @@ const meshes: Readonly<Record<string, (size: number) => Requested>> = {
       service(0),
     ],
   }),
-  'TLS passed through to services by their names': (size) => ({
+  'AUTO_PASSTHROUGH servers': (size) => ({
     objects: [
       gateway(
         'g',
@@ -277,7 +277,7 @@ const meshes: Readonly<Record<string, (size: number) => Requested>> = {
       service(0),
     ],
   }),
-  'listeners and HTTPRoutes of the Gateway API': (size) => ({
+  'Gateway API listeners and HTTPRoutes': (size) => ({
     objects: [
       givenObject('KubernetesGateway', 'edge', 'api', {
         gatewayClassName: 'istio',
@@ -321,7 +321,7 @@ const meshes: Readonly<Record<string, (size: number) => Requested>> = {
   }),
 };
 
-describe('the work for a gateway does not grow faster than its objects', () => {
+describe('the work for a gateway', () => {
   it.each(Object.entries(meshes))('the work grows linearly for %s', (_, meshOf) => {
     const work = (size: number) => {
       const requested = meshOf(size);
@@ -332,7 +332,7 @@ describe('the work for a gateway does not grow faster than its objects', () => {
     expect(exponent).toBeLessThan(maxExponent);
   });
 
-  it('certificates of a file are read once', () => {
+  it('certificate files are read once', () => {
     const work = (size: number) => {
       const object = (kind: string, name: string, spec: object): string =>
         JSON.stringify({ apiVersion: 'networking.istio.io/v1', kind, metadata: { name, namespace: 'edge' }, spec });

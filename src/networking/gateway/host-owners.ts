@@ -1,7 +1,6 @@
 /**
- * Determines the server of each host on a port. SNI selects among the TLS servers of a port, so one of them serves each
- * host. Requests for the host on a connection to a server with a wider wildcard would evade the requirements of its own
- * server.
+ * Determines which server of a port serves each host. Connections reach one server by their SNI. A request for
+ * another host on a connection to a wider wildcard would evade the requirements of the host's own server.
  */
 import { coveringKeys } from '../../model/fields/hostname.ts';
 import type { ServerTlsSettings } from '../../model/kinds/gateway/gateway.ts';
@@ -16,29 +15,29 @@ import {
 } from './placed-server.ts';
 import type { TlsRequirements } from './tls-requirements.ts';
 
-/** The server of a host, and settings that only apply to the host. */
+/** The server of a host, with settings that only apply to this host. */
 export interface HostOwner {
   readonly serverOnPort: ServerOnPort;
-  /** Override the server's TLS settings, because other servers of the namespace require more for the host. */
+  /** Overrides the server's TLS settings, because other servers of the namespace require more for this host. */
   readonly tls?: ServerTlsSettings;
-  /** Why connections for the host are closed. */
+  /** If set, why connections for this host are closed. */
   readonly closed?: string;
-  /** Narrower hosts whose servers have requirements that this one does not. */
+  /** Narrower hosts whose servers have requirements that this server lacks. */
   readonly misdirected: Map<string, DifferingOwner>;
-  /** Wider wildcards whose servers have requirements that this one does not. */
+  /** Wider wildcards whose servers have requirements that this server lacks. */
   readonly exceptions: Map<string, DifferingOwner>;
 }
 
 export interface DifferingOwner {
   readonly owner: HostOwner;
-  /** Requirements that one of the two servers lacks, as texts for users. */
+  /** For users: requirements that one of the two servers lacks. */
   readonly fields: readonly string[];
 }
 
-/** By listener, then by host. */
+/** Owners by host, by listener key. */
 export type HostOwners = ReadonlyMap<string, ReadonlyMap<string, HostOwner>>;
 
-/** HTTP servers are included because they may redirect to HTTPS. */
+/** HTTP servers are included, because they may redirect to HTTPS. */
 export function hostOwners(placed: readonly PlacedServer[], requirements: TlsRequirements): HostOwners {
   const claims = new Map<string, Map<string, ServerOnPort[]>>();
   for (const { serverOnPort, bind, unavailable } of placed) {
@@ -67,9 +66,9 @@ export function ownerAt(owners: HostOwners, { serverOnPort, bind }: PlacedServer
 }
 
 /**
- * The oldest server serves the host. If servers of its namespace differ in their requirements, the strictest of them
- * serves it, with the requirements of all: an older object without client certificates must not open a host that a
- * newer one protects. A server of another namespace never takes over a host.
+ * The oldest server serves the host. If servers of its namespace have other requirements, the strictest of them
+ * serves the host with the requirements of all, so that an older server without client certificates does not expose a
+ * host that a newer one protects. A server of another namespace never takes over a host.
  */
 function ownerOf(claimants: readonly ServerOnPort[], requirements: TlsRequirements): HostOwner {
   const parts = { misdirected: new Map(), exceptions: new Map() };
@@ -105,7 +104,7 @@ function isStricter(rival: ServerOnPort, serverOnPort: ServerOnPort, requirement
   );
 }
 
-/** Backends decide on passthrough TLS. */
+/** With passthrough TLS, the backends decide. */
 function hasRequirements({ server, closed }: ServerOnPort): boolean {
   return closed !== undefined || serverKindOf(server) !== 'tls' || !isPassthrough(server);
 }
@@ -116,7 +115,7 @@ function tlsOf({ server }: ServerOnPort): ServerTlsSettings {
   return server.tls ?? noTls;
 }
 
-/** Fields in which the server of a host requires less than another server does for the same host. */
+/** Fields in which a server requires less than another server of the same host. */
 export function weakerFields(
   { serverOnPort, tls = tlsOf(serverOnPort), closed = serverOnPort.closed }: HostOwner,
   other: Pick<HostOwner, 'serverOnPort' | 'tls' | 'closed'>,
@@ -125,7 +124,7 @@ export function weakerFields(
   if (closed !== undefined || !hasRequirements(serverOnPort)) return [];
   if ((other.closed ?? other.serverOnPort.closed) !== undefined) return ['open connections instead of closed ones'];
   const otherMode = tlsOf(other.serverOnPort).mode;
-  // Its connections have SNIs of the form `outbound_…`, not its hosts.
+  // Connections of such a server have SNIs of the form `outbound_…`.
   if (otherMode === 'AUTO_PASSTHROUGH') return [];
   if (!hasRequirements(other.serverOnPort)) return [`mode ${tls.mode} instead of ${otherMode}`];
   return requirements.weakerFields(tls, other.tls ?? tlsOf(other.serverOnPort));
@@ -138,7 +137,7 @@ function compareWithWildcards(owners: ReadonlyMap<string, HostOwner>, requiremen
       if (wildcard === host || (wider.serverOnPort === owner.serverOnPort && wider.tls === owner.tls)) continue;
       const missing = weakerFields(wider, owner, requirements);
       if (missing.length > 0) wider.misdirected.set(host, { owner, fields: missing });
-      // A closed server serves no wider hosts.
+      // A closed server does not serve wider hosts.
       const excepted = wider.serverOnPort.closed === undefined ? weakerFields(owner, wider, requirements) : [];
       if (excepted.length > 0) owner.exceptions.set(wildcard, { owner: wider, fields: excepted });
     }

@@ -1,31 +1,29 @@
 /**
- * Groups the hosts of a server by how they are served, and reports hosts to which the server's settings do not apply.
+ * Groups the hosts of a server by their effective settings, and reports hosts to which other settings apply than
+ * those of the server.
  */
 import type { ServerTlsSettings } from '../../model/kinds/gateway/gateway.ts';
 import { type HostOwner, type HostOwners, ownerAt, weakerFields } from './host-owners.ts';
 import { dnsName, gatewayName, type PlacedServer, type ServerOnPort, serverKindOf } from './placed-server.ts';
 import type { TlsRequirements } from './tls-requirements.ts';
 
-/** Hosts of a server with equal settings. */
 export interface HostShare {
-  /** As written. */
+  /** As written in the Gateway object. */
   readonly hosts: readonly string[];
-  /** Override the server's settings. */
   readonly tls?: ServerTlsSettings | undefined;
-  /** Why connections for these hosts are closed. */
   readonly closed?: string | undefined;
-  /** Narrower hosts whose servers require more, with these servers. */
+  /** Narrower hosts, with their servers, which have stricter requirements. */
   readonly misdirected: ReadonlyMap<string, ServerOnPort>;
-  /** Part of the route configuration's name, empty if the server's own settings apply. */
+  /** Suffix of the route configuration name. Empty if the server's own settings apply. */
   readonly suffix: string;
 }
 
 export interface ServedHosts {
-  /** Empty for a TLS server whose hosts are all served by others. Servers of other kinds keep all hosts. */
+  /** Empty for a TLS server whose hosts are all served by other servers. HTTP and TCP servers keep all hosts. */
   readonly shares: readonly HostShare[];
-  /** Report of hosts that other servers serve, hosts of less strict servers first. */
+  /** For users: hosts that other servers serve, those of less strict servers first. */
   readonly lost: string | undefined;
-  /** Report of hosts to which other settings apply, or that are exceptions to the requirements of another server. */
+  /** For users: hosts to which other settings apply, or that are exceptions to the requirements of another server. */
   readonly overlap: string | undefined;
 }
 
@@ -73,7 +71,6 @@ function shareOf([key, { owner, ...share }]: [string, ShareBuilder]): HostShare 
   return { ...share, tls, closed, suffix: key === '' ? '' : `.${dnsName(share.hosts[0]!)}` };
 }
 
-/** Placeholder for the hosts of a text. */
 const hostsMark = '\0';
 
 function reportOverlap(
@@ -100,7 +97,6 @@ function reportOverlap(
   }
 }
 
-/** Groups hosts by the text that describes them. */
 class HostTexts {
   readonly #hosts = new Map<string, { readonly first: string; count: number }>();
 
@@ -118,7 +114,6 @@ class HostTexts {
   }
 }
 
-/** Texts in one message. */
 const maxTexts = 3;
 
 function joined(texts: readonly string[]): string | undefined {

@@ -1,4 +1,4 @@
-/** Which servers of a gateway offer HTTP/3, and on which UDP ports (PILOT_ENABLE_QUIC_LISTENERS). */
+/** HTTP/3 of gateway servers, with their UDP ports (PILOT_ENABLE_QUIC_LISTENERS). */
 import { checksClients } from '../../model/kinds/destinations/client-authority.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
@@ -6,14 +6,14 @@ import { isUnixSocket } from '../messages/address.ts';
 import { isPrivilegedPort } from '../traffic/reserved-ports.ts';
 import type { GatewayServer } from './merge-gateways.ts';
 
-/** The proxy's UDP ports of a server, or why it has no port. */
+/** The UDP ports on which a server offers HTTP/3, or why it does not. */
 export type Http3Offer =
   | { readonly ports: readonly number[]; readonly reason?: undefined }
   | { readonly ports?: undefined; readonly reason: string };
 
 /**
- * As in Istio, HTTPS servers that terminate TLS offer HTTP/3 if a Service of the gateway has a UDP port of the server's
- * number. `undefined` for other servers, and if HTTP/3 is off.
+ * As in Istio, an HTTPS server that terminates TLS offers HTTP/3 if a Service of the gateway has a UDP port with the
+ * same number. `undefined` for other servers, and if HTTP/3 is disabled.
  */
 export function http3Offer(
   { server, routeName }: GatewayServer,
@@ -40,10 +40,14 @@ export function http3Offer(
     : { reason: `the pod may not bind ports below 1024, such as ${privileged}` };
 }
 
-/** Seconds for which a client may remember the offer, as in Istio. */
+/** How long a client may cache the offer, in seconds, as in Istio. */
 const advertisedSeconds = 86_400;
 
-/** Value of the header `alt-svc`. @param port that clients connect to */
+/**
+ * Value of the `alt-svc` header.
+ *
+ * @param port the port that clients connect to
+ */
 export function http3Advertisement(port: number): string {
   return `h3=":${port}"; ma=${advertisedSeconds}`;
 }

@@ -20,7 +20,7 @@ function merge(yaml: string, about: Partial<ProxyShape> = {}): MergedGateways {
 }
 
 describe('gateways of one proxy', () => {
-  it('servers share plain HTTP ports and their routes', () => {
+  it('servers share HTTP ports and their routes', () => {
     const merged = merge(
       gateway('a', '[{ port: { number: 80, name: http, protocol: HTTP }, hosts: [a.test] }]') +
         gateway('b', '[{ port: { number: 80, name: http, protocol: HTTP2 }, hosts: [b.test] }]'),
@@ -43,14 +43,14 @@ describe('gateways of one proxy', () => {
     ]);
   });
 
-  it('an HTTPS server is rejected if its route configuration has the name of another one, with the owner of that name', () => {
+  it("an HTTPS server is rejected with the owner's name if another server has its route configuration name", () => {
     const server = (name: string, host: string): string =>
       `[{ port: { number: 443, name: ${name}, protocol: HTTPS }, hosts: [${host}], ${tls} }]`;
     const merged = merge(gateway('a', server('x.y', 'a.test')) + gateway('y.a', server('x', 'b.test')));
     expect(merged.rejected).toEqual([expect.stringContaining('an HTTPS server of default/a has the same port name')]);
   });
 
-  it('servers share hosts independent of case, because SNIs have none and Envoy rejects chains of one name', () => {
+  it('servers share hosts regardless of case, because SNI is case-insensitive and Envoy rejects duplicate chains', () => {
     const merged = merge(
       gateway('a', `[{ port: { number: 443, name: https, protocol: HTTPS }, hosts: [A.Test], ${tls} }]`) +
         gateway('b', `[{ port: { number: 443, name: https, protocol: HTTPS }, hosts: [a.TEST], ${tls} }]`),
@@ -80,7 +80,7 @@ describe('gateways of one proxy', () => {
       ['MUTUAL', 'SIMPLE', 'g1'],
       ['MUTUAL', 'MUTUAL', 'g1'],
       ['PASSTHROUGH', 'MUTUAL', 'g1'],
-    ])('of %s and %s in one namespace the stricter server gets the host', (older, younger, owner) => {
+    ])('of %s and %s in one namespace, the stricter server gets the host', (older, younger, owner) => {
       const yaml = gateway('g1', server(older, 'x.test')) + gateway('g2', server(younger, 'x.test, y.test'));
       expect(served(yaml)).toEqual({ 'x.test': owner, 'y.test': 'g2' });
       const [lost] = merge(yaml).rejected;
@@ -88,7 +88,7 @@ describe('gateways of one proxy', () => {
       expect(lost).toContain(`Gateway/default/${loser} server https: x.test is served by default/${other} on port 443`);
     });
 
-    it('the oldest server gets the host if the namespaces differ, and the other server reports its lesser requirements', () => {
+    it('the oldest server gets the host if namespaces differ, and the report contains its weaker requirements', () => {
       const yaml =
         gateway('g1', server('SIMPLE', 'x.test'), 'bank') +
         gateway('g2', server('MUTUAL', 'x.test, y.test'), 'mallory');
@@ -109,22 +109,18 @@ describe('gateways of one proxy', () => {
     it.each([
       ['a newer TLS version', 'mode: SIMPLE', 'mode: SIMPLE, minProtocolVersion: TLSV1_3'],
       [
-        'no newer TLS version',
+        'an explicit default TLS version',
         'mode: SIMPLE, minProtocolVersion: TLSV1_2',
         'mode: SIMPLE, minProtocolVersion: TLSV1_2, maxProtocolVersion: TLSV1_2',
       ],
       ['fewer cipher suites', 'mode: SIMPLE', 'mode: SIMPLE, cipherSuites: [ECDHE-RSA-AES256-GCM-SHA384]'],
-      ['names of clients', mutual, `${mutual}, subjectAltNames: [a.test]`],
-      [
-        'fewer names of clients',
-        `${mutual}, subjectAltNames: [a.test, b.test]`,
-        `${mutual}, subjectAltNames: [b.test]`,
-      ],
+      ['client names', mutual, `${mutual}, subjectAltNames: [a.test]`],
+      ['fewer client names', `${mutual}, subjectAltNames: [a.test, b.test]`, `${mutual}, subjectAltNames: [b.test]`],
       ['pinned keys', mutual, `${mutual}, verifyCertificateSpki: [${btoa('k'.repeat(32))}]`],
       ['pinned certificates', mutual, `${mutual}, verifyCertificateHash: [${'a'.repeat(64)}]`],
       ['a revocation list', mutual, `${mutual}, caCrl: /crl`],
-      ['HTTPS in front of it', 'mode: SIMPLE', 'mode: SIMPLE, httpsRedirect: true'],
-    ])('a server with %s gets the common host, independent of age', (_, wide, strict) => {
+      ['an HTTPS redirect', 'mode: SIMPLE', 'mode: SIMPLE, httpsRedirect: true'],
+    ])('the stricter server gets the common host, regardless of age: %s', (_, wide, strict) => {
       const hosts = ({ ports }: MergedGateways) =>
         ports[0]!.servers.map(({ gateway: { name }, hosts: ownHosts }) => `${name}: ${ownHosts}`);
       expect(hosts(two(wide, strict))).toEqual(['g2: x.test,y.test']);
@@ -133,7 +129,7 @@ describe('gateways of one proxy', () => {
       expect(lost).toBe('Gateway/default/g2 server https: x.test is served by default/g1 on port 443');
     });
 
-    it('the common host has the requirements of both servers, under a separate route configuration', () => {
+    it('the common host has the requirements of both servers and a separate route configuration', () => {
       const merged = two('mode: SIMPLE, minProtocolVersion: TLSV1_3, httpsRedirect: true', mutual);
       const served = merged.ports[0]!.servers;
       expect(served.map(({ hosts, routeName, server: { tls } }) => [hosts, routeName, tls])).toEqual([
@@ -168,7 +164,7 @@ describe('gateways of one proxy', () => {
         'mode: SIMPLE, minProtocolVersion: TLSV1_2, maxProtocolVersion: TLSV1_2, cipherSuites: [ECDHE-RSA-AES128-GCM-SHA256]',
       ],
     ])(
-      'a host whose requirements no client can satisfy is closed, and both servers report it (%s)',
+      'a host is closed, and both servers report it, if no client satisfies both requirements: %s',
       (description, older, younger) => {
         const { ports, rejected, overlapping } = two(older, younger);
         expect(
@@ -182,7 +178,7 @@ describe('gateways of one proxy', () => {
       },
     );
 
-    it('the older server gets a host of two authorities, and the younger server reports it', () => {
+    it('the older server gets a host with two different CAs, and the younger server reports it', () => {
       const { ports, rejected } = two(mutual, 'mode: MUTUAL, caCertificates: /other');
       expect(ports[0]!.servers.map(({ gateway: { name } }) => name)).toEqual(['g1', 'g2']);
       expect(rejected).toEqual([
@@ -190,7 +186,7 @@ describe('gateways of one proxy', () => {
       ]);
     });
 
-    it('defaults of the mesh apply to servers without settings of their own', () => {
+    it('mesh defaults apply to servers without settings of their own', () => {
       const push = givenMesh(
         gateway('g1', server('x.test', 'mode: SIMPLE, minProtocolVersion: TLSV1_2')) +
           gateway('g2', server('x.test', 'mode: SIMPLE')),
@@ -206,7 +202,7 @@ describe('gateways of one proxy', () => {
       expect(of({})).toBe('g1');
     });
 
-    it('a wildcard does not serve a host whose server requires more, and both directions are reported', () => {
+    it('a wildcard does not serve a host whose server is stricter, and both servers report it', () => {
       const pair = (wide: string, narrow: string): MergedGateways =>
         merge(gateway('w', server('"*.x.test"', wide)) + gateway('n', server('a.x.test, b.x.test', narrow), 'other'));
       const misdirected = ({ ports }: MergedGateways) =>
@@ -225,7 +221,7 @@ describe('gateways of one proxy', () => {
       expect([misdirected(alike), alike.overlapping]).toEqual([[[], []], []]);
     });
 
-    it('narrower wildcards and TLS passthrough servers are compared too, but AUTO_PASSTHROUGH has separate names', () => {
+    it('narrower wildcards and TLS passthrough servers are compared too, but not AUTO_PASSTHROUGH servers', () => {
       const through = (mode: string): string =>
         `[{ port: { number: 443, name: tls, protocol: TLS }, hosts: ["*.y.x.test"], tls: { mode: ${mode} } }]`;
       const of = (mode: string) =>
@@ -246,14 +242,14 @@ describe('gateways of one proxy', () => {
       ]);
     });
 
-    it('one report lists three overlaps and the number of further ones', () => {
+    it('a report lists three overlaps and the number of others', () => {
       const narrow = Array.from({ length: 5 }, (_, i) => gateway(`n${i}`, server(`a${i}.x.test`, mutual)));
       const { overlapping } = merge(gateway('w', server('"*.x.test"', 'mode: SIMPLE')) + narrow.join(''));
       expect(overlapping[0]).toMatch(/a0\.x\.test.*a1\.x\.test.*a2\.x\.test.*; 2 more such overlaps$/);
     });
   });
 
-  it('a server of another kind on an occupied port is rejected, with the owner of the port', () => {
+  it('a server of another type on an occupied port is rejected, with the owner of the port', () => {
     const merged = merge(
       gateway('a', '[{ port: { number: 80, name: http, protocol: HTTP }, hosts: ["*"] }]') +
         gateway('b', '[{ port: { number: 80, name: tcp, protocol: TCP }, hosts: ["*"] }]'),
@@ -271,7 +267,7 @@ describe('gateways of one proxy', () => {
     expect([...merged.routes.keys()]).toEqual(['http.80.127.0.0.1']);
   });
 
-  it('a server that binds all addresses explicitly shares the port with one that does so by default', () => {
+  it('a server with an explicit wildcard address shares the port with one without an address', () => {
     const unsaid = gateway('a', '[{ port: { number: 80, name: http, protocol: HTTP }, hosts: [a.test] }]');
     const reported = (address: string): string =>
       gateway('b', `[{ port: { number: 80, name: http, protocol: HTTP }, bind: "${address}", hosts: [b.test] }]`);
@@ -295,14 +291,14 @@ describe('gateways of one proxy', () => {
     ({ service: { hostname, namespace: 'default', labels }, port: { number: 80 }, targetPort }) as ServiceTarget;
   const portsOf = ({ ports }: MergedGateways): number[] => ports.map(({ port }) => port);
 
-  it('a gateway listens on the target ports of its services, each once', () => {
+  it('a gateway listens on the distinct target ports of its services', () => {
     const yaml = gateway('a', oneServer);
     const serviceTargets = [target('a.test', 8080), target('b.test', 8081), target('c.test', 8080)];
     expect(portsOf(merge(yaml, { serviceTargets }))).toEqual([8080, 8081]);
     expect(portsOf(merge(yaml, { serviceTargets: [] }))).toEqual([80]);
   });
 
-  it("a gateway listens on the server's port if the only service that maps it has translation disabled", () => {
+  it("a gateway listens on the server's port if translation is disabled for the only service that maps it", () => {
     const unfollowed = target('a.test', 8080, { 'experimental.istio.io/disable-gateway-port-translation': 'true' });
     expect(portsOf(merge(gateway('a', oneServer), { serviceTargets: [unfollowed] }))).toEqual([80]);
     expect(portsOf(merge(gateway('a', oneServer), { serviceTargets: [unfollowed, target('b.test', 8081)] }))).toEqual([
@@ -310,7 +306,7 @@ describe('gateways of one proxy', () => {
     ]);
   });
 
-  it('a Gateway that names its services listens only on their target ports', () => {
+  it('a Gateway that names its services only listens on their target ports', () => {
     const servers = [80, 81].map((number) => {
       return `{ port: { number: ${number}, name: http-${number}, protocol: HTTP }, hosts: ["*"] }`;
     });
@@ -320,7 +316,7 @@ describe('gateways of one proxy', () => {
     expect(portsOf(merge(named, { serviceTargets }))).toEqual([8080]);
   });
 
-  it('an ISTIO_MUTUAL server is closed and reported if there are no workload certificates', () => {
+  it('an ISTIO_MUTUAL server is closed and reported if the proxy has no workload certificates', () => {
     const yaml = gateway(
       'a',
       '[{ port: { number: 443, name: tls, protocol: HTTPS }, hosts: ["*"], tls: { mode: ISTIO_MUTUAL } }]',
@@ -336,14 +332,14 @@ describe('gateways of one proxy', () => {
     expect(served.rejected).toEqual([]);
   });
 
-  it('a gateway listens on no port that the pod may not bind', () => {
+  it('a gateway does not listen on ports that the pod may not bind', () => {
     const yaml = gateway('a', oneServer);
     const unprivileged = merge(yaml, { metadata: { UNPRIVILEGED_POD: 'true' } });
     expect(unprivileged.ports).toEqual([]);
     expect(unprivileged.rejected).toHaveLength(1);
   });
 
-  it('gateways are merged once for all callers, and again when a Gateway changes', () => {
+  it('gateways are merged once for all callers, and again after a change', () => {
     const yaml = gateway('a', oneServer);
     const previous = givenMesh(yaml);
     const shape = givenShape({ type: 'router' });

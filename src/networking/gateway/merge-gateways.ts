@@ -1,5 +1,5 @@
 /**
- * Merges all Gateway objects of a proxy into one list of ports (spec/discovery.md §8.7), from which listeners, routes
+ * Merges all Gateway objects of a proxy into a list of ports (spec/discovery.md §8.7), from which listeners, routes
  * and clusters are built.
  */
 import { onceFor, onceForPair } from '../../model/collections/once-for.ts';
@@ -29,15 +29,15 @@ import {
 } from './placed-server.ts';
 import { type MeshTls, TlsRequirements } from './tls-requirements.ts';
 
-/** A server on one port of the proxy, with hosts that have equal settings. */
+/** A server on a port of the proxy, with those of its hosts that have equal settings. */
 export interface GatewayServer extends ServerOnPort {
-  /** Hosts as written (`namespace/host`), without those that another TLS server of the port serves. */
+  /** As written (`namespace/host`), without hosts that another TLS server of the port serves. */
   readonly hosts: readonly string[];
-  /** Set for HTTP, and for HTTPS that the gateway terminates. */
+  /** Set for HTTP, and for HTTPS with TLS termination. */
   readonly routeName?: string;
   /**
-   * Hosts within its wildcards whose servers require more. Requests for them get 421, because on a connection with
-   * another SNI they would evade those requirements.
+   * Hosts within its wildcards whose servers have stricter requirements. Requests for them get 421, because their
+   * connection was established for another SNI.
    */
   readonly misdirected?: ReadonlyMap<string, ServerOnPort>;
 }
@@ -46,30 +46,28 @@ export interface GatewayPort {
   readonly port: number;
   readonly bind: string | undefined;
   readonly kind: ServerKind;
-  /** Oldest first, at least one. */
+  /** At least one server, oldest first. */
   readonly servers: readonly GatewayServer[];
 }
 
 export interface MergedGateways {
   readonly ports: readonly GatewayPort[];
-  /** The servers of each route configuration. */
   readonly routes: ReadonlyMap<string, readonly GatewayServer[]>;
   readonly hasAutoPassthrough: boolean;
-  /** For users: servers that serve none or only some of their hosts, and why. */
+  /** For users: servers that serve only some or none of their hosts, with the reason. */
   readonly rejected: readonly string[];
-  /** For users: servers whose hosts overlap with those of servers with other requirements, and which settings apply. */
+  /** For users: servers whose hosts overlap with those of stricter servers, and the effective settings. */
   readonly overlapping: readonly string[];
 }
 
-/** The server in the Gateway object, or in the object that it was generated from. */
+/** The server's field in the Gateway object, or in the object from which the Gateway was generated. */
 export function gatewayOrigin({ gateway, index }: ServerOnPort): Origin {
   const sourceOrigin = gateway.partOrigins?.[`servers[${index}]`]?.[0];
   return sourceOrigin ?? { key: configKeyOf(gateway), path: ['spec', 'servers', index] };
 }
 
 /**
- * Cached for a shape and the objects that select it, because most changes affect neither. Shapes whose servers result
- * in the same ports share the result.
+ * Cached by shape and Gateway objects, because most changes affect neither. Shapes with equal ports share the result.
  */
 export function mergeGateways(shape: ProxyShape, push: Pick<PushContext, 'gatewaysFor' | 'mesh'>): MergedGateways {
   const gateways = push.gatewaysFor(shape);
@@ -79,7 +77,7 @@ export function mergeGateways(shape: ProxyShape, push: Pick<PushContext, 'gatewa
   return last.merged!;
 }
 
-/** The last result for a shape and its objects, and the mesh settings that it used. */
+/** Last result of each shape and its Gateway objects, with the mesh settings that it depends on. */
 const lastMerged = onceForPair((): { tls?: string; merged?: MergedGateways } => ({}));
 
 function mergedFor(gateways: readonly Config<Gateway>[], shape: ProxyShape, mesh: MeshTls, tls: string) {
@@ -93,7 +91,7 @@ function mergedFor(gateways: readonly Config<Gateway>[], shape: ProxyShape, mesh
   return result;
 }
 
-/** Results by their objects. The shapes that use a result keep it alive. */
+/** Results by Gateway objects. A result lives as long as a shape uses it. */
 const ofGateways = onceFor((_: readonly Config<Gateway>[]) => new WeakValues<MergedGateways>());
 
 /** The only step of merging that depends on the shape. */
@@ -117,12 +115,12 @@ function placedServers(gateways: readonly Config<Gateway>[], shape: ProxyShape):
   );
 }
 
-/** Whether the address is the default of a server without `bind`, or a part of it. */
+/** Whether the address is one of the wildcard addresses that a server without `bind` uses. */
 function isEveryAddress(bind: string | undefined, { ipFamily }: Pick<ProxyShape, 'ipFamily'>): boolean {
   return bind === wildcardAddress(ipFamily) || (ipFamily === 'dual' && bind === wildcardAddress('v6'));
 }
 
-/** Identifies a placed server among those of the same objects, with what is wrong with it. */
+/** Identifies a server on a port among those of the same objects, including why it cannot serve. */
 function placeText({
   serverOnPort: { gateway, index, port, closed = '' },
   bind = '',
@@ -158,11 +156,14 @@ function merge(placed: readonly PlacedServer[], mesh: MeshTls): MergedGateways {
 
 interface PortBuilder extends GatewayPort {
   readonly servers: GatewayServer[];
-  /** Route configurations of its TLS servers, with their objects. */
+  /** Route configuration names of the TLS servers, with their Gateway objects. */
   readonly routeNames: Map<string, Config<Gateway>>;
 }
 
-/** Adds a server to a port, or returns why it cannot. The first server of a port decides which others may share it. */
+/**
+ * Adds a server to a port, or returns why it cannot be added. The first server determines which others may share the
+ * port.
+ */
 function add(
   ports: Map<string, PortBuilder>,
   { serverOnPort, bind }: PlacedServer,
@@ -195,7 +196,7 @@ function add(
   return undefined;
 }
 
-/** Only HTTP, and HTTPS that the gateway terminates, have routes. */
+/** Only HTTP servers, and HTTPS servers that terminate TLS, have routes. */
 function routeNameOf(
   server: Server,
   gateway: Config<Gateway>,
@@ -208,12 +209,12 @@ function routeNameOf(
   return gatewayHttpsRouteName(port, server.port.name, gateway, bind) + suffix;
 }
 
-/** Label of a service whose ports are used unchanged on the gateways. */
+/** Label of a service whose ports the gateways use without translation. */
 const keepPortLabel = 'experimental.istio.io/disable-gateway-port-translation';
 
 /**
- * Maps a server's port to ports of the pod, because it refers to a port of the gateway's service. An object that names
- * its services has no port without one of them. Otherwise the number is used unchanged if no service maps it.
+ * Translates a server's port, which is a port of the gateway's service, to ports of the pod. If no service maps the
+ * port, its number is used unchanged. Exception: a Gateway that names its services has no port without one of them.
  */
 function proxyPorts(
   server: Server,

@@ -5,24 +5,23 @@ export interface ServerOnPort {
   readonly gateway: Config<Gateway>;
   readonly server: Server;
   readonly index: number;
-  /** The port that the proxy listens on. */
   readonly port: number;
   /**
-   * Set if client certificates cannot be verified as configured, with the reason. Its connections are closed and not
-   * given to other servers of the port, which may require less.
+   * Set if client certificates cannot be verified as configured. The server's connections are closed and not passed
+   * to other servers of the port, which may be less strict.
    */
   readonly closed?: string;
 }
 
 export interface PlacedServer {
   readonly serverOnPort: ServerOnPort;
-  /** `undefined` for all addresses. Servers that write out all addresses share its listener. */
+  /** `undefined` for all addresses, also if the Gateway lists them. */
   readonly bind: string | undefined;
-  /** Why the proxy cannot listen on the port. */
+  /** If set, why the proxy cannot listen on the port. */
   readonly unavailable: string | undefined;
 }
 
-/** HTTP servers can share a port, and TLS servers can. TCP servers cannot. */
+/** Several HTTP servers can share a port, and several TLS servers. A TCP server cannot share its port. */
 export type ServerKind = 'http' | 'tls' | 'tcp';
 
 export function serverKindOf({ port, tls }: Server): ServerKind {
@@ -35,7 +34,7 @@ export function isPassthrough(server: Server): boolean {
   return server.tls === undefined || server.tls.mode === 'PASSTHROUGH' || server.tls.mode === 'AUTO_PASSTHROUGH';
 }
 
-/** Name of a Gateway object in virtual services. */
+/** Name by which VirtualServices refer to a Gateway. */
 export function gatewayName(gateway: Config<Gateway>): string {
   return `${gateway.namespace}/${gateway.name}`;
 }
@@ -45,7 +44,7 @@ export function dnsName(serverHost: string): string {
   return serverHost.slice(serverHost.indexOf('/') + 1);
 }
 
-/** Servers of one address and port share a listener. */
+/** Servers with equal keys share a listener. */
 export function listenerKey(bind: string | undefined, port: number): string {
   return `${bind ?? ''}~${port}`;
 }

@@ -1,4 +1,7 @@
-/** Limits a gateway's clusters to referenced services (PILOT_FILTER_GATEWAY_CLUSTER_CONFIG, spec/discovery.md §1.4). */
+/**
+ * Limits the clusters of a gateway to referenced services (PILOT_FILTER_GATEWAY_CLUSTER_CONFIG, spec/discovery.md
+ * §1.4).
+ */
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { destinationHosts } from '../../model/push-context/resolve-virtual-service.ts';
@@ -8,8 +11,8 @@ import { mergeGateways } from './merge-gateways.ts';
 import { gatewayName } from './placed-server.ts';
 
 /**
- * Services that virtual services of the proxy's gateways or extension providers of the mesh refer to. All services with
- * AUTO_PASSTHROUGH, because the client's SNI may name any.
+ * Services that VirtualServices of the gateway or extension providers of the mesh refer to. With AUTO_PASSTHROUGH all
+ * services, because the SNI may name any.
  */
 export function referencedServices(
   services: readonly Service[],
@@ -31,7 +34,7 @@ export function referencedServices(
   return services.filter((service) => referenced.has(service));
 }
 
-/** Hosts of `service` fields, with an optional namespace and in any case. */
+/** Lower-case hosts of `service` fields, without their namespaces. */
 function providerHosts({ mesh }: PushContext): readonly string[] {
   return mesh.extensionProviders.flatMap((provider) =>
     Object.values(provider).flatMap((settings: unknown) => {

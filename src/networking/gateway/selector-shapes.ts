@@ -1,4 +1,4 @@
-/** Gateways that Gateway objects select, connected or not. */
+/** Hypothetical gateways, one for each selector of Gateway objects. */
 import * as E from 'fp-ts/lib/Either.js';
 import type { Config } from '../../model/config/config.ts';
 import type { Gateway } from '../../model/kinds/gateway/gateway.ts';
@@ -6,10 +6,7 @@ import { parseNode } from '../../model/node/parse-node.ts';
 import { type ProxyShape, shapeOf } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 
-/**
- * A gateway for each selector and namespace of Gateway objects, with exactly the selector's labels. A real gateway may
- * have more labels and then match more objects.
- */
+/** A gateway has exactly the labels of the selector. A real gateway may have more labels, and match more objects. */
 export function* selectorShapes(
   gateways: readonly Config<Gateway>[],
   context: PushContext,
@@ -24,7 +21,7 @@ export function* selectorShapes(
       const node = parseNode({
         id: `router~127.0.0.1~selected.${namespace}~${namespace}.svc.${context.domain}`,
         cluster: '',
-        // A node with workload certificates.
+        // The metadata of a node with workload certificates.
         metadata: { NAMESPACE: namespace, ISTIO_VERSION: '1.30.0', LABELS: selector },
       });
       yield E.isRight(node) ? shapeOf(node.right, context) : undefined;

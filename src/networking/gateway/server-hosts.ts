@@ -1,4 +1,4 @@
-/** Which hosts of virtual services a gateway's server serves (spec/discovery.md §8.7, virtual hosts). */
+/** Determines the hosts of VirtualServices that a gateway server serves (spec/discovery.md §8.7, virtual hosts). */
 import { onceFor } from '../../model/collections/once-for.ts';
 import { HostIndex } from '../../model/fields/host-index.ts';
 import { hostIntersection } from '../../model/fields/hostname.ts';
@@ -8,15 +8,15 @@ import { dnsName } from './placed-server.ts';
 
 export interface ServedVirtualService {
   readonly service: ResolvedVirtualService;
-  /** At least one. */
   readonly hosts: ReadonlySet<string>;
 }
 
 /**
- * The virtual services of a gateway that share names with the server, in order. Of two overlapping hosts the narrower
- * one is the shared name. A server's host may require a namespace of the virtual service (`.` is the gateway's own).
+ * VirtualServices of a gateway whose hosts overlap with those of the server, in order. The narrower of two
+ * overlapping hosts is served. A server host may require the namespace of the VirtualService (`.` for the Gateway's
+ * own).
  *
- * @param hosts the server's hosts, or a part of them
+ * @param hosts all or some of the server's hosts
  */
 export function servedVirtualServices(
   server: GatewayServer,
@@ -40,7 +40,6 @@ export function servedVirtualServices(
     .map(([service, { hosts: both }]) => ({ service, hosts: both }));
 }
 
-/** Cached, because all servers of a gateway use it. */
 const indexOf = onceFor(
   (services: readonly ResolvedVirtualService[]) => new HostIndex(services, ({ config }) => config.spec.hosts),
 );

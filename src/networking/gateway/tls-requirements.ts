@@ -1,7 +1,4 @@
-/**
- * Compares what servers require of connections, and combines the requirements of two servers. A server requires more if
- * it accepts fewer connections.
- */
+/** Compares and combines TLS requirements of servers. A server is stricter if it accepts fewer connections. */
 import { TlsParameters_TlsProtocol as TlsVersion } from '../../gen/envoy/extensions/transport_sockets/tls/v3/common_pb.ts';
 import { onceFor } from '../../model/collections/once-for.ts';
 import { clientAuthority } from '../../model/kinds/destinations/client-authority.ts';
@@ -9,10 +6,10 @@ import type { ServerTlsMode, ServerTlsSettings, TlsProtocol } from '../../model/
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import { tlsParameters, workloadServerParameters } from '../messages/tls-parameters.ts';
 
-/** Mesh settings that apply to servers without their own. */
+/** Mesh settings, which apply to servers without settings of their own. */
 export type MeshTls = Pick<MeshConfig, 'tlsDefaults' | 'meshMTLS'>;
 
-/** Cipher suites that an Envoy server accepts by default (`TlsParameters.cipher_suites` of Envoy's API). */
+/** Envoy's default cipher suites for servers (`TlsParameters.cipher_suites` in Envoy's API). */
 const envoyCipherSuites: readonly string[] = [
   'ECDHE-ECDSA-AES128-GCM-SHA256',
   'ECDHE-ECDSA-CHACHA20-POLY1305',
@@ -28,7 +25,7 @@ function versionName(version: TlsVersion): TlsProtocol {
   return versions[version]!;
 }
 
-/** Client certificates: not requested, optional but verified, required. */
+/** 0: client certificates are not requested, 1: verified if presented, 2: required. */
 const certificateDemand: Readonly<Record<ServerTlsMode, 0 | 1 | 2>> = {
   PASSTHROUGH: 0,
   AUTO_PASSTHROUGH: 0,
@@ -38,7 +35,7 @@ const certificateDemand: Readonly<Record<ServerTlsMode, 0 | 1 | 2>> = {
   ISTIO_MUTUAL: 2,
 };
 
-/** An absent list accepts anything. */
+/** An absent list accepts everything. */
 interface Requirements {
   readonly mode: ServerTlsMode;
   readonly certificates: 0 | 1 | 2;
@@ -53,7 +50,7 @@ interface Requirements {
   readonly redirect: boolean;
 }
 
-/** For servers that terminate TLS, or have none. */
+/** Supports servers that terminate TLS and servers without TLS. */
 export class TlsRequirements {
   readonly #of: (settings: ServerTlsSettings) => Requirements;
 
@@ -65,10 +62,7 @@ export class TlsRequirements {
     return certificateDemand[mode];
   }
 
-  /**
-   * Fields in which one server accepts connections that the other does not, such as `mode SIMPLE instead of MUTUAL`.
-   * Empty if it requires at least as much.
-   */
+  /** Fields in which `one` accepts connections that `other` rejects, such as `mode SIMPLE instead of MUTUAL`. */
   weakerFields(one: ServerTlsSettings, other: ServerTlsSettings): readonly string[] {
     const [a, b] = [this.#of(one), this.#of(other)];
     const fields: string[] = [];
@@ -93,8 +87,9 @@ export class TlsRequirements {
   }
 
   /**
-   * Settings with the certificates of one server that accept only what both servers accept, or a text that states why no such settings exist. What cannot be combined (two authorities, two revocation lists) is kept from the first server, and
-   * {@link weakerFields} reports it.
+   * Settings with the certificates of `one` that accept only connections which both servers accept, or a text with
+   * the reason why this is impossible. Fields that cannot be combined (CA, revocation list) are those of `one`, and
+   * {@link weakerFields} reports them.
    *
    * @param one requires client certificates at least as strictly as `other`
    */
@@ -160,7 +155,7 @@ function listed(list: readonly string[] | undefined): readonly string[] | undefi
   return list?.length ? list : undefined;
 }
 
-/** TLS 1.3 has fixed cipher suites. */
+/** The cipher suites of TLS 1.3 are fixed. */
 function hasCipherSuites({ min }: Pick<Requirements, 'min'>): boolean {
   return min < TlsVersion.TLSv1_3;
 }
@@ -177,7 +172,7 @@ function common(one: readonly string[] | undefined, other: readonly string[] | u
   return one.filter((text) => accepted.has(text));
 }
 
-/** Envoy accepts a certificate that is in either list. Two empty lists accept every certificate. */
+/** Envoy accepts certificates in either list, and all certificates if both lists are empty. */
 function acceptsNoMoreDigests(a: Pick<Requirements, 'spki' | 'hashes'>, b: Pick<Requirements, 'spki' | 'hashes'>) {
   const accepted = digestsOf(b);
   if (accepted === undefined) return true;

@@ -1,4 +1,4 @@
-/** The listener of a client's target: which route configuration it fetches, and which HTTP filters gRPC applies. */
+/** The listener of a client's target, which selects the route configuration and the HTTP filters. */
 import { isIP } from 'node:net';
 import { create } from '@bufbuild/protobuf';
 import { type Listener, ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
@@ -12,13 +12,13 @@ import { faultFilter } from '../routes/translate/fault.ts';
 import { outboundClusterName } from '../traffic/resource-names.ts';
 import type { ClientTarget } from './target-name.ts';
 
-/** gRPC requires it as the last filter. */
+/** gRPC requires this as the last filter. */
 export const routerFilter = typedExtension('envoy.filters.http.router', RouterSchema);
 
-/** Faults are configured in routes, and applied only if the listener has the filter. */
+/** Applies the faults of routes. */
 const faults = typedExtension(faultFilter, HTTPFaultSchema);
 
-/** @param name exactly as the client requested it */
+/** @param name as the client requested it */
 export function clientListener(name: string, { service, port }: ClientTarget): Listener {
   const { defaultAddress, hostname } = service;
   const manager = pack(HttpConnectionManagerSchema, {
@@ -31,7 +31,7 @@ export function clientListener(name: string, { service, port }: ClientTarget): L
   });
   return create(ListenerSchema, {
     name,
-    // gRPC ignores it; the field is required.
+    // The field is required, but gRPC ignores it.
     address: socketAddress(isIP(defaultAddress) === 0 ? '0.0.0.0' : defaultAddress, port.number),
     apiListener: { apiListener: manager },
   });

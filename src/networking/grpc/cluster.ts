@@ -1,4 +1,6 @@
-/** A cluster as gRPC accepts it: endpoints over ADS, or one host name that the client resolves (A37). */
+/**
+ * Builds clusters in the form that gRPC accepts: endpoints over ADS, or one host name that the client resolves (A37).
+ */
 import { create } from '@bufbuild/protobuf';
 import {
   type Cluster,
@@ -29,12 +31,12 @@ import { type Limitation, specificOrigins, type WithLimitations } from './limita
 import { grpcLoadBalancing } from './load-balancing.ts';
 import { clientTls } from './tls.ts';
 
-/** Without a limit, gRPC allows 1024 concurrent requests for each cluster. */
+/** Without a limit, gRPC allows 1024 concurrent requests per cluster. */
 const unlimitedRequests = 4_294_967_295;
 
 /**
- * The cluster of a name, `undefined` if the client must not or cannot connect: where TLS is required that gRPC does not
- * support, it would use plaintext.
+ * `undefined` if the client must not or cannot connect, for example if it would use plaintext because gRPC does not
+ * support the required TLS settings.
  */
 export function grpcCluster(name: string, shape: ProxyShape, push: PushContext): WithLimitations<Cluster | undefined> {
   const parts = parseOutboundClusterName(name);
@@ -90,7 +92,7 @@ function discoveryFields(
       };
       return {
         clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.LOGICAL_DNS },
-        // gRPC requires one locality with one address.
+        // gRPC requires exactly one locality with one address.
         loadAssignment: grpcAssignment(loadAssignment(name, chosen.slice(0, 1), order)),
       };
     }
@@ -100,7 +102,10 @@ function discoveryFields(
   }
 }
 
-/** Without them, calls go to the other endpoints; no endpoint is left if all are in other networks. */
+/**
+ * Reports endpoints of other networks, which gRPC clients cannot reach. Calls use the other endpoints, or fail
+ * without any.
+ */
 function remoteLacks(inputs: AssignmentInputs, shape: ProxyShape, push: PushContext): readonly Limitation[] {
   const view = networkViewFor(inputs, shape, push);
   const isOmitted = inputs.endpoints.some((endpoint) => reachOmission(endpoint, view) === 'client without mutual TLS');

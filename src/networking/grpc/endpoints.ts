@@ -1,4 +1,6 @@
-/** Endpoints as for Envoys, in the form that gRPC accepts: each locality has an ID and a weight, each address occurs once. */
+/**
+ * Converts assignments to the form that gRPC accepts: each locality has an ID and a weight, and addresses are unique.
+ */
 import { create } from '@bufbuild/protobuf';
 import type { LbEndpoint } from '../../gen/envoy/config/endpoint/v3/endpoint_components_pb.ts';
 import { LocalityLbEndpointsSchema } from '../../gen/envoy/config/endpoint/v3/endpoint_components_pb.ts';
@@ -7,7 +9,7 @@ import {
   ClusterLoadAssignmentSchema,
 } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
 
-/** Locality of endpoints without one, because gRPC treats an empty ID as missing. */
+/** Replaces an empty locality, which gRPC treats as missing. */
 const unknownRegion = 'unknown';
 
 export function grpcAssignment({ clusterName, endpoints }: ClusterLoadAssignment): ClusterLoadAssignment {
@@ -30,7 +32,7 @@ export function grpcAssignment({ clusterName, endpoints }: ClusterLoadAssignment
   return create(ClusterLoadAssignmentSchema, { clusterName, endpoints: localities });
 }
 
-/** `undefined` for a unix socket, which gRPC cannot connect to. */
+/** `undefined` for a unix socket, which gRPC does not support. */
 function addressText({ hostIdentifier }: LbEndpoint): string | undefined {
   if (hostIdentifier.case !== 'endpoint') return undefined;
   const address = hostIdentifier.value.address?.address;

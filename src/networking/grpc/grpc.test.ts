@@ -58,7 +58,7 @@ function generatorsFor(yaml: string, node: Parameters<typeof givenShape>[0] = {}
 
 describe('listener of a gRPC client', () => {
   it.each([1_000, 1_000_000])(
-    'the listener is not built for a host of %d characters, and the reason does not repeat it',
+    'a listener for a host of %d characters is not built, and the reason does not repeat the host',
     (length) => {
       const name = `${'a'.repeat(length)}:7070`;
       expect(generatorsFor('').listener(name)).toBeUndefined();
@@ -69,7 +69,7 @@ describe('listener of a gRPC client', () => {
   );
 
   it.each([`${host}:7070`, 'echo.shop.svc:7070', 'echo.shop:7070', 'echo:7070', 'echo'])(
-    'the listener is found by %s, and has the requested name',
+    'the target %s has a listener of this name',
     (name) => {
       const listener = generatorsFor('').listener(name)!;
       expect(listener.name).toBe(name);
@@ -88,20 +88,20 @@ describe('listener of a gRPC client', () => {
     ['echo:1', `${host} has no port 1`],
     ['echo:7070:1', 'target must be a host name with an optional port'],
     ['', 'target must be a host name with an optional port'],
-  ])('the listener is absent for %j', (name, reason) => {
+  ])('the target %j has no listener', (name, reason) => {
     expect(generatorsFor('').listener(name)).toBeUndefined();
     expect(generatorsFor('').limitations(listenerType, name)).toEqual([`target ${JSON.stringify(name)}: ${reason}`]);
   });
 
-  it('the target must contain the namespace of a service of another namespace', () => {
+  it('the target of a service in another namespace must contain the namespace', () => {
     const elsewhere = generatorsFor('', { namespace: 'bank' });
     expect(elsewhere.listener('echo:7070')).toBeUndefined();
     expect(elsewhere.listener('echo.shop:7070')).toBeDefined();
   });
 });
 
-describe('route configuration of a port', () => {
-  it('the route configuration has one virtual host, whose domains are the names of the service with and without the port', () => {
+describe('gRPC route configuration of a port', () => {
+  it('the route configuration has one virtual host, whose domains are the service names with and without port', () => {
     const { name, virtualHosts } = generatorsFor('').routes()!;
     expect(name).toBe(cluster);
     expect(virtualHosts).toHaveLength(1);
@@ -112,7 +112,7 @@ describe('route configuration of a port', () => {
   });
 
   it.each([`outbound|7071||${host}`, 'outbound|7070||nothing.test', `outbound|7070|v1|${host}`, '7070', ''])(
-    'the route configuration is absent for the name %j',
+    'the name %j has no route configuration',
     (name) => expect(generatorsFor('').routes(name)).toBeUndefined(),
   );
 
@@ -148,7 +148,7 @@ describe('route configuration of a port', () => {
     ]);
   });
 
-  it('a route that matches the method of every call is kept', () => {
+  it('a route that matches the method of all calls is kept', () => {
     expect(
       generatorsFor(route({ match: [{ method: { exact: 'POST' } }] })).routes()!.virtualHosts[0]!.routes[0]!.match!
         .headers,
@@ -162,7 +162,7 @@ describe('route configuration of a port', () => {
     ['corsPolicy', { corsPolicy: { allowOrigins: [{ exact: '*' }] } }, 'corsPolicy is ignored'],
     ['redirect', { route: undefined, redirect: { uri: '/x' } }, 'calls fail: gRPC has no redirect'],
     ['directResponse', { route: undefined, directResponse: { status: 503 } }, 'calls fail: gRPC has no directResponse'],
-  ])('the route configuration reports %s', (_, http, text) => {
+  ])('a route that gRPC does not support is reported: %s', (_, http, text) => {
     expect(generatorsFor(route(http)).limitations(routeType)).toEqual([
       `VirtualService shop/echo spec.http[0]: ${text}`,
     ]);
@@ -172,7 +172,7 @@ describe('route configuration of a port', () => {
 it.each([
   ['redirect', { route: undefined, redirect: { uri: '/x' } }],
   ['directResponse', { route: undefined, directResponse: { status: 403 } }],
-])('calls of a route with %s are aborted with UNAVAILABLE, in a form that no client rejects', (_, http) => {
+])('calls of a route with %s are aborted with UNAVAILABLE, in a form that all clients accept', (_, http) => {
   const [built] = generatorsFor(route(http)).routes()!.virtualHosts[0]!.routes;
   expect(built!.action).toMatchObject({
     case: 'route',
@@ -191,7 +191,7 @@ describe('cluster for gRPC', () => {
     );
   };
 
-  it('the cluster fetches endpoints over ADS under its own name, in plaintext and without a limit of requests', () => {
+  it('the cluster requests endpoints over ADS by its own name, in plaintext and without a limit of requests', () => {
     const { clusterDiscoveryType, edsClusterConfig, transportSocket, circuitBreakers, ...rest } =
       generatorsFor('').cluster()!;
     expect(clusterDiscoveryType).toEqual({ case: 'type', value: Cluster_DiscoveryType.EDS });
@@ -208,13 +208,13 @@ describe('cluster for gRPC', () => {
     ['LEAST_REQUEST', Cluster_LbPolicy.LEAST_REQUEST, ['least_request', 'round_robin']],
     ['ROUND_ROBIN', Cluster_LbPolicy.ROUND_ROBIN, ['round_robin']],
     ['RANDOM', Cluster_LbPolicy.ROUND_ROBIN, ['round_robin']],
-  ])('the cluster balances load by %s, with a final policy that every client supports', (simple, old, list) => {
+  ])('the cluster balances load with %s, followed by a policy that every client supports', (simple, old, list) => {
     const built = generatorsFor(rule({ trafficPolicy: { loadBalancer: { simple } } })).cluster()!;
     expect(built.lbPolicy).toBe(old);
     expect(policies(built)).toEqual(list);
   });
 
-  it('the cluster hashes by a ring, which Node clients only support by its deprecated field', () => {
+  it('the cluster uses a hash ring, which Node clients only support by the deprecated field', () => {
     const built = generatorsFor(
       rule({ trafficPolicy: { loadBalancer: { consistentHash: { httpHeaderName: 'x' } } } }),
     ).cluster()!;
@@ -243,7 +243,7 @@ describe('cluster for gRPC', () => {
   });
 
   it.each(['SIMPLE', 'MUTUAL'])(
-    'the cluster is absent with TLS of mode %s, because calls would be sent in plaintext',
+    'the cluster is absent with TLS mode %s, because calls would be sent in plaintext',
     (mode) => {
       const files = { clientCertificate: '/a', privateKey: '/b', caCertificates: '/c' };
       const mesh = generatorsFor(rule({ trafficPolicy: { tls: { mode, ...(mode === 'MUTUAL' && files) } } }));
@@ -254,7 +254,7 @@ describe('cluster for gRPC', () => {
     },
   );
 
-  it('the cluster exists for a subset that a DestinationRule defines, and for no other', () => {
+  it('only subsets that a DestinationRule defines have a cluster', () => {
     const mesh = generatorsFor(rule({ subsets: [{ name: 'v1', labels: { version: 'v1' } }] }));
     expect(mesh.cluster(`outbound|7070|v1|${host}`)).toBeDefined();
     expect(mesh.cluster(`outbound|7070|v2|${host}`)).toBeUndefined();
@@ -271,7 +271,7 @@ describe('cluster for gRPC', () => {
   });
 });
 
-it('localities always have an ID and a weight, and an address occurs once', () => {
+it('localities have an ID and a weight, and addresses are unique', () => {
   const { endpoints } = generatorsFor('').endpoints()!;
   const text = endpoints.map(({ locality, loadBalancingWeight, lbEndpoints }) => [
     `${locality!.region}/${locality!.zone}`,
@@ -322,7 +322,7 @@ status: { loadBalancer: { ingress: [{ ip: 9.9.9.9 }] } }
     ['without a rule', ''],
     ['with mutual TLS', mutual],
   ])(
-    'remote endpoints are omitted %s and reported, because gateways route by SNI, which gRPC does not send',
+    'remote endpoints are omitted and reported, because gateways route by SNI, which gRPC does not send: %s',
     (_, rules) => {
       const built = generatorsFor(mesh + rules, { metadata: { NETWORK: 'n1' } });
       expect(addresses(built.endpoints(far))).toEqual(['10.0.0.1']);
@@ -353,7 +353,7 @@ describe('listener of a gRPC server', () => {
   it.each([
     [name, '0.0.0.0'],
     ['xds.istio.io/grpc/lds/inbound/[::]:8080', '::'],
-  ])('the listener has the address in its name, and no routes: %s', (requested, address) => {
+  ])('the listener %s has the address in its name, and no routes', (requested, address) => {
     const listener = generatorsFor('').listener(requested)!;
     expect(listener.address!.address.value).toMatchObject({ address, portSpecifier: { value: 8080 } });
     expect([listener.listenerFilters, listener.apiListener, listener.useOriginalDst]).toEqual([
@@ -365,7 +365,7 @@ describe('listener of a gRPC server', () => {
     expect(filtersOf(listener).map(({ filter }) => filter)).toEqual(['router']);
   });
 
-  it('the listener is absent for a port that is no target port of its services', () => {
+  it('a port that is not a target port of its services has no listener', () => {
     const mesh = generatorsFor('');
     const other = 'xds.istio.io/grpc/lds/inbound/0.0.0.0:7070';
     expect(mesh.listener(other)).toBeUndefined();
@@ -378,7 +378,7 @@ describe('listener of a gRPC server', () => {
     ['DISABLE', { 'security.istio.io/tlsMode': 'istio' }, false],
     ['PERMISSIVE', {}, false],
     ['PERMISSIVE', { 'security.istio.io/tlsMode': 'istio' }, true],
-  ])('the listener in mode %s with labels %j requires mutual TLS: %s', (mode, labels, isSecure) => {
+  ])('the listener requires mutual TLS in mode %s with labels %j: %s', (mode, labels, isSecure) => {
     const mesh = generatorsFor(peers(mode), { labels });
     const socket = mesh.listener(name)!.filterChains[0]!.transportSocket;
     expect(socket !== undefined).toBe(isSecure);
@@ -415,14 +415,14 @@ describe('listener of a gRPC server', () => {
   it.each([
     ['ALLOW', 'notRule'],
     ['DENY', 'any'],
-  ])('a rule of action %s with a path template fails closed', (action, expected) => {
+  ])('a rule with action %s and a path template fails closed', (action, expected) => {
     const mesh = generatorsFor(policy({ action, rules: [{ to: [{ operation: { paths: ['/a/{*}'] } }] }] }));
     const [filter] = filtersOf(mesh.listener(name)!);
     expect(Object.values(filter!.rules!.policies)[0]!.permissions[0]!.rule.case).toBe(expected);
     expect(mesh.limitations(listenerType, name).join()).toContain('gRPC servers cannot check path templates');
   });
 
-  it('a CUSTOM policy denies everything', () => {
+  it('a CUSTOM policy denies all calls', () => {
     const mesh = generatorsFor(policy({ action: 'CUSTOM', provider: { name: 'other' }, rules: [{}] }));
     expect(filtersOf(mesh.listener(name)!)[0]).toMatchObject({ filter: 'rbac.allow', rules: { policies: {} } });
     expect(mesh.limitations(listenerType, name).join()).toContain('all calls are denied');

@@ -1,4 +1,4 @@
-/** Generators for nodes that are gRPC clients or servers, by type URL. Every type is requested by name. */
+/** Generators for proxyless gRPC clients and servers, by type URL. All types are requested by name. */
 import { clusterType, endpointType, listenerType, routeType } from '../../../machines/discovery/xds/ads-types.ts';
 import { ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import {
@@ -21,7 +21,7 @@ import { grpcRouteConfiguration } from './route-configuration.ts';
 import { serverListener } from './server-listener.ts';
 import { clientTarget, serverAddressIn } from './target-name.ts';
 
-/** As a generator of resources requested by name (`networking/index.ts`). */
+/** Corresponds to `Generator` in `networking/index.ts`, for resources requested by name. */
 export interface GrpcGenerator {
   readonly scope: 'named';
   readonly build: (shape: ProxyShape, push: PushContext, names: readonly string[], memory?: Memory) => EnvoyResource[];
@@ -40,7 +40,7 @@ function listener(name: string, shape: ProxyShape, push: PushContext): WithLimit
   return { message: clientListener(name, target), limitations: [] };
 }
 
-/** Characters of a client's text in messages. */
+/** Maximum number of characters of a client's text in messages. */
 const maxQuoted = 256;
 
 const builders = [
@@ -65,7 +65,6 @@ function endpoints(
   });
 }
 
-/** The message of one resource, with its origins. */
 export function grpcResources(shape: ProxyShape, push: PushContext) {
   return {
     listener: (name: string) => listener(name, shape, push),
@@ -92,10 +91,11 @@ export const grpcGenerators: ReadonlyMap<string, GrpcGenerator> = new Map<string
 ]);
 
 /**
- * Resources of a push context whose limitations are cached. Each client of an equal shape reads them after each push.
+ * Maximum number of resources of a push context with cached limitations. All clients of a shape read them after each
+ * push.
  */
 const maxRemembered = 8_192;
-/** Longest resource name in this cache. Names of hosts and ports are shorter. */
+/** Longer resource names are not cached. Names of hosts and ports are shorter. */
 const maxRememberedName = 512;
 const remembered = new WeakMap<PushContext, Map<string, readonly Limitation[]>>();
 const shapeNumbers = new WeakMap<ProxyShape, number>();
@@ -120,12 +120,12 @@ function memoryKey(shape: ProxyShape, typeUrl: string, name: string): string {
   return `${number} ${typeUrl} ${name}`;
 }
 
-/** Limit of reported limitations, for each resource and for each type of a client. */
+/** Maximum number of limitations reported for a resource, and for a type of a client. */
 export const maxLimitations = 32;
-/** Resources of a type that are checked for one client. A gRPC client has a few for each target. */
+/** Maximum number of resources of a type that are checked for one client. A client has a few for each target. */
 export const maxCheckedNames = 256;
 
-/** Distinct limitations of the resources: at most {@link maxLimitations}, of {@link maxCheckedNames} resources. */
+/** Distinct limitations of resources, bounded by {@link maxLimitations} and {@link maxCheckedNames}. */
 export function grpcLimitations(
   typeUrl: string,
   shape: ProxyShape,

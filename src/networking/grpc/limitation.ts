@@ -1,11 +1,10 @@
-/** Configured features that gRPC does not support. */
 import { type ConfigKey, fieldText } from '../../model/config/config.ts';
 import type { Origin } from '../inputs/message-origin.ts';
 
 export interface Limitation {
-  /** The objects, with the field if one is known. Empty if no object configures it. */
+  /** The objects, with their fields if known. Empty if the limitation results from no object. */
   readonly origins: readonly Origin[];
-  /** What gRPC does instead, as a sentence without a full stop. */
+  /** How gRPC behaves instead, as a sentence without a full stop. */
   readonly text: string;
 }
 
@@ -14,7 +13,6 @@ export interface WithLimitations<Message> {
   readonly limitations: readonly Limitation[];
 }
 
-/** `VirtualService shop/echo spec.http[0]: mirroring is ignored`. */
 export function limitationText({ origins, text }: Limitation): string {
   return origins.length === 0 ? text : `${origins.map(originText).join(', ')}: ${text}`;
 }
@@ -28,7 +26,7 @@ export function objectOrigins({ kind, namespace, name }: ConfigKey): readonly Or
   return [{ key: { kind, namespace, name } }];
 }
 
-/** The most specific origin: the first one with a path, otherwise the first. */
+/** The first origin with a field path, otherwise the first origin. */
 export function specificOrigins(origins: readonly Origin[]): readonly Origin[] {
   const origin = origins.find(({ path }) => path !== undefined) ?? origins[0];
   return origin === undefined ? [] : [origin];

@@ -1,6 +1,6 @@
 /**
- * The load balancing policy of a cluster. A client uses the first entry of `load_balancing_policy` that it supports,
- * and rejects a cluster without one.
+ * Load balancing policy of a cluster. gRPC uses the first supported entry of `load_balancing_policy`, and rejects the
+ * cluster if it supports none.
  */
 import { Cluster_LbPolicy, type ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { LeastRequestSchema } from '../../gen/envoy/extensions/load_balancing_policies/least_request/v3/least_request_pb.ts';
@@ -22,7 +22,7 @@ const maxRingSize = 8_388_608;
 const roundRobin = typedExtension('envoy.load_balancing_policies.round_robin', RoundRobinSchema);
 const leastRequest = typedExtension('envoy.load_balancing_policies.least_request', LeastRequestSchema);
 
-/** Localities by weight, and within each the first of these policies that the client supports. */
+/** Balances localities by weight, and uses the first supported one of these policies within each. */
 function withinLocalities(policies: readonly TypedExtension[]): NonNullable<LbFields['loadBalancingPolicy']> {
   const wrrLocality = typedExtension('envoy.load_balancing_policies.wrr_locality', WrrLocalitySchema, {
     endpointPickingPolicy: policyList(policies),
@@ -38,7 +38,7 @@ function policyList(policies: readonly TypedExtension[]) {
   };
 }
 
-/** @returns the fields, and settings that gRPC does not support */
+/** @returns Envoy's fields, and settings that gRPC does not support */
 export function grpcLoadBalancing(settings: LoadBalancerSettings | undefined): {
   fields: LbFields;
   lacks: readonly string[];
@@ -69,7 +69,7 @@ export function grpcLoadBalancing(settings: LoadBalancerSettings | undefined): {
 
 const robin: LbFields = { lbPolicy: Cluster_LbPolicy.ROUND_ROBIN, loadBalancingPolicy: withinLocalities([roundRobin]) };
 
-/** Without `load_balancing_policy`, because Node clients support this policy only by its deprecated field. */
+/** Uses the deprecated field instead of `load_balancing_policy`, because Node clients only support the former. */
 function ringHash({ ringHash, minimumRingSize }: ConsistentHashLoadBalancer): LbFields {
   const size = Math.min(ringHash?.minimumRingSize || minimumRingSize || defaultMinimumRingSize, maxRingSize);
   return {

@@ -1,4 +1,3 @@
-/** Conditions of a route in the forms that gRPC supports. */
 import { create } from '@bufbuild/protobuf';
 import {
   type HeaderMatcher,
@@ -7,14 +6,14 @@ import {
 } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { StringMatcher } from '../../gen/envoy/type/matcher/v3/string_pb.ts';
 
-/** Characters with a meaning in RE2. */
+/** Special characters of RE2. */
 const special = /[\\^$.|?*+()[\]{}]/g;
 
 const callMethod = 'POST';
 
 /**
- * @returns a reason as text if no gRPC call can match, or gRPC cannot check a condition: without it the route would
- * match too much
+ * @returns a reason if no gRPC call can match, or gRPC does not support a condition and would match too much without
+ * it
  */
 export function grpcMatch(match: RouteMatch): RouteMatch | string {
   if (match.queryParameters.length > 0) return 'gRPC calls have no query parameters';

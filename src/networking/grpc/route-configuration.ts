@@ -1,4 +1,3 @@
-/** The route configuration of one service port. */
 import { create } from '@bufbuild/protobuf';
 import type { Route } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import { type RouteConfiguration, RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
@@ -12,8 +11,7 @@ import type { WithLimitations } from './limitation.ts';
 import { grpcRoute } from './route.ts';
 
 /**
- * @param name that of the port's cluster without a subset. The result is empty for any other name, and for a service
- * that is not visible.
+ * @param name cluster name of the port, without subset. For other names and invisible services, the result is empty.
  */
 export function grpcRouteConfiguration(
   name: string,
@@ -32,7 +30,7 @@ export function grpcRouteConfiguration(
     virtualHosts: [
       {
         name: virtualHostName(host, port),
-        // gRPC does not support `ignore_port_in_host_matching`, so each domain is listed with the port as well.
+        // gRPC lacks `ignore_port_in_host_matching`, so each domain is also listed with the port.
         domains: [...domainsOf({ hostname: host, addresses: [] }, { proxyDomain: shape.dnsDomain, port })],
         routes: kept,
       },
@@ -43,7 +41,7 @@ export function grpcRouteConfiguration(
 
 const none: WithLimitations<undefined> = { message: undefined, limitations: [] };
 
-/** The routes of a sidecar in the namespace, for requests to the host and port. */
+/** Routes of a sidecar in the client's namespace for this host and port. */
 function routesOf(host: string, port: number, shape: ProxyShape, push: PushContext): readonly Route[] {
   const configuration = sidecarRoutes(sniffedRouteName(host, port), shape, push).message as RouteConfiguration;
   return configuration.virtualHosts.find(({ name }) => name === virtualHostName(host, port))?.routes ?? [];

@@ -1,4 +1,4 @@
-/** A route as gRPC accepts it. For one unknown field gRPC rejects the route configuration. */
+/** Converts routes to the form that gRPC accepts. gRPC rejects a route configuration with a single unknown field. */
 
 import { create } from '@bufbuild/protobuf';
 import {
@@ -30,8 +30,8 @@ const retriable: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * @param cluster of the port, for a route whose action gRPC does not support
- * @returns no message for a route that no call can match
+ * @param cluster cluster of the port, for a route whose action gRPC does not support
+ * @returns no message if no call can match
  */
 export function grpcRoute(route: Route, cluster: string): WithLimitations<Route | undefined> {
   const all = originsOf(route);
@@ -64,9 +64,9 @@ const filterText: Readonly<Record<string, string>> = { 'envoy.filters.http.cors'
 const actionText: Readonly<Record<string, string>> = { redirect: 'redirect', directResponse: 'directResponse' };
 
 /**
- * Aborts all calls of a route whose action gRPC does not support. Clients would reject the route configuration for the
- * action itself, and `non_forwarding_action` crashes Node clients. A client without fault support rejects the listener,
- * which has the filter.
+ * Replaces actions that gRPC does not support and aborts all calls. Clients would reject the route configuration
+ * because of the action, and `non_forwarding_action` crashes Node clients. Clients without fault support reject the
+ * listener because of the filter.
  */
 const abort = pack(HTTPFaultSchema, {
   abort: {
@@ -106,7 +106,7 @@ function grpcClusters(
 
 function grpcRetries({ retryOn, numRetries, retryBackOff }: RetryPolicy): RetryPolicy | undefined {
   const conditions = retryOn.split(',').filter((condition) => retriable.has(condition));
-  // gRPC rejects a retry policy without retries.
+  // gRPC rejects retry policies without retries.
   if (conditions.length === 0 || numRetries === 0) return undefined;
   return create(RetryPolicySchema, {
     retryOn: conditions.join(','),
@@ -146,7 +146,7 @@ type WithHeaders = Pick<
 
 function headerChanges(of: WithHeaders): boolean {
   const { requestHeadersToAdd, requestHeadersToRemove, responseHeadersToAdd, responseHeadersToRemove } = of;
-  // A gRPC program without a proxy sends no such header.
+  // Proxyless gRPC does not send this header.
   const removed = requestHeadersToRemove.filter((header) => header !== peerHeader);
   return [requestHeadersToAdd, removed, responseHeadersToAdd, responseHeadersToRemove].some(({ length }) => length > 0);
 }

@@ -1,4 +1,7 @@
-/** AuthorizationPolicies as RBAC filters of a gRPC server (A41): DENY, then ALLOW. What gRPC cannot check fails closed. */
+/**
+ * Converts AuthorizationPolicies to RBAC filters of gRPC servers (A41): DENY, then ALLOW. Conditions that gRPC cannot
+ * check fail closed.
+ */
 import { RBAC_Action } from '../../gen/envoy/config/rbac/v3/rbac_pb.ts';
 import { RBACSchema } from '../../gen/envoy/extensions/filters/http/rbac/v3/rbac_pb.ts';
 import { configKeyOf } from '../../model/config/config.ts';
@@ -14,7 +17,7 @@ import { type Limitation, objectOrigins } from './limitation.ts';
 const denyFilter = 'envoy.filters.http.rbac.deny';
 const allowFilter = 'envoy.filters.http.rbac.allow';
 
-/** Allows no call, because it has no policy. */
+/** Allows no call, because it has no policies. */
 const denyAll = typedExtension(allowFilter, RBACSchema, { rules: { action: RBAC_Action.ALLOW, policies: {} } });
 
 export function grpcAuthorization(
@@ -49,7 +52,7 @@ export function grpcAuthorization(
   return { filters, limitations: [...limitations, ...closed] };
 }
 
-/** @param unchecked receives the conditions that gRPC cannot check */
+/** @param unchecked collects the conditions that gRPC cannot check */
 function checkable(rules: RbacRules, unchecked: Set<string>): RbacRules {
   const denies = rules.action === RBAC_Action.DENY;
   const policies = Object.entries(rules.policies ?? {}).map(([name, { permissions = [], principals = [] }]) => [
@@ -65,7 +68,7 @@ function checkable(rules: RbacRules, unchecked: Set<string>): RbacRules {
 /** Headers that gRPC servers hide from RBAC. */
 const isHidden = (name: string | undefined): boolean => name === ':scheme' || (name ?? '').startsWith('grpc-');
 
-/** @param otherwise whether a condition that cannot be checked counts as a match */
+/** @param otherwise whether a condition that gRPC cannot check counts as a match */
 function permission(of: RbacPermission, otherwise: boolean, unchecked: Set<string>): RbacPermission {
   const { rule } = of;
   const all = (rules: readonly unknown[] = []) =>
@@ -89,7 +92,7 @@ function permission(of: RbacPermission, otherwise: boolean, unchecked: Set<strin
       };
     case 'sourcedMetadata':
     case 'metadata':
-      // Tokens are never validated, so there are no claims.
+      // gRPC validates no tokens, so there are no claims.
       return { rule: { case: 'notRule', value: { rule: { case: 'any', value: true } } } };
   }
   unchecked.add(checkText[rule?.case ?? ''] ?? rule?.case ?? '');
@@ -97,7 +100,6 @@ function permission(of: RbacPermission, otherwise: boolean, unchecked: Set<strin
   return otherwise ? any : { rule: { case: 'notRule', value: any as never } };
 }
 
-/** As {@link permission}. */
 function principal(of: RbacPrincipal, otherwise: boolean, unchecked: Set<string>): RbacPrincipal {
   const { identifier } = of;
   const all = (ids: readonly unknown[] = []) =>

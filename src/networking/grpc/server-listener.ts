@@ -1,4 +1,3 @@
-/** The listener of a gRPC server: mutual TLS and authorization, without routes. */
 import { create } from '@bufbuild/protobuf';
 import { type Listener, ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import { HttpConnectionManagerSchema } from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
@@ -16,12 +15,12 @@ import type { ServerAddress } from './target-name.ts';
 import { serverTls } from './tls.ts';
 
 /**
- * With the value `istio`, a workload in mode PERMISSIVE accepts mutual TLS. gRPC servers accept only one of mutual TLS
- * and plaintext.
+ * Label with which a workload in mode PERMISSIVE requests mutual TLS (value `istio`). gRPC servers accept either
+ * mutual TLS or plaintext.
  */
 const tlsModeLabel = 'security.istio.io/tlsMode';
 
-/** @returns no message if no service of the workload has the port as its target port */
+/** @returns no message if the port is not a target port of the workload's services */
 export function serverListener(
   name: string,
   { address, port }: ServerAddress,

@@ -1,10 +1,10 @@
-/** Listener names: a client requests its target, a server its own address (spec/proxyless.md §2). */
+/** Listener names of proxyless gRPC: a client requests its target, a server its own address (spec/proxyless.md §2). */
 import { isIP } from 'node:net';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { Port, Service } from '../../model/services/service.ts';
 import type { ProxyReach } from '../traffic/reach.ts';
 
-/** Prefix of a server's listener name: `server_listener_resource_name_template` of the bootstrap file. */
+/** Prefix of server listener names, as in `server_listener_resource_name_template` of the bootstrap file. */
 export const serverListenerPrefix = 'xds.istio.io/grpc/lds/inbound/';
 
 export interface ServerAddress {
@@ -12,7 +12,7 @@ export interface ServerAddress {
   readonly port: number;
 }
 
-/** `xds.istio.io/grpc/lds/inbound/[::]:7070` → `::` and 7070; `undefined` for any other name. */
+/** `xds.istio.io/grpc/lds/inbound/[::]:7070` → `::` and 7070. */
 export function serverAddressIn(name: string): ServerAddress | undefined {
   if (!name.startsWith(serverListenerPrefix)) return undefined;
   const [, bracketed, plain, port] =
@@ -29,10 +29,10 @@ export interface ClientTarget {
 }
 
 /**
- * The service port of a client's target: `echo.shop.svc.cluster.local:7070`, `echo.shop:7070`, `echo:7070`. Short names
- * are completed like by a resolver in the client's namespace. The port defaults to the service's only port.
+ * Finds the service port of a client's target: `echo.shop.svc.cluster.local:7070`, `echo.shop:7070`, `echo:7070`.
+ * Short names are resolved in the client's namespace. The port defaults to the only port of the service.
  *
- * @returns a reason as text if no port matches
+ * @returns a reason if no service port matches
  */
 export function clientTarget(name: string, { dnsDomain }: ProxyShape, reach: ProxyReach): ClientTarget | string {
   const [, host = '', number] = /^([^:]+)(?::(\d{1,5}))?$/.exec(name) ?? [];
@@ -48,7 +48,7 @@ export function clientTarget(name: string, { dnsDomain }: ProxyShape, reach: Pro
   return { service, port };
 }
 
-/** Bound, because the client reports its own domain. */
+/** Limits the length of a search domain, which the client chooses. */
 const maxSearchLabels = 16;
 
 function serviceOf(host: string, dnsDomain: string, reach: ProxyReach): Service | undefined {

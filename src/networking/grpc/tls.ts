@@ -1,6 +1,6 @@
 /**
- * TLS with the certificates of the bootstrap file, for clients and servers (A29). Contains both current and deprecated
- * fields, because older clients only support the latter.
+ * TLS with the certificates of the gRPC bootstrap file (A29). Sets current and deprecated fields, because older
+ * clients only support the latter.
  */
 import {
   type CommonTlsContextSchema,
@@ -13,14 +13,12 @@ import type { Init } from '../messages/init.ts';
 /** gRPC accepts no other name. */
 const tlsSocketName = 'envoy.transport_sockets.tls';
 
-/** The certificate provider in the bootstrap file. */
 const instanceName = 'default';
 const certificate = { instanceName, certificateName: 'default' };
 const roots = { instanceName, certificateName: 'ROOTCA' };
 
 /**
- * @param names accepted names of the server's certificate. Without names, any certificate that the roots sign is
- * accepted.
+ * @param names accepted names of the server certificate. If empty, every certificate signed by the roots is accepted.
  */
 function commonContext(names: readonly string[]): Init<typeof CommonTlsContextSchema> {
   return {
@@ -43,7 +41,7 @@ export function clientTls(names: readonly string[]): TypedExtension {
   return typedExtension(tlsSocketName, UpstreamTlsContextSchema, { commonTlsContext: commonContext(names) });
 }
 
-/** gRPC servers do not match client names in TLS, but by RBAC. */
+/** gRPC servers check client names by RBAC, not in TLS. */
 export const serverTls: TypedExtension = typedExtension(tlsSocketName, DownstreamTlsContextSchema, {
   commonTlsContext: commonContext([]),
   requireClientCertificate: true,

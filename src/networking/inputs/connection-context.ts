@@ -1,23 +1,23 @@
-/** Inputs of a connection's filters and access logs. */
+/** Inputs of the filters and access logs of a connection. */
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { WorkloadPolicies } from '../../model/push-context/workload-policies.ts';
 import { policiesOutbound } from './policies.ts';
 
-/** A proxy and the policies of its workload. */
+/** A proxy, with the policies of its workload. */
 export interface ProxyContext {
   readonly shape: ProxyShape;
   readonly push: PushContext;
   readonly policies: WorkloadPolicies;
 }
 
-/** Filters and access logs must not depend on anything else. */
+/** The only inputs of filters and access logs. */
 export interface ConnectionContext extends ProxyContext {
-  /** Location of the client: the own workload, the mesh, or outside the mesh. */
+  /** Whether the client is the workload itself, another workload of the mesh, or outside the mesh. */
   readonly direction: 'outbound' | 'inbound' | 'gateway';
-  /** Name of the listener, or of the inbound filter chain. It distinguishes statistics. */
+  /** Name of the listener or the inbound filter chain, used in statistics. */
   readonly listener: string;
-  /** The port that clients connect to, inbound that of the workload. 0 for a chain that serves any port. */
+  /** The port that clients connect to; for inbound traffic, the workload's port. 0 for a chain of all ports. */
   readonly port: number;
 }
 
@@ -25,7 +25,7 @@ export function proxyContext(shape: ProxyShape, push: PushContext): ProxyContext
   return { shape, push, policies: push.policiesFor(shape) };
 }
 
-/** A proxy as a client, without policies that only apply to inbound traffic. */
+/** The context for outbound traffic, without policies that only apply to inbound traffic. */
 export function clientContext(proxy: ProxyContext): ProxyContext {
   return { ...proxy, policies: policiesOutbound(proxy.policies) };
 }

@@ -99,7 +99,7 @@ const open = givenShape({ namespace: 'shop' }, context);
 const closed = givenShape({ namespace: 'shop', labels: { app: 'closed' } }, context);
 const door = givenShape({ type: 'router', namespace: 'shop', labels: { app: 'door' } }, context);
 
-/** `Kind/name path` without the namespace, which is the same for all. */
+/** `KIND/NAME PATH`. Omits the namespace, which is always the same. */
 function text(message: Parameters<typeof originsOf>[0]): string[] {
   return originsOf(message).map(({ key, path = [] }) => [`${key.kind}/${key.name}`, ...path].join(' '));
 }
@@ -126,7 +126,7 @@ describe('origins of generated messages', () => {
     expect(text(named<Cluster>(clusters, 'BlackHoleCluster'))).toEqual([]);
   });
 
-  it('a virtual host and its routes originate from the virtual service, routes of a delegate first from the delegate', () => {
+  it('a virtual host and its routes originate from the VirtualService, and routes of a delegate first from the delegate', () => {
     const host = routes(open, '80').virtualHosts.find(({ name }) => name === 'web.test:80')!;
     expect(text(host)).toEqual(['ServiceEntry/web-entry', 'VirtualService/web-routes spec hosts']);
     expect(host.routes.map(text)).toEqual([
@@ -136,7 +136,7 @@ describe('origins of generated messages', () => {
     ]);
   });
 
-  it('a TCP filter chain originates from its route, otherwise from the service', () => {
+  it('a TCP filter chain originates from its route or, without a route, from the service', () => {
     const { filterChains, defaultFilterChain } = named<Listener>(buildListeners(open, context), '10.2.0.1_5432');
     expect([...filterChains, defaultFilterChain!].map(text)).toEqual([
       ['VirtualService/db-routes spec tcp 1', 'ServiceEntry/db-entry'],
@@ -160,7 +160,7 @@ describe('origins of generated messages', () => {
     ]);
   });
 
-  it('a gateway listener originates from the server and the virtual services of its hosts', () => {
+  it('a gateway listener originates from the server and the VirtualServices of its hosts', () => {
     const listeners = buildListeners(door, context);
     const chains = ['0.0.0.0_80', '0.0.0.0_443'].flatMap((name) => named<Listener>(listeners, name).filterChains);
     expect(chains.map(text)).toEqual([['Gateway/door spec servers 0'], ['Gateway/door spec servers 1']]);

@@ -1,7 +1,7 @@
 /**
- * Origins of parts of a resource: the objects and fields that a filter chain, a virtual host, a route or a cluster
- * results from. Kept beside the messages and never sent. A message decoded from bytes has none, so `explain` generates
- * without a cache and reads the origins before encoding.
+ * Origins of filter chains, virtual hosts, routes and clusters: the objects and fields that they result from. Origins
+ * are attached to messages and never sent. A decoded message has none, so `explain` generates without a cache and
+ * reads the origins before encoding.
  */
 import type { Message } from '@bufbuild/protobuf';
 import { onceFor } from '../../model/collections/once-for.ts';
@@ -16,26 +16,25 @@ export type { Origin };
 const originsOfMessages = new WeakMap<Message, readonly Origin[]>();
 const none: readonly Origin[] = [];
 
-/** The most significant origin first, empty if unknown. */
+/** Most significant origin first. Empty if unknown. */
 export function originsOf(message: Message): readonly Origin[] {
   return withoutRepetitions(originsOfMessages.get(message) ?? none);
 }
 
-/** Records the origins and returns the same message. */
 export function withOrigins<M extends Message>(message: M, origins: readonly Origin[]): M {
   if (origins.length > 0) originsOfMessages.set(message, origins);
   return message;
 }
 
-/** The object that a registry created the service from. */
+/** The object from which a registry created the service. */
 export const serviceOrigin = memoized((service: Service): readonly Origin[] => [{ key: service.origin }]);
 
-/** The rules for a host, first the one whose traffic policy applies. */
+/** DestinationRules of a host, first the one whose traffic policy applies. */
 export const ruleOrigins = memoized((rule: MergedDestinationRule): readonly Origin[] =>
   rule.origins.map((key) => ({ key })),
 );
 
-/** The subset of a cluster if one object defines it, otherwise the rules. */
+/** The subset of the cluster if a single object defines it, otherwise the DestinationRules. */
 export function subsetOrigins(rule: MergedDestinationRule | undefined, subset: string): readonly Origin[] {
   if (rule?.origins.length !== 1) return ruleOrigins(rule);
   const index = rule.config.spec.subsets?.findIndex(({ name }) => name === subset) ?? -1;
@@ -43,19 +42,18 @@ export function subsetOrigins(rule: MergedDestinationRule | undefined, subset: s
   return [{ key: rule.origins[0]!, path: ['spec', 'subsets', index] }];
 }
 
-/** The route in the virtual service. For a delegate's route, also the route that refers to the delegate. */
+/** The route in the VirtualService. For a route of a delegate, also the delegating route. */
 export function httpRouteOrigins(service: ResolvedVirtualService, index: number): readonly Origin[] {
   const sourceOrigins = service.config.partOrigins?.[`http[${index}]`];
   return service.httpOrigins?.[index] ?? sourceOrigins ?? [{ key: service.origins[0]!, path: ['spec', 'http', index] }];
 }
 
-/** The virtual service's host list, empty for `undefined`. */
 export const virtualServiceOrigins = memoized(
   (service: ResolvedVirtualService): readonly Origin[] =>
     service.config.partOrigins?.hosts ?? [{ key: service.origins[0]!, path: ['spec', 'hosts'] }],
 );
 
-/** A field of the scope's Sidecar object, empty for the default scope. */
+/** A field of the Sidecar object. Empty for the default scope. */
 export function sidecarOrigin({ sidecar }: SidecarScope, ...path: readonly (string | number)[]): readonly Origin[] {
   if (sidecar === undefined) return none;
   const { kind, namespace, name } = sidecar;

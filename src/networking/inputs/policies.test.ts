@@ -9,7 +9,7 @@ function object<Spec>(kind: string, name: string): Config<Spec> {
 }
 
 describe('outbound policies of a workload', () => {
-  it('outbound policies are equal for workloads with different authorization of clients', () => {
+  it('outbound policies are equal for workloads with different inbound authorization', () => {
     const closed = { ...empty, id: 'x', authorizationPolicies: [object<never>('AuthorizationPolicy', 'nobody')] };
     expect(policiesOutbound(closed).id).toBe(policiesOutbound(empty).id);
     expect(policyObjects(policiesOutbound(closed))).toEqual([]);
@@ -22,14 +22,14 @@ describe('outbound policies of a workload', () => {
     expect(policyObjects(policiesOutbound(patched))).toEqual([]);
   });
 
-  it('outbound policies differ by telemetry, and by the list that contains a name', () => {
+  it('outbound policies differ by telemetry, and by the type of an object with the same name', () => {
     const logged = { ...empty, id: 'x', telemetries: [object<never>('Telemetry', 'one')] };
     const plugged = { ...empty, id: 'y', wasmPlugins: [object<never>('WasmPlugin', 'one')] };
     const ids = [empty, logged, plugged].map((policies) => policiesOutbound(policies).id);
     expect(new Set(ids).size).toBe(3);
   });
 
-  it('outbound policies contain the objects that results depend on', () => {
+  it('outbound policies include the objects, so that changes are detected', () => {
     const logged = { ...empty, id: 'x', telemetries: [object<never>('Telemetry', 'one')] };
     expect(policyKeys(policiesOutbound(logged))).toEqual([{ kind: 'Telemetry', namespace: 'a', name: 'one' }]);
     expect(policyText(logged, ['envoyFilters'])).toBe('');

@@ -14,12 +14,11 @@ import { inboundListeners } from './inbound/inbound.ts';
 import { buildingOutboundListeners } from './outbound/outbound.ts';
 import { virtualOutbound } from './virtual.ts';
 
-/** Names are unique: the first listener of an address and port is kept. */
+/** Names are unique. Of several listeners with one address and port, the first is kept. */
 export function buildListeners(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): EnvoyResource[] {
   return atOnce(buildingListeners(shape, push, memory));
 }
 
-/** As {@link buildListeners}. Yields regularly. */
 export function* buildingListeners(
   shape: ProxyShape,
   push: PushContext,
@@ -45,9 +44,9 @@ function* sidecarListeners(proxy: ProxyContext, memory: Memory): Generator<undef
 }
 
 /**
- * Envoy accepts one listener for an address and port. The workload's inbound listeners take precedence. Otherwise any
- * namespace could remove such a listener, and its checks of clients, by exporting a service of the same port, or with
- * the workload's address as virtual address.
+ * Removes listeners with the address and port of an inbound listener, because Envoy accepts one listener for each.
+ * Otherwise, any namespace could displace an inbound listener and its client checks, with a service on the same port
+ * or with the workload's address as virtual address.
  */
 function withoutPlacesOf(
   inbound: readonly EnvoyResource[],
@@ -59,7 +58,7 @@ function withoutPlacesOf(
   return dedicated.size === 0 ? outbound : outbound.filter(({ name }) => !dedicated.has(placeOf(name)));
 }
 
-/** Normalizes the address and port in a listener's name, because IPv6 addresses have several spellings. */
+/** Normalizes address and port in a listener name, because IPv6 addresses have several spellings. */
 function placeOf(name: string): string {
   const end = name.lastIndexOf('_');
   const bind = name.slice(0, end);

@@ -1,4 +1,4 @@
-/** Filter chains for plain connections. */
+/** Filter chains of TCP connections. */
 import { create } from '@bufbuild/protobuf';
 import type { CidrRange } from '../../gen/envoy/config/core/v3/address_pb.ts';
 import {
@@ -27,7 +27,7 @@ export interface ChainMatch {
   readonly sourceSubnet?: string | undefined;
 }
 
-/** `undefined` if everything matches. Envoy treats an absent match like an empty one, except in its dumps. */
+/** `undefined` if everything matches. Envoy treats an absent match like an empty one, but its config dumps differ. */
 export function chainMatch(match: ChainMatch): Init<typeof FilterChainMatchSchema> | undefined {
   const prefixRanges = ranges(match.destinationSubnets ?? []);
   const sourcePrefixRanges = ranges(match.sourceSubnet === undefined ? [] : [match.sourceSubnet]);
@@ -40,16 +40,14 @@ function ranges(texts: readonly string[]): CidrRange[] {
   return texts.map(cidrRange).filter((range) => range !== undefined);
 }
 
-/** Inputs of a connection's filters. */
 export interface TcpChainRoute {
   readonly destinations: readonly WeightedCluster[];
-  /** The destination whose traffic policy applies. */
   readonly first: Destination;
   readonly port: number;
   readonly protocol: ApplicationProtocol;
 }
 
-/** The TCP proxy to a route's destinations, with timeouts and tunnel of the first destination's traffic policy. */
+/** A TCP proxy to the destinations, with timeouts and tunnel of the first destination's traffic policy. */
 export function routeFilters(route: TcpChainRoute, context: ConnectionContext, reach: ProxyReach): Filter[] {
   const { service, ruled, port } = resolveDestination(route.first, route.port, reach);
   const rule = ruled && reach.destinationRuleFor(ruled);
@@ -66,7 +64,6 @@ export function routeFilters(route: TcpChainRoute, context: ConnectionContext, r
   });
 }
 
-/** Forwards connections that no other chain matches to the mesh's fallback cluster. */
 export function passthroughChain(cluster: string, context: ConnectionContext, origins: readonly Origin[]): FilterChain {
   const filters = tcpFilters(context, { destinations: [{ cluster, weight: 0 }] });
   return withOrigins(create(FilterChainSchema, { name: passthroughFilterChain, filters }), origins);

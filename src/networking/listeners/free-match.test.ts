@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { TakenMatches } from './free-match.ts';
 
-describe('filter chain match beside earlier chains', () => {
-  it('a match keeps the server names that are free', () => {
+describe('filter chain match with earlier chains', () => {
+  it('a match keeps server names that no earlier chain matches', () => {
     const taken = new TakenMatches();
     expect(taken.take({ serverNames: ['a', 'b'] })).toEqual([{ serverNames: ['a', 'b'] }]);
     expect(taken.take({ serverNames: ['b', 'c'] })).toMatchObject([{ serverNames: ['c'] }]);
     expect(taken.take({ serverNames: ['a', 'c'] })).toEqual([]);
   });
 
-  it('a match keeps the ranges that are free, independent of the bits after the prefix', () => {
+  it('a match keeps ranges that no earlier chain matches, comparing only the bits of the prefix', () => {
     const taken = new TakenMatches();
     taken.take({ destinationSubnets: ['10.0.0.0/8', 'fd00::/16'] });
     expect(taken.take({ destinationSubnets: ['10.9.9.9/8', '10.9.0.0/16'] })).toMatchObject([
@@ -20,7 +20,7 @@ describe('filter chain match beside earlier chains', () => {
     expect(taken.take({ destinationSubnets: ['10.0.0.0/32'] })).toEqual([]);
   });
 
-  it('a match is split if ranges leave different server names free', () => {
+  it('a match is split if its ranges have different free server names', () => {
     const taken = new TakenMatches();
     taken.take({ serverNames: ['a'], destinationSubnets: ['10.1.0.0/16'] });
     const parts = taken.take({
@@ -33,7 +33,7 @@ describe('filter chain match beside earlier chains', () => {
     ]);
   });
 
-  it('a match with another source, or without a list that others have, does not conflict', () => {
+  it('matches with different sources, or with and without a list, do not conflict', () => {
     const taken = new TakenMatches();
     taken.take({ serverNames: ['a'] });
     expect(taken.take({ serverNames: ['a'], sourceSubnet: '10.0.0.0/8' })).toHaveLength(1);
@@ -41,7 +41,7 @@ describe('filter chain match beside earlier chains', () => {
     expect(taken.take({})).toEqual([]);
   });
 
-  it('a match contains no value twice', () => {
+  it('a match contains no duplicate values', () => {
     expect(new TakenMatches().take({ serverNames: ['a', 'b', 'a'] })).toMatchObject([{ serverNames: ['a', 'b'] }]);
   });
 });

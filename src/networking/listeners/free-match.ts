@@ -1,19 +1,19 @@
 /**
- * Reduces filter chain matches to what earlier chains of the listener do not match. Envoy expands a match to each
- * combination of address range and server name, and rejects a listener in which two chains have a combination in
- * common, even if their lists differ otherwise. So each chain gets the combinations that no earlier one has.
+ * Restricts filter chain matches to connections that no earlier chain of the listener matches. Envoy expands a match
+ * to all combinations of address range and server name, and rejects a listener in which two chains share a
+ * combination.
  */
 import { isIPv6 } from 'node:net';
 import { cidrRange } from '../messages/address.ts';
 import type { ChainMatch } from './filter-chain.ts';
 
-/** The combinations that the chains of one listener match. */
+/** The combinations that chains of one listener already match. */
 export class TakenMatches {
   readonly #taken = new Set<string>();
 
   /**
-   * Claims the free part of a match and returns it: the match itself, nothing, or several matches (if one range leaves
-   * other server names free than another).
+   * Claims and returns the free part of a match. The result has several matches if the address ranges have different
+   * free server names.
    */
   take(match: ChainMatch): readonly ChainMatch[] {
     const source = match.sourceSubnet === undefined ? '' : subnetText(match.sourceSubnet);
@@ -44,17 +44,17 @@ export class TakenMatches {
   }
 }
 
-/** An invalid range matches nothing and is omitted. */
+/** Invalid ranges match nothing and are omitted. */
 function isRange(text: string): boolean {
   return cidrRange(text) !== undefined;
 }
 
-/** An empty list matches anything, which is one combination. */
+/** An empty list means any value, which is one combination. */
 function anyOf(list: readonly string[] | undefined): readonly string[] {
   return list?.length ? list : [''];
 }
 
-/** Equal texts for equal ranges, because bits after the prefix have no meaning. Other texts are returned unchanged. */
+/** Normalizes a CIDR by clearing the bits after the prefix. Other texts are unchanged. */
 function subnetText(text: string): string {
   const range = cidrRange(text);
   if (range === undefined) return text;
@@ -77,7 +77,7 @@ function v6Bits(address: string): string {
   return headBits + '0'.repeat(128 - headBits.length - tailBits.length) + tailBits;
 }
 
-/** Bits of the groups between colons, the last of which may be an IPv4 address. */
+/** Bits of colon-separated groups. The last may be an IPv4 address. */
 function groupBits(groups: string): string {
   if (groups === '') return '';
   return groups

@@ -1,4 +1,4 @@
-/** The cost of TCP and TLS routes for each service does not grow with the mesh. Counts calls instead of time. */
+/** The cost of TCP and TLS routes per service does not grow with the mesh. The test counts calls instead of time. */
 import { expect, it } from 'vitest';
 import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
 import { countedWork, growthOfWork } from '../../../test/harness/counted-work.ts';
@@ -6,13 +6,13 @@ import type { Config } from '../../model/config/config.ts';
 import { listenerType } from '../index.ts';
 
 const [few, many] = [50, 200];
-/** Over all counted calls. */
+/** Maximum growth exponent of the number of calls. */
 const maxExponent = 1.2;
 
 const host = (index: number): string => `s${index}.test`;
 const to = (index: number): object => ({ route: [{ destination: { host: host(index) } }] });
 
-/** A service and a virtual service that routes its connections. */
+/** A service, and a VirtualService that routes its connections. */
 type Pair = (index: number) => readonly Config[];
 
 const serviceOf = (index: number, port: object, more: object): Config =>
@@ -28,7 +28,7 @@ const rulesOf = (index: number, hosts: readonly string[], routes: object): Confi
   givenObject('VirtualService', 'a', `v${index}`, { hosts, ...routes });
 
 const meshes: Readonly<Record<string, Pair>> = {
-  'TCP on an address each': (index) => [
+  'TCP services with separate addresses': (index) => [
     serviceOf(
       index,
       { number: 9000, name: 'tcp', protocol: 'TCP' },
@@ -36,7 +36,7 @@ const meshes: Readonly<Record<string, Pair>> = {
     ),
     rulesOf(index, [host(index)], { tcp: [to(index)] }),
   ],
-  'TLS by SNI, under wildcards as well': (index) => [
+  'TLS services matched by SNI, including wildcards': (index) => [
     serviceOf(index, { number: 443, name: 'tls', protocol: 'TLS' }, {}),
     rulesOf(index, [host(index), `*.s${index}.test`], {
       tls: [{ match: [{ sniHosts: [host(index)] }], ...to(index) }],

@@ -1,4 +1,3 @@
-/** Listener filters, which inspect a connection before its filter chain is selected. */
 import { create } from '@bufbuild/protobuf';
 import {
   type ListenerFilter,
@@ -15,7 +14,7 @@ import { Int32RangeSchema } from '../../gen/envoy/type/v3/range_pb.ts';
 import { typedExtension } from '../messages/any.ts';
 
 const originalDst = typedExtension('envoy.filters.listener.original_dst', OriginalDstSchema);
-/** The packet mark that transparent redirection rules skip. */
+/** Packet mark that exempts packets from TPROXY redirection. */
 const transparentMark = 1337;
 const originalSrc = typedExtension('envoy.filters.listener.original_src', OriginalSrcSchema, {
   mark: transparentMark,
@@ -24,13 +23,12 @@ const tls = typedExtension('envoy.filters.listener.tls_inspector', TlsInspectorS
 const http = typedExtension('envoy.filters.listener.http_inspector', HttpInspectorSchema);
 
 /**
- * Transport protocol of a connection without TLS. If any chain of a listener (or of one of its ports) matches on it,
- * Envoy considers only such chains for plaintext connections. So a chain for plaintext HTTP requires another one for
- * other plaintext.
+ * Transport protocol of plaintext connections. If any chain of a listener (for the same port) matches this value,
+ * Envoy considers only such chains for plaintext. A chain for plaintext HTTP therefore needs another one for other
+ * plaintext.
  */
 export const rawBuffer = 'raw_buffer';
 
-/** ALPN that the HTTP inspector sets. */
 const plaintextHttpAlpn: readonly string[] = ['http/1.1', 'h2c'];
 
 export function plaintextAlpn(http10: boolean): string[] {
@@ -42,12 +40,11 @@ export function originalDestination(): ListenerFilter {
   return create(ListenerFilterSchema, originalDst);
 }
 
-/** Destination ports whose connections are inspected: all except some, or only some. */
+/** Destination ports to inspect: all except some, or only some. */
 export type PortChoice = { readonly except: readonly number[] } | { readonly only: readonly number[] };
 
 const everyPort: PortChoice = { except: [] };
 
-/** `undefined` if no port is inspected. */
 export function portsWhere(
   ports: readonly { readonly port: number; readonly matches: boolean }[],
   matchesElsewhere: boolean,
@@ -58,19 +55,19 @@ export function portsWhere(
 }
 
 /**
- * Detects TLS with its SNI and ALPN. Waits for the client's first bytes, so it is omitted for protocols in which the
- * server may speak first, if no chain depends on it.
+ * Detects TLS, SNI and ALPN. It waits for the first bytes of the client, so it is omitted for server-first protocols
+ * unless a chain depends on it.
  */
 export function tlsInspector(ports: PortChoice = everyPort): ListenerFilter {
   return create(ListenerFilterSchema, { ...tls, ...disabledBut(ports) });
 }
 
-/** Detects HTTP on plaintext connections. Waits for the client's first bytes. */
+/** Detects HTTP on plaintext connections. It waits for the first bytes of the client. */
 export function httpInspector(ports: PortChoice = everyPort): ListenerFilter {
   return create(ListenerFilterSchema, { ...http, ...disabledBut(ports) });
 }
 
-/** Connects to the application from the client's address, and marks the packets. */
+/** Connects to the application from the client's address (TPROXY), with marked packets. */
 export function originalSource(): ListenerFilter {
   return create(ListenerFilterSchema, originalSrc);
 }

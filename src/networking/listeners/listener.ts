@@ -1,4 +1,3 @@
-/** Common parts of all listeners. */
 import { create } from '@bufbuild/protobuf';
 import type { AccessLog } from '../../gen/envoy/config/accesslog/v3/accesslog_pb.ts';
 import { TrafficDirection } from '../../gen/envoy/config/core/v3/base_pb.ts';
@@ -14,21 +13,24 @@ import { unboundOption } from './unbound.ts';
 export interface ListenerParts {
   readonly name: string;
   readonly direction: 'inbound' | 'outbound';
-  /** An IP, or `unix:///path`. */
+  /** IP address, or `unix:///path`. */
   readonly bind: string;
   readonly port: number;
-  /** `false` if connections are handed over by a virtual listener. */
+  /** `false` if a virtual listener hands over the connections. */
   readonly bindToPort: boolean;
   readonly filterChains: FilterChain[];
   readonly defaultFilterChain?: FilterChain | undefined;
   readonly listenerFilters?: ListenerFilter[];
   readonly mesh: MeshConfig;
-  /** Logs connections that match no filter chain. */
+  /** Log of connections that match no filter chain. */
   readonly accessLog: AccessLog[];
   readonly more?: Init<typeof ListenerSchema>;
 }
 
-/** A listener on the IPv4 wildcard receives no IPv6 connections, so a dual-stack proxy also binds the IPv6 wildcard. */
+/**
+ * A listener on the IPv4 wildcard does not receive IPv6 connections, so a dual-stack proxy also binds the IPv6
+ * wildcard.
+ */
 export function dualStackAddresses(
   { ipFamily }: Pick<ProxyShape, 'ipFamily'>,
   port: number,
@@ -49,7 +51,7 @@ export function buildListener(parts: ListenerParts): Listener {
     ...(inspects && {
       listenerFilters: parts.listenerFilters!,
       listenerFiltersTimeout: duration(parts.mesh.protocolDetectionTimeoutMs),
-      // A connection without client bytes is handled as TCP instead of being closed.
+      // A client that sends nothing is handled as TCP instead of being disconnected.
       continueOnListenerFiltersTimeout: true,
     }),
     ...parts.more,

@@ -1,6 +1,4 @@
-/**
- * Reads client addresses from the PROXY protocol of a proxy in front of a gateway (`gatewayTopology.proxyProtocol`).
- */
+/** Reads client addresses from the PROXY protocol header (`gatewayTopology.proxyProtocol`). */
 import { create } from '@bufbuild/protobuf';
 import {
   type ListenerFilter,
@@ -13,7 +11,7 @@ import { typedExtension } from '../messages/any.ts';
 
 const filter = typedExtension('envoy.filters.listener.proxy_protocol', ProxyProtocolSchema);
 
-/** Must be the first listener filter, because it removes its header from the connection. */
+/** Must be the first listener filter, because it consumes the header. */
 export function proxyProtocol({ shape, push }: ProxyContext): ListenerFilter[] {
   const { gatewayTopology } = proxySettingsOf(shape, push.mesh);
   return gatewayTopology.proxyProtocol === undefined ? [] : [create(ListenerFilterSchema, filter)];

@@ -7,7 +7,7 @@ interface Given {
   readonly protocol?: string;
   readonly namespace?: string;
   readonly exportTo?: readonly string[];
-  /** Address of its workload. The client has 10.9.0.1. */
+  /** Address of the service's workload. The client's address is 10.9.0.1. */
   readonly endpoint?: string;
 }
 
@@ -28,47 +28,50 @@ const rule = (idleTimeoutMs: number, { host = 's.test', namespace = 'shop' } = {
   });
 
 it.each<[string, Given, { host?: string; namespace?: string }, 'stay' | 'change']>([
-  ['of connections that it opens', {}, {}, 'change'],
-  ['of connections, by a wildcard of the root namespace', {}, { host: '*.test', namespace: 'istio-system' }, 'change'],
+  ['with TCP', {}, {}, 'change'],
+  ['with TCP, by a wildcard rule of the root namespace', {}, { host: '*.test', namespace: 'istio-system' }, 'change'],
   [
-    'of connections, by a wildcard of the service namespace',
+    'with TCP, by a wildcard rule of its namespace',
     { namespace: 'other' },
     { host: '*.test', namespace: 'other' },
     'change',
   ],
-  ['of requests alone', { protocol: 'HTTP' }, {}, 'stay'],
-  ['that it does not see', { namespace: 'other', exportTo: ['.'] }, {}, 'stay'],
-  ['for which another rule holds', {}, { host: 't.test' }, 'stay'],
-  ['of its own workload', { endpoint: '10.9.0.1' }, {}, 'change'],
-  ['of its own workload, which it does not see', { exportTo: ['~'], endpoint: '10.9.0.1' }, {}, 'change'],
+  ['with HTTP', { protocol: 'HTTP' }, {}, 'stay'],
+  ['that the client does not see', { namespace: 'other', exportTo: ['.'] }, {}, 'stay'],
+  ['to which another rule applies', {}, { host: 't.test' }, 'stay'],
+  ["of the client's workload", { endpoint: '10.9.0.1' }, {}, 'change'],
+  ["of the client's workload, which it does not see", { exportTo: ['~'], endpoint: '10.9.0.1' }, {}, 'change'],
   [
-    'of its own workload, which it does not see, by a wildcard',
+    "of the client's workload, which it does not see, by a wildcard rule",
     { exportTo: ['~'], endpoint: '10.9.0.1' },
     { host: '*.test' },
     'change',
   ],
   [
-    'of another namespace at the address of its workload, which it does not see',
+    "of another namespace at the address of the client's workload, which it does not see",
     { namespace: 'other', exportTo: ['.'], endpoint: '10.9.0.1' },
     {},
     'stay',
   ],
-])('a connection timeout changes for a service %s: the listeners of a client', (_, given, about, expected) => {
-  const world = new GivenWorld([service(given), rule(1_000, about)]);
-  const node = world.connect('10.9.0.1', { namespace: 'shop' });
-  const versions = (resources: ReadonlyMap<string, { readonly version: string }>): string[] =>
-    [...resources].map(([name, { version }]) => `${name} ${version}`);
-  const old = node.get(listenerType, '*')!.resources;
-  const { encodings } = world;
-  node.typesToPush(world.put(rule(2_000, about)), [listenerType]);
-  const now = node.get(listenerType, '*')!.resources;
-  const fresh = new GivenWorld([service(given), rule(2_000, about)]).connect('10.9.0.1', { namespace: 'shop' });
-  expect(versions(now)).toEqual(versions(fresh.get(listenerType, '*')!.resources));
-  if (expected === 'stay') {
-    expect(now).toBe(old);
-    expect(world.encodings).toBe(encodings);
-  } else expect(versions(now)).not.toEqual(versions(old));
-});
+])(
+  'a changed connection timeout only rebuilds affected listeners of a client: a service %s',
+  (_, given, about, expected) => {
+    const world = new GivenWorld([service(given), rule(1_000, about)]);
+    const node = world.connect('10.9.0.1', { namespace: 'shop' });
+    const versions = (resources: ReadonlyMap<string, { readonly version: string }>): string[] =>
+      [...resources].map(([name, { version }]) => `${name} ${version}`);
+    const old = node.get(listenerType, '*')!.resources;
+    const { encodings } = world;
+    node.typesToPush(world.put(rule(2_000, about)), [listenerType]);
+    const now = node.get(listenerType, '*')!.resources;
+    const fresh = new GivenWorld([service(given), rule(2_000, about)]).connect('10.9.0.1', { namespace: 'shop' });
+    expect(versions(now)).toEqual(versions(fresh.get(listenerType, '*')!.resources));
+    if (expected === 'stay') {
+      expect(now).toBe(old);
+      expect(world.encodings).toBe(encodings);
+    } else expect(versions(now)).not.toEqual(versions(old));
+  },
+);
 
 const otherName = ((): Config => {
   const ownService = { clusterIP: '', clusterIPs: [], ports: [], externalIPs: [], internalTrafficPolicy: 'Cluster' };
@@ -83,20 +86,23 @@ it.each([
   ['TCP', 's.test'],
   ['TCP', 'ext.shop.svc.cluster.local'],
   ['TCP', '*.shop.svc.cluster.local'],
-])('a service of %s has an alias, and a rule for %s changes: listeners equal newly built ones', (protocol, host) => {
-  const objects = (idleTimeoutMs: number): Config[] => [
-    service({ protocol }),
-    otherName,
-    rule(idleTimeoutMs, { host }),
-  ];
-  const world = new GivenWorld(objects(1_000));
-  const node = world.connect('10.9.0.1', { namespace: 'shop' });
-  const old = node.get(listenerType, '*')!.resources;
-  node.typesToPush(world.put(rule(2_000, { host })), [listenerType]);
-  const now = node.get(listenerType, '*')!.resources;
-  const fresh = new GivenWorld(objects(2_000)).connect('10.9.0.1', { namespace: 'shop' }).get(listenerType, '*')!;
-  expect([...now].map(([name, { version }]) => [name, version])).toEqual(
-    [...fresh.resources].map(([name, { version }]) => [name, version]),
-  );
-  if (protocol === 'HTTP') expect(now).toBe(old);
-});
+])(
+  'listeners equal newly built ones after a change of the rule for an alias: a service with protocol %s, host %s',
+  (protocol, host) => {
+    const objects = (idleTimeoutMs: number): Config[] => [
+      service({ protocol }),
+      otherName,
+      rule(idleTimeoutMs, { host }),
+    ];
+    const world = new GivenWorld(objects(1_000));
+    const node = world.connect('10.9.0.1', { namespace: 'shop' });
+    const old = node.get(listenerType, '*')!.resources;
+    node.typesToPush(world.put(rule(2_000, { host })), [listenerType]);
+    const now = node.get(listenerType, '*')!.resources;
+    const fresh = new GivenWorld(objects(2_000)).connect('10.9.0.1', { namespace: 'shop' }).get(listenerType, '*')!;
+    expect([...now].map(([name, { version }]) => [name, version])).toEqual(
+      [...fresh.resources].map(([name, { version }]) => [name, version]),
+    );
+    if (protocol === 'HTTP') expect(now).toBe(old);
+  },
+);

@@ -1,6 +1,6 @@
 /**
- * Whether a destination rule affects a sidecar's listeners. It does for TCP and TLS connections (timeouts, tunnels) and
- * for the workload's own services, but not for HTTP requests.
+ * Whether a DestinationRule affects a sidecar's listeners: for TCP and TLS connections (timeouts, tunnels) and for
+ * services of its own workload, but not for HTTP requests.
  */
 import { onceFor } from '../../model/collections/once-for.ts';
 import type { ConfigKey } from '../../model/config/config.ts';
@@ -16,32 +16,32 @@ import { aliasChain, isAlias } from '../../model/services/service-alias.ts';
 import { servicesWithin } from '../../model/services/services-within.ts';
 import { carriesEndpoints } from '../traffic/shape-keys.ts';
 
-/** `true` if it may. */
+/** `false` only if the listeners are certainly unaffected. */
 export function mayAffectConnections(key: ConfigKey, shape: ProxyShape, push: PushContext): boolean {
   const host = push.hostOfRule(key);
   if (host === undefined) return false;
   const scope = push.sidecarScopeFor(shape);
-  // Routes of connections name the destination whose rule applies.
+  // TCP and TLS routes refer to the destination whose rule applies.
   const routesConnections = scope.egressListeners.some(({ port, virtualServices }) => {
     return (port !== undefined && !isHttp(port.protocol)) || virtualServicesOfConnections(virtualServices).length > 0;
   });
   if (routesConnections || scope.outboundTrafficPolicy.egressProxy) return true;
-  // A workload's own services may be outside its sidecar's scope.
+  // Services of the own workload may be outside the sidecar's scope.
   if (shape.serviceTargets.some(({ service }) => isHostWithin(service.hostname, host))) return true;
   if (!isWildcard(host) && scope.serviceByHostname(host) === undefined) return false;
   const ruled = [...servicesWithin(scope.services, host), ...aliasesAndTargetsOf(host, scope)];
-  // A logging or tracing provider is omitted if its cluster contains no endpoint.
+  // A logging or tracing provider is omitted if its cluster has no endpoint.
   const providers = push.mesh.extensionProviders.length > 0;
   return ruled.some((one) => takesConnections(one) || (providers && carriesEndpoints(one)));
 }
 
-/** Virtual services with `tls` or `tcp` routes. Cached, because many scopes share a list. */
+/** VirtualServices with `tls` or `tcp` routes. Cached, because many scopes share a list. */
 export const virtualServicesOfConnections = onceFor(
   (services: readonly ResolvedVirtualService[]): readonly ResolvedVirtualService[] =>
     services.filter(({ config }) => config.spec.tls?.length || config.spec.tcp?.length),
 );
 
-/** Services that have the name among their hosts, in order. */
+/** VirtualServices with a host that equals or, as a wildcard, contains the name, in order. */
 export function virtualServicesOfHost(
   services: readonly ResolvedVirtualService[],
   name: string,
@@ -51,7 +51,7 @@ export function virtualServicesOfHost(
   return [...new Set(places)].sort((a, b) => a - b).map((place) => services[place]!);
 }
 
-/** Services that share a name with the host, in order. For a wildcard, also those with names within it. */
+/** VirtualServices whose hosts overlap with this one, in order. For a wildcard, also those with hosts within it. */
 export function virtualServicesSharingNames(
   services: readonly ResolvedVirtualService[],
   host: string,
@@ -70,7 +70,7 @@ const byName = onceFor(
   (services: readonly ResolvedVirtualService[]) => new HostIndex(services, ({ config }) => config.spec.hosts),
 );
 
-/** Computed once, because it is used for each service of a port. */
+/** Cached, because each service of a port needs it. */
 const placesByHost = onceFor((services: readonly ResolvedVirtualService[]): ReadonlyMap<string, readonly number[]> => {
   const byHost = new Map<string, number[]>();
   for (const [place, { config }] of services.entries()) {
@@ -85,7 +85,7 @@ const placesByHost = onceFor((services: readonly ResolvedVirtualService[]): Read
 
 const aliasesIn = onceFor((services: readonly Service[]) => services.filter(isAlias));
 
-/** A rule for a service also applies to its aliases and to the targets of an alias. */
+/** A DestinationRule for a service also applies to its aliases and, for an alias, to its targets. */
 function aliasesAndTargetsOf(host: string, scope: SidecarScope): readonly Service[] {
   return aliasesIn(scope.services).flatMap((alias) => {
     const chain = aliasChain(alias, (name) => scope.serviceByHostname(name));

@@ -1,4 +1,4 @@
-/** A TLS context that requests client certificates verifies them, whatever fields an object has. */
+/** A TLS context that requests client certificates always verifies them, in every combination of fields. */
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import { expect, it } from 'vitest';
 import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
@@ -10,7 +10,7 @@ const { context: push } = givenMesh('');
 
 const modes: readonly ServerTlsMode[] = ['SIMPLE', 'MUTUAL', 'OPTIONAL_MUTUAL', 'ISTIO_MUTUAL'];
 
-/** Each part is optional, and all combinations are tested. */
+/** Optional fields, tested in all combinations. */
 const parts: readonly Partial<ServerTlsSettings>[] = [
   { serverCertificate: '/tls.crt', privateKey: '/tls.key' },
   { caCertificates: '/ca.crt' },
@@ -27,26 +27,29 @@ const settings = modes.flatMap((mode) =>
   ),
 ) as readonly ServerTlsSettings[];
 
-it.each(['true', 'false'])('no TLS context requires a certificate without verifying it (agent: %s)', (agent) => {
-  const shape = { ...givenShape({ type: 'router' }), metadata: { WORKLOAD_CERTIFICATES: agent } };
-  let contextCount = 0;
-  for (const tls of settings) {
-    const socket = downstreamTls(tls, [], { shape, push });
-    if (socket === undefined) continue;
-    contextCount++;
-    const typed = socket.configType.case === 'typedConfig' ? socket.configType.value : undefined;
-    const { commonTlsContext, requireClientCertificate } = anyUnpack(typed!, DownstreamTlsContextSchema)!;
-    const type = commonTlsContext?.validationContextType;
-    const checks =
-      type?.case === 'combinedValidationContext'
-        ? type.value.validationContextSdsSecretConfig?.name
-        : type?.case === 'validationContext'
-          ? type.value.trustedCa?.specifier.value
-          : undefined;
-    const text = JSON.stringify(tls);
-    expect(requireClientCertificate ?? false, text).toBe(tls.mode === 'MUTUAL' || tls.mode === 'ISTIO_MUTUAL');
-    if (tls.mode === 'SIMPLE') expect(type?.case, text).toBeUndefined();
-    else expect(checks, text).toMatch(/./);
-  }
-  expect(contextCount).toBeGreaterThan(settings.length / 3);
-});
+it.each(['true', 'false'])(
+  'no TLS context requires a certificate without verifying it (with an agent: %s)',
+  (agent) => {
+    const shape = { ...givenShape({ type: 'router' }), metadata: { WORKLOAD_CERTIFICATES: agent } };
+    let contextCount = 0;
+    for (const tls of settings) {
+      const socket = downstreamTls(tls, [], { shape, push });
+      if (socket === undefined) continue;
+      contextCount++;
+      const typed = socket.configType.case === 'typedConfig' ? socket.configType.value : undefined;
+      const { commonTlsContext, requireClientCertificate } = anyUnpack(typed!, DownstreamTlsContextSchema)!;
+      const type = commonTlsContext?.validationContextType;
+      const checks =
+        type?.case === 'combinedValidationContext'
+          ? type.value.validationContextSdsSecretConfig?.name
+          : type?.case === 'validationContext'
+            ? type.value.trustedCa?.specifier.value
+            : undefined;
+      const text = JSON.stringify(tls);
+      expect(requireClientCertificate ?? false, text).toBe(tls.mode === 'MUTUAL' || tls.mode === 'ISTIO_MUTUAL');
+      if (tls.mode === 'SIMPLE') expect(type?.case, text).toBeUndefined();
+      else expect(checks, text).toMatch(/./);
+    }
+    expect(contextCount).toBeGreaterThan(settings.length / 3);
+  },
+);

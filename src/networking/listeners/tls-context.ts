@@ -1,7 +1,4 @@
-/**
- * TLS terminated at a gateway, at an ingress listener of a sidecar, or in front of a workload (spec/discovery.md §8.4,
- * §8.7).
- */
+/** TLS termination in gateways, in ingress listeners of sidecars and for workloads (spec/discovery.md §8.4, §8.7). */
 import { create } from '@bufbuild/protobuf';
 import { type TransportSocket, TransportSocketSchema } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import { QuicDownstreamTransportSchema } from '../../gen/envoy/extensions/transport_sockets/quic/v3/quic_transport_pb.ts';
@@ -22,7 +19,6 @@ import { credentialResourceName, rootsResourceName } from '../secrets/credential
 import { checksRevocationLists, hasWorkloadCertificates } from '../traffic/shape-keys.ts';
 import { unenforceableTls } from '../traffic/unenforceable-tls.ts';
 
-/** ALPN for HTTP clients. */
 export const httpAlpn: readonly string[] = ['h2', 'http/1.1'];
 
 const http3Alpn: readonly string[] = ['h3'];
@@ -30,7 +26,7 @@ const http3Alpn: readonly string[] = ['h3'];
 /** ALPN for TCP between proxies of the mesh. */
 const bytesAlpn: readonly string[] = ['istio-peer-exchange', ...httpAlpn];
 
-/** Mutual TLS with the workload's certificate. Accepts only clients of the mesh's trust domains. */
+/** Mutual TLS with the workload's certificate. Accepts clients of the mesh's trust domains. */
 export function workloadTls(carries: 'requests' | 'bytes', mesh: MeshConfig): TransportSocket {
   return tlsSocket({
     requireClientCertificate: true,
@@ -44,12 +40,12 @@ export function workloadTls(carries: 'requests' | 'bytes', mesh: MeshConfig): Tr
 }
 
 /**
- * The TLS context of an object's settings, `undefined` if client certificates are required and nothing could verify
- * them. Such a context would accept any certificate (measured with Envoy 1.40), so it must not be generated.
+ * The downstream TLS context for a server's settings. `undefined` if client certificates are required but could not
+ * be verified: Envoy would accept any certificate with such a context (measured with Envoy 1.40).
  *
- * @param alpn ALPN for the client, empty for TCP inside the TLS
- * @param proxy the terminating proxy. Without workload certificates it does not support ISTIO_MUTUAL, because it would
- * wait for them without limit.
+ * @param alpn ALPN values, empty for TCP
+ * @param proxy the terminating proxy. Without workload certificates, ISTIO_MUTUAL is not supported, because Envoy
+ * would wait for them without limit.
  */
 export function downstreamTls(
   settings: ServerTlsSettings,
@@ -60,7 +56,7 @@ export function downstreamTls(
   return context && tlsSocket(context);
 }
 
-/** As {@link downstreamTls}, over QUIC and without client certificates. */
+/** As {@link downstreamTls}, for QUIC and without client certificates. */
 export function quicTls(settings: ServerTlsSettings, proxy: Pick<ProxyContext, 'shape' | 'push'>): TransportSocket {
   const downstreamTlsContext = downstreamContext(settings, http3Alpn, proxy)!;
   return create(
@@ -105,7 +101,7 @@ function tlsSocket(context: DownstreamInit): TransportSocket {
   );
 }
 
-/** Every workload of the mesh, under the trust domain's current name and its aliases. */
+/** All workloads of the mesh, in the trust domain and its aliases. */
 function meshIdentities(mesh: MeshConfig): NonNullable<ValidationInit['matchTypedSubjectAltNames']> {
   return trustDomainsOf(mesh).map((domain) => ({
     sanType: SubjectAltNameMatcher_SanType.URI,
@@ -114,7 +110,7 @@ function meshIdentities(mesh: MeshConfig): NonNullable<ValidationInit['matchType
 }
 
 /**
- * The agent serves files and watches them. An Envoy without an agent reads them once, when it creates the listener.
+ * The agent serves files and watches them. An Envoy without an agent reads files once, when it creates the listener.
  * Credential names are requested from the control plane.
  */
 function certificates(settings: ServerTlsSettings, hasAgent: boolean): CommonTlsInit {
@@ -175,7 +171,7 @@ function validation(
   };
 }
 
-/** Requirements for a certificate, beside root certificates from a secret. */
+/** Combines requirements for certificates with root certificates from a secret. */
 function combined(context: ValidationInit, roots: SdsSecretConfig): CommonTlsInit {
   return {
     validationContextType: {

@@ -1,19 +1,16 @@
 /**
- * Distinguishes a listener without a socket from a bound one of the same name and address. A changed listener takes
- * over its predecessor's sockets unless its address or socket options differ. Envoy 1.40 does not compare
- * `bind_to_port`. From false to true there is no socket to take over, so the listener never listens, or Envoy crashes
- * with SIGSEGV. From true to false it keeps listening. With different socket options, Envoy creates the listener again,
- * which is correct in both directions.
+ * Distinguishes listeners without a socket from bound ones with the same name and address. A changed listener takes
+ * over the sockets of its previous version unless address or socket options differ. Envoy 1.40 ignores a changed
+ * `bind_to_port`: from false to true there is no socket to take over, so that Envoy never listens or crashes with
+ * SIGSEGV; from true to false it keeps listening. With different socket options, Envoy creates the listener again,
+ * which is correct in both cases.
  */
 import { create } from '@bufbuild/protobuf';
 import { type SocketOption, SocketOptionSchema } from '../../gen/envoy/config/core/v3/socket_option_pb.ts';
 
 const description = 'unbound';
 
-/**
- * The socket option of every listener that is not bound. It has no socket to set the option on, and TCP_NODELAY would
- * be harmless.
- */
+/** Socket option of all unbound listeners. They have no socket to set it on, and TCP_NODELAY would be harmless. */
 export const unboundOption: SocketOption = create(SocketOptionSchema, {
   description,
   level: 6n,

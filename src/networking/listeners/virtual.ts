@@ -1,4 +1,4 @@
-/** The two listeners that redirection rules lead to (spec/discovery.md §8.4). */
+/** The two listeners that receive redirected connections (spec/discovery.md §8.4). */
 import { create } from '@bufbuild/protobuf';
 import {
   type FilterChain,
@@ -36,7 +36,7 @@ import { listenerAccessLogs } from './observability/access-log.ts';
 import { planOutbound } from './outbound/outbound-services.ts';
 
 /**
- * Receives all redirected outbound connections and hands each over to the listener of its destination, if there is one.
+ * Receives redirected outbound connections, and hands them over to the listener of their destination if there is one.
  */
 export function virtualOutbound(proxy: ProxyContext): Listener {
   const { shape, push } = proxy;
@@ -68,10 +68,10 @@ export function virtualOutbound(proxy: ProxyContext): Listener {
     ...(resolvesHosts
       ? {
           filterChains: [blackHole, withOrigins(unknownHostsChain(context, scope), origins)],
-          // Must be the default chain, because a chain without conditions is never reached beside a chain for plaintext
-          // requests.
+          // Must be the default chain: Envoy never selects a chain without conditions if another chain matches
+          // plaintext.
           defaultFilterChain: catchAll,
-          // The inspector's predicate compares ports, so the original destination must be restored before.
+          // The original destination is restored first, because the HTTP inspector's predicate compares its port.
           // `use_original_dst` restores it too late.
           listenerFilters: [originalDestination(), httpInspector({ except: describedPorts(proxy) })],
         }
@@ -82,17 +82,19 @@ export function virtualOutbound(proxy: ProxyContext): Listener {
       useOriginalDst: true,
       ...transparency(shape),
       ...dualStackAddresses(shape, mesh.proxyListenPort),
-      // The protocol of these ports is unknown. If the client sends nothing in this time, the connection is handled as
-      // TCP.
+      // If a client sends nothing within this time, its connection is handled as TCP.
       ...(resolvesHosts && { listenerFiltersTimeout: duration(mesh.protocolDetectionTimeoutMs || silenceMs) }),
     },
   });
 }
 
-/** How long the HTTP inspector waits for a client's first bytes if the mesh sets no detection timeout. */
+/** Default of the HTTP inspector's timeout, in milliseconds. */
 const silenceMs = 5000;
 
-/** For plaintext requests to ports without a service. The host of each request is resolved (outbound-fallback.ts). */
+/**
+ * For plaintext HTTP to ports without a service. Envoy resolves the Host header of each request
+ * (outbound-fallback.ts).
+ */
 function unknownHostsChain(context: ConnectionContext, scope: SidecarScope): FilterChain {
   const name = 'virtualOutbound-catchall-http';
   const http10 = takesHttp10(context);
@@ -105,9 +107,9 @@ function unknownHostsChain(context: ConnectionContext, scope: SidecarScope): Fil
 }
 
 /**
- * Ports that the HTTP inspector skips: those of every other listener, including ones bound to a VIP, and those of
- * server-first protocols. Listener filters run before the hand-over to the destination's listener. Otherwise a
- * server-first service would wait for the timeout, and HTTP on a port of a VIP would be resolved by its Host header.
+ * Ports that the HTTP inspector skips: those of all other listeners, including ones on a VIP, and those of
+ * server-first protocols. Listener filters run before the hand-over to another listener. Otherwise a server-first
+ * service would wait for the timeout, and HTTP on the port of a VIP would be routed by its Host header.
  */
 function describedPorts({ shape, push }: ProxyContext): number[] {
   const ports = planOutbound(shape, push).listeners.map(({ port }) => port);
@@ -115,7 +117,7 @@ function describedPorts({ shape, push }: ProxyContext): number[] {
 }
 
 /**
- * Receives all redirected inbound connections. The filter chain of the destination port handles them.
+ * Receives redirected inbound connections. The filter chain of the destination port handles them.
  *
  * @param described ports of services and ingress listeners, ascending
  */
@@ -150,7 +152,7 @@ export function virtualInbound(proxy: ProxyContext, described: readonly InboundP
   });
 }
 
-/** Ports are inspected only if their chains match on the result. */
+/** Inspects only ports whose chains match the detected properties. */
 function inspectors(ports: readonly InboundPort[], otherPorts: InboundPort): ListenerFilter[] {
   const tls = portsWhere(
     ports.map(({ port, detectsTls }) => ({ port, matches: detectsTls })),
@@ -163,7 +165,7 @@ function inspectors(ports: readonly InboundPort[], otherPorts: InboundPort): Lis
   return [...(tls ? [tlsInspector(tls)] : []), ...(http ? [httpInspector(http)] : [])];
 }
 
-/** Connections to the listener's own port would be forwarded to it in a loop. */
+/** Closes connections to the listener's own port, which would be forwarded in a loop. */
 function blackHoleChain(name: string, context: ConnectionContext): FilterChain {
   return create(FilterChainSchema, {
     name,

@@ -16,17 +16,17 @@ export function isUnixSocket(address: string): boolean {
   return address.startsWith(unixPrefix);
 }
 
-/** `unix:///run/app.sock` → `/run/app.sock`, an abstract socket `unix://@name` → `@name`. */
+/** `unix:///run/app.sock` → `/run/app.sock`. Abstract sockets: `unix://@name` → `@name`. */
 export function unixSocketPath(address: string): string {
   return address.slice(unixPrefix.length);
 }
 
-/** An IP and port, a host name and port, or a unix socket (whose port is ignored). */
+/** @param address IP address, host name or unix socket. A unix socket has no port. */
 export function socketAddress(address: string, port: number): Address {
   if (isUnixSocket(address)) {
     return create(AddressSchema, { address: { case: 'pipe', value: { path: unixSocketPath(address) } } });
   }
-  // An object literal instead of `create`, because there is one for each endpoint.
+  // An object literal, which is faster than `create`, because there is one address for each endpoint.
   return {
     $typeName: 'envoy.config.core.v3.Address',
     address: {
@@ -48,7 +48,7 @@ export function isCidr(text: string): boolean {
   return slash > 0 && isIP(text.slice(0, slash)) !== 0;
 }
 
-/** `10.0.0.0/8`, or a single address as a range. `undefined` for anything else. */
+/** A CIDR such as `10.0.0.0/8`, or a single address as a range. `undefined` for any other text. */
 export function cidrRange(text: string): CidrRange | undefined {
   const [address, length] = text.split('/', 2) as [string, string?];
   const family = isIP(address);
@@ -67,7 +67,7 @@ export function loopbackAddress(family: ProxyIpFamily): string {
   return family === 'v6' ? '::1' : '127.0.0.1';
 }
 
-/** An IPv6 address in brackets, as in a URL. Other hosts are returned unchanged. */
+/** Adds the brackets of IPv6 addresses in URLs. Other hosts are unchanged. */
 export function bracketed(address: string): string {
   return isIPv6(address) ? `[${address}]` : address;
 }

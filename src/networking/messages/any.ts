@@ -1,4 +1,4 @@
-/** Packing of extension configurations. */
+/** Packs extension configurations. */
 import { create, type DescMessage, type MessageInitShape } from '@bufbuild/protobuf';
 import { type Any, AnySchema } from '@bufbuild/protobuf/wkt';
 import { wireForm } from './wire-form.ts';
@@ -8,7 +8,7 @@ export function pack<Desc extends DescMessage>(schema: Desc, init?: MessageInitS
   return create(AnySchema, { typeUrl: `type.googleapis.com/${schema.typeName}`, value });
 }
 
-/** The `{name, typed_config}` of filters, transport sockets, access loggers and other extensions, as an initializer. */
+/** Initializer of `{name, typed_config}` for filters, transport sockets, access loggers and other extensions. */
 export interface TypedExtension {
   readonly name: string;
   readonly configType: { readonly case: 'typedConfig'; readonly value: Any };

@@ -15,8 +15,9 @@ import type { Init } from './init.ts';
 import { duration } from './protobuf-duration.ts';
 
 /**
- * The stream that delivered the resource. Envoy waits for the first response without limit, because a listener or
- * cluster must not become active while empty, least of all in a hot restart while the parent still serves.
+ * Uses the ADS stream on which the resource was received. Envoy waits for the first response without limit: a
+ * listener or cluster must not become active while it is empty, especially during a hot restart in which the parent
+ * still serves.
  */
 export const adsConfigSource: ConfigSource = create(ConfigSourceSchema, {
   configSourceSpecifier: { case: 'ads', value: create(AggregatedConfigSourceSchema) },
@@ -24,7 +25,7 @@ export const adsConfigSource: ConfigSource = create(ConfigSourceSchema, {
   initialFetchTimeout: duration(0),
 });
 
-/** The agent's SDS server, a static cluster of the bootstrap. */
+/** The agent's SDS server, a static cluster in the bootstrap. */
 const agentServer: Init<typeof ConfigSourceSchema> = {
   configSourceSpecifier: {
     case: 'apiConfigSource',
@@ -38,15 +39,15 @@ const agentServer: Init<typeof ConfigSourceSchema> = {
   resourceApiVersion: ApiVersion.V3,
 };
 
-/** For secrets that the agent always provides eventually. Envoy waits for them without limit. */
+/** For secrets that the agent always provides eventually, so Envoy waits without limit. */
 const agentSecretSource = create(ConfigSourceSchema, { ...agentServer, initialFetchTimeout: duration(0) });
 
-/** For secrets that may not exist. Envoy waits for its default of 15 s. */
+/** For secrets that may not exist. Envoy waits 15 s by default. */
 const agentFileSource = create(ConfigSourceSchema, agentServer);
 
 /**
  * A secret of the control plane, such as `kubernetes://web-cert`. If it does not exist, the listener becomes active
- * without it after Envoy's default of 15 s, so that its other hosts are served.
+ * after Envoy's default of 15 s, so that it can serve its other hosts.
  */
 export function adsSecret(name: string): SdsSecretConfig {
   return create(SdsSecretConfigSchema, {
@@ -63,7 +64,9 @@ export function agentSecret(name: string): SdsSecretConfig {
   return create(SdsSecretConfigSchema, { name, sdsConfig: agentSecretSource });
 }
 
-/** A secret that the agent reads from files. Without the files, the listener or cluster becomes active without it. */
+/**
+ * A secret that the agent reads from files. Without them, Envoy activates the listener or cluster without the secret.
+ */
 export function agentFileSecret(name: string): SdsSecretConfig {
   return create(SdsSecretConfigSchema, { name, sdsConfig: agentFileSource });
 }

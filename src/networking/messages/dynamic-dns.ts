@@ -1,8 +1,8 @@
 /**
- * Dynamic forward proxy: hosts without a service, resolved from the Host header of a request or the SNI of a TLS
- * connection (ServiceEntries of resolution DYNAMIC_DNS, and outbound traffic policy ALLOW_ANY_DYNAMIC_DNS). Filters
- * resolve the name and the cluster connects to the result. Both refer to one DNS cache (Envoy docs, "HTTP dynamic
- * forward proxy", "SNI dynamic forward proxy").
+ * Dynamic forward proxy for hosts without a service: ServiceEntries of resolution DYNAMIC_DNS, and outbound traffic
+ * policy ALLOW_ANY_DYNAMIC_DNS. Filters resolve the Host header of a request or the SNI of a TLS connection, and the
+ * cluster connects to the result. Filters and cluster share a DNS cache (Envoy docs, "HTTP dynamic forward proxy",
+ * "SNI dynamic forward proxy").
  */
 import { Cluster_LbPolicy, type ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { ClusterConfigSchema } from '../../gen/envoy/extensions/clusters/dynamic_forward_proxy/v3/cluster_pb.ts';
@@ -18,10 +18,7 @@ import { duration } from './protobuf-duration.ts';
 
 type Resolving = Pick<ProxyShape, 'ipFamily'>;
 
-/**
- * The DNS cache. Envoy keeps a cache for its lifetime and rejects another one of the same name with other settings, so
- * the name contains the settings.
- */
+/** Envoy never removes a DNS cache and rejects different settings for its name, so the name contains the settings. */
 export function dnsCache({ ipFamily }: Resolving, mesh: MeshConfig): Init<typeof DnsCacheConfigSchema> {
   return {
     name: `dynamic-dns-${ipFamily}-${mesh.dnsRefreshRateMs}ms`,
@@ -30,7 +27,7 @@ export function dnsCache({ ipFamily }: Resolving, mesh: MeshConfig): Init<typeof
   };
 }
 
-/** A cluster whose endpoints are the resolved names of requests and connections. */
+/** A cluster that connects to the resolved host of each request or connection. */
 export function dynamicDnsFields(shape: Resolving, mesh: MeshConfig): Init<typeof ClusterSchema> {
   return {
     lbPolicy: Cluster_LbPolicy.CLUSTER_PROVIDED,
@@ -40,7 +37,7 @@ export function dynamicDnsFields(shape: Resolving, mesh: MeshConfig): Init<typeo
         name: 'envoy.clusters.dynamic_forward_proxy',
         typedConfig: pack(ClusterConfigSchema, {
           clusterImplementationSpecifier: { case: 'dnsCacheConfig', value: dnsCache(shape, mesh) },
-          // Destination rules determine what is verified.
+          // Certificate verification is configured by DestinationRules.
           allowInsecureClusterOptions: true,
         }),
       },
@@ -50,7 +47,7 @@ export function dynamicDnsFields(shape: Resolving, mesh: MeshConfig): Init<typeo
 
 const listsWithDynamicDns = new WeakMap<readonly Service[], boolean>();
 
-/** Whether any route of the proxy may lead to a dynamic forward proxy cluster. */
+/** Whether any route of the proxy may use a dynamic forward proxy cluster. */
 export function resolvesDynamically(shape: ProxyShape, push: PushContext): boolean {
   const { services, outboundTrafficPolicy } = push.sidecarScopeFor(shape);
   if (shape.type === 'sidecar' && outboundTrafficPolicy.mode === 'ALLOW_ANY_DYNAMIC_DNS') return true;

@@ -1,7 +1,4 @@
-/**
- * Names of secrets that the agent reads from files, which Envoy requests by SDS instead of reading them (§8.2, tls
- * row).
- */
+/** Names of secrets that the agent reads from files and Envoy requests by SDS (§8.2, tls row). */
 import type { SdsSecretConfig } from '../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
 import { agentFileSecret } from './config-source-message.ts';
 
@@ -14,9 +11,9 @@ export function fileRootSecret(file: string): SdsSecretConfig {
 }
 
 /**
- * As {@link fileRootSecret}, with revocation lists, which the agent checks: Envoy does not receive an invalid list.
+ * As {@link fileRootSecret}, with revocation lists. The agent never passes an invalid list to Envoy.
  *
- * @returns `undefined` for paths that the name cannot contain, whose list Envoy then reads itself
+ * @returns `undefined` if the name cannot contain the paths. Envoy then reads the list itself.
  */
 export function revocationRootSecret(file: string, lists: string): SdsSecretConfig | undefined {
   return file.includes('~') || lists.includes('~') ? undefined : agentFileSecret(`file-root-crl:${file}~${lists}`);

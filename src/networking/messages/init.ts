@@ -1,4 +1,4 @@
 import type { DescMessage, MessageInitShape } from '@bufbuild/protobuf';
 
-/** The initializer of a message, for parts that are combined before `create`. */
+/** Initializer of a message, for parts that are combined before `create`. */
 export type Init<Desc extends DescMessage> = Extract<MessageInitShape<Desc>, { $typeName?: never }>;

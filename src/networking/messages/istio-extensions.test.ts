@@ -14,7 +14,7 @@ spec:
   endpoints: [{ address: 10.9.9.9 }]
 `;
 
-/** How often each Istio extension occurs in a proxy's resources. */
+/** Number of occurrences of each Istio extension in a proxy's resources. */
 function extensionsOf(node: GivenNode, meshConfig = ''): Record<string, number> {
   const { context } = givenMesh(yaml, { meshConfig });
   const shape = givenShape({ namespace: 'shop', ...node }, context);
@@ -35,7 +35,7 @@ describe("extensions of Istio's Envoy builds", () => {
     expect(extensionsOf({ type: 'router' }, counted)).toEqual(none);
   });
 
-  it("the extensions are generated if the proxy's metadata requests them, statistics if they are enabled", () => {
+  it("the extensions are generated if the proxy's metadata request them, with statistics if enabled", () => {
     const node = { metadata: { ISTIO_EXTENSIONS: 'true' } };
     const built = extensionsOf(node);
     expect(built.metadata_exchange).toBeGreaterThan(2);

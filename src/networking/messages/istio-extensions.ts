@@ -1,7 +1,7 @@
 /**
- * Extensions that only Istio's Envoy builds have: `istio.metadata_exchange`, `istio.alpn`, `istio.stats`. A stock Envoy
- * rejects a listener with one of them, so they are only generated for a proxy whose metadata contains
- * `ISTIO_EXTENSIONS=true`, or for all if the mesh sets it (`defaultConfig.proxyMetadata.ISTIO_META_ISTIO_EXTENSIONS`).
+ * Extensions of Istio's Envoy builds: `istio.metadata_exchange`, `istio.alpn`, `istio.stats`. A stock Envoy rejects
+ * listeners that contain them. They are only generated for proxies with the metadata `ISTIO_EXTENSIONS=true`, or for
+ * all if the mesh sets `defaultConfig.proxyMetadata.ISTIO_META_ISTIO_EXTENSIONS`.
  */
 import { create, type JsonObject } from '@bufbuild/protobuf';
 import { type Filter, FilterSchema } from '../../gen/envoy/config/cluster/v3/filter_pb.ts';
@@ -16,12 +16,12 @@ export function hasIstioExtensions({ metadata }: Pick<ProxyShape, 'metadata'>, {
   return typeof setting === 'string' && booleanOf(setting) === true;
 }
 
-/** An extension whose message is not in Envoy's API, as a TypedStruct. */
+/** A TypedStruct for an extension whose message is not in Envoy's API. */
 export function istioExtension(name: string, type: string, value: JsonObject = {}): TypedExtension {
   return typedExtension(name, TypedStructSchema, { typeUrl: `type.googleapis.com/${type}`, value });
 }
 
-/** Standard metrics. Servers do not trust a host header to identify their service. */
+/** Standard metrics. Servers do not derive their service from the host header. */
 export const istioStats = {
   outbound: stats({}),
   inbound: stats({ disable_host_header_fallback: true }),
@@ -38,12 +38,12 @@ const exchange = {
   settings: { enable_discovery: true, protocol: 'istio-peer-exchange' },
 };
 
-/** Exchanges workload metadata with the peer before the application's bytes. */
+/** Exchanges workload metadata with the peer before the application's first bytes. */
 export function peerExchange(): TypedExtension {
   return istioExtension(exchange.name, exchange.type, exchange.settings);
 }
 
-/** The other end of {@link peerExchange}, for a cluster's connections. */
+/** The upstream counterpart of {@link peerExchange}. */
 export function metadataExchange(shape: Pick<ProxyShape, 'metadata'>, mesh: MeshConfig): Filter[] {
   if (!hasIstioExtensions(shape, mesh)) return [];
   const { name, configType } = peerExchange();

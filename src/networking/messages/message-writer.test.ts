@@ -34,7 +34,7 @@ const text = fc.oneof(
   fc.constantFrom('', '0', '10', '9', '01', '__proto__x', '\ud800', 'é'.repeat(40)),
 );
 
-/** @param isUsual only values that the writer handles itself */
+/** @param isUsual generates only values that the writer encodes itself */
 function scalar(type: ScalarType, isUsual: boolean): fc.Arbitrary<unknown> {
   const nat = fc.oneof(fc.nat({ max: 200 }), fc.nat({ max: 0x7fff_ffff }));
   switch (type) {
@@ -83,7 +83,7 @@ function valueOf(field: DescField, depth: number, isUsual: boolean): fc.Arbitrar
   return isUsual && field.mapKey !== ScalarType.STRING ? fc.constant({}) : whole;
 }
 
-/** Sets some fields, so that messages stay small. */
+/** Sets few fields, to keep messages small. */
 function messageOf(schema: DescMessage, depth: number, isUsual: boolean): fc.Arbitrary<Message> {
   const settable = schema.fields.filter((field) => depth > 0 || field.message === undefined);
   if (settable.length === 0) return fc.constant(null).map(() => create(schema));
@@ -105,7 +105,7 @@ function messageOf(schema: DescMessage, depth: number, isUsual: boolean): fc.Arb
 
 const someType = fc.constantFrom(...types);
 
-test('messages have the bytes of protobuf-es, whatever they contain', () => {
+test('messages have the same bytes as with protobuf-es, for any content', () => {
   fc.assert(
     fc.property(
       someType.chain((schema) => fc.record({ schema: fc.constant(schema), message: messageOf(schema, 3, false) })),
@@ -119,14 +119,14 @@ test('messages have the bytes of protobuf-es, whatever they contain', () => {
   );
 });
 
-test('a map keeps the key "__proto__" when it is sorted', () => {
+test('a map with the key "__proto__" is sorted completely', () => {
   const metadata = JSON.parse('{"b": 1, "__proto__": {"c": 2, "a": 3}}') as Record<string, never>;
   const sorted = JSON.parse('{"__proto__": {"a": 3, "c": 2}, "b": 1}') as Record<string, never>;
   const bytesOf = (value: Record<string, never>) => orderedBinary(NodeSchema, create(NodeSchema, { metadata: value }));
   expect(bytesOf(metadata)).toEqual(toBinary(NodeSchema, create(NodeSchema, { metadata: sorted })));
 });
 
-test('usual messages are not left to protobuf-es', () => {
+test('usual messages are encoded without protobuf-es', () => {
   fc.assert(
     fc.property(
       someType.chain((schema) => fc.record({ schema: fc.constant(schema), message: messageOf(schema, 3, true) })),
@@ -138,7 +138,7 @@ test('usual messages are not left to protobuf-es', () => {
   );
 });
 
-test('encoded bytes have a buffer of their own, and a message may be larger than all earlier ones', () => {
+test('encoded bytes have their own buffer, and a message may be larger than all previous ones', () => {
   const named = (name: string) => create(ClusterSchema, { name });
   const one = wireForm(ClusterSchema, named('one'));
   expect(one.buffer.byteLength).toBe(one.length);
@@ -151,11 +151,11 @@ test('encoded bytes have a buffer of their own, and a message may be larger than
 });
 
 test.each([
-  ['another type', create(EndpointSchema)],
+  ['a message of another type', create(EndpointSchema)],
   ['a number that is too large', { ...create(ClusterSchema), perConnectionBufferLimitBytes: 2 ** 40 } as Values],
-  ['a text for a message', { ...create(ClusterSchema), loadAssignment: 'text' } as Values],
-  ['a text where there are bytes', { ...create(ClusterSchema), clusterDiscoveryType: { case: 'type', value: 'x' } }],
-])('protobuf-es reports messages that cannot be encoded, and the next message is complete: %s', (_, message) => {
+  ['a text instead of a message', { ...create(ClusterSchema), loadAssignment: 'text' } as Values],
+  ['a text instead of bytes', { ...create(ClusterSchema), clusterDiscoveryType: { case: 'type', value: 'x' } }],
+])('protobuf-es reports an error for %s, and the next message is encoded correctly', (_, message) => {
   const failure = (write: typeof wireForm): unknown => {
     try {
       return write(ClusterSchema, message as unknown as Message);
@@ -169,7 +169,7 @@ test.each([
   expect(wireForm(ClusterSchema, next)).toEqual(orderedBinary(ClusterSchema, next));
 });
 
-test('maps are sorted, whatever their keys are', () => {
+test('maps are sorted for any type of keys', () => {
   const keys = ['b', 'a', '10', '9', '01', '-1', '4294967295', 'é'];
   const metadata = (order: readonly string[]) =>
     create(ClusterSchema, {

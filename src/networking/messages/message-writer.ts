@@ -1,10 +1,10 @@
 /**
- * Encodes messages from the last byte to the first, so that the length of a field is known when it is written, and
- * nothing is moved. The bytes are those of protobuf-es, with sorted map keys. protobuf-es calls a closure for each
- * field of a type, which takes several times as long for types with sixty fields.
+ * Encodes messages from the last byte to the first, so that the length of a field is known when it is written. The
+ * result has the bytes of protobuf-es with sorted map keys. protobuf-es is several times slower for types with sixty
+ * fields, because it calls a closure for each field.
  *
- * Rare values (negative and very large numbers, floats, groups, values of a wrong type) are left to protobuf-es, which
- * also reports errors.
+ * protobuf-es still encodes rare values (negative and very large numbers, floats, groups, values of a wrong type) and
+ * reports their errors.
  */
 import { type DescField, type DescMessage, type Message, ScalarType } from '@bufbuild/protobuf';
 import { isWrapperDesc } from '@bufbuild/protobuf/wkt';
@@ -12,15 +12,15 @@ import { isWrapperDesc } from '@bufbuild/protobuf/wkt';
 const string = 0;
 const bool = 1;
 const uint32 = 2;
-/** Also enums. */
+/** Also used for enums. */
 const int32 = 3;
 const int64 = 4;
 const double = 5;
 const bytes = 6;
 const message = 7;
-/** A scalar field that contains a wrapper message. */
+/** A scalar field with a wrapper type. */
 const wrapper = 8;
-/** JSON that represents a Struct. */
+/** A google.protobuf.Struct, represented as JSON. */
 const json = 9;
 const other = 10;
 
@@ -35,22 +35,19 @@ const kinds: Readonly<Partial<Record<ScalarType, number>>> = {
   [ScalarType.BYTES]: bytes,
 };
 
-/** Default values by kind. */
+/** Default value of each kind. */
 const zeros: readonly unknown[] = ['', false, 0, 0, 0n];
 
-/** How a field is encoded. */
 interface Field {
   readonly name: string;
   readonly oneof: string | undefined;
   readonly shape: 'one' | 'list' | 'packed' | 'map';
-  /** Kind of the value, or of each item of a list. */
   readonly kind: number;
   readonly tag: number;
-  /** The value that is omitted, `undefined` if only an absent field is omitted. */
+  /** The value that is not encoded. `undefined` if every present value is encoded. */
   readonly zero: unknown;
   /** Whether only own properties count as set. */
   readonly hasPresence: boolean;
-  /** Schema of the value, if it is a message or a wrapper. */
   readonly schema: DescMessage | undefined;
 }
 
@@ -62,7 +59,7 @@ interface Table {
 
 type Values = Record<string, unknown>;
 
-/** Thrown for values that are left to protobuf-es. */
+/** Thrown for values that protobuf-es must encode. */
 const leftToProtobufEs = new Error('a message is not written in the usual way');
 
 /** `undefined` if protobuf-es must encode the message. */
@@ -129,16 +126,15 @@ function wireTypeOf(kind: number): number {
   return kind === bool || kind === uint32 || kind === int32 || kind === int64 ? varintType : delimitedType;
 }
 
-/** For longer strings a call of Node's encoder is faster. */
+/** Node's encoder is faster for longer strings. */
 const maxCharacterwiseLength = 64;
 const firstBytes = 64 * 1024;
-/** A larger buffer is released after use. */
+/** Larger buffers are released after use. */
 const maxKeptBytes = 1024 * 1024;
 const tagOfStructFields = 10;
 
 class BackwardWriter {
   #bytes = Buffer.allocUnsafeSlow(firstBytes);
-  /** Position of the last written byte. */
   #at = firstBytes;
 
   begin(): void {
@@ -146,14 +142,13 @@ class BackwardWriter {
     this.#at = this.#bytes.length;
   }
 
-  /** The encoded message in its own buffer. */
   copy(): Uint8Array {
     return new Uint8Array(this.#bytes.subarray(this.#at));
   }
 
   message({ typeName, fields }: Table, source: Message): void {
     if (source.$typeName !== typeName) throw leftToProtobufEs;
-    // Only protobuf-es can encode unknown fields.
+    // The writer does not support unknown fields.
     if (source.$unknown !== undefined) throw leftToProtobufEs;
     const values = source as unknown as Values;
     for (let i = 0; i < fields.length; i++) {
@@ -331,7 +326,7 @@ class BackwardWriter {
     }
   }
 
-  /** @returns `false` without writing if a character takes more than one byte */
+  /** @returns `false` if a character takes more than one byte. Nothing is written then. */
   #plain(value: string): boolean {
     this.#reserve(value.length);
     let at = this.#at;
@@ -383,16 +378,16 @@ function isZero({ zero, kind }: Field, value: unknown): boolean {
   return kind === double || kind === other ? Object.is(value, 0) : value === zero;
 }
 
-/** The order of an object with sorted insertion: integers come first. */
+/** Key order of protobuf-es after sorting: JavaScript puts integer keys first. */
 function orderedKeys(map: Values): readonly string[] {
   const keys = Object.keys(map);
   if (isSorted(keys)) return keys;
-  // If the first key is no integer, none is.
+  // Integer keys come first, so no key is an integer.
   if (!/^\d/.test(keys[0]!)) return keys.sort();
   return Object.keys(Object.fromEntries(keys.sort().map((key) => [key, true])));
 }
 
-/** Whether the keys of a map are sorted. `false` for integers, which JavaScript orders numerically. */
+/** Whether map keys are sorted. `false` for integer keys, which JavaScript orders numerically. */
 function isSorted(keys: readonly string[]): boolean {
   if (keys.length < 2) return true;
   if (/^\d/.test(keys[0]!)) return false;

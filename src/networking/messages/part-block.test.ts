@@ -20,7 +20,7 @@ const notIn = (blocks: readonly PartBlock[], otherParts: readonly PartBlock[]) =
   blocks.filter((block) => !otherParts.includes(block));
 
 describe('blocks of parts', () => {
-  it('blocks have a size that is worth a separate write and worth sharing', () => {
+  it('blocks are large enough for a separate write, and small enough to share', () => {
     const sizes = splitIntoBlocks(field, parts).map((block) => block.parts.length);
     expect(sizes.reduce((a, b) => a + b)).toBe(parts.length);
     expect(Math.max(...sizes)).toBeLessThanOrEqual(64);
@@ -33,7 +33,7 @@ describe('blocks of parts', () => {
     expect(splitIntoBlocks(field, same).every((block) => block.parts.length <= 64)).toBe(true);
   });
 
-  it('two lists that differ in one part share all blocks except for a few around the difference', () => {
+  it('lists that differ in one part share all but a few blocks', () => {
     const beforeEncoding = splitIntoBlocks(field, parts);
     fc.assert(
       fc.property(fc.nat({ max: parts.length - 1 }), fc.constantFrom('other', 'gone', 'new'), (place, change) => {
@@ -55,7 +55,7 @@ describe('blocks of parts', () => {
     expect(sharedList(other.slice(1))).not.toBe(sharedList(one));
   });
 
-  it('a message of blocks has the same bytes and content before and after the blocks are encoded', () => {
+  it('a message of blocks has the same bytes and content before and after blocks are encoded', () => {
     const message = create(RouteConfigurationSchema, { name: '80' });
     const whole = { name: '80', schema: RouteConfigurationSchema, message, dependsOn: [] };
     const resource = new ResourceOfParts(whole, splitIntoBlocks(field, parts));

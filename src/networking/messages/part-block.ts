@@ -1,10 +1,9 @@
-/** Blocks of parts that many resources share, so that resources which differ in one part share all other bytes. */
+/** Blocks of parts. Resources that differ in one part share the bytes of all other blocks. */
 import { hashOf } from '../../model/collections/persistent-map.ts';
 import { sameItems } from '../../model/collections/same-items.ts';
 import { WeakValues } from '../../model/collections/weak-values.ts';
 import type { Part } from './part.ts';
 
-/** A part with a name and a number that is unique in the process. */
 export interface NamedPart extends Part {
   readonly name: string;
   readonly number: number;
@@ -12,7 +11,7 @@ export interface NamedPart extends Part {
 
 let lastNumber = 0;
 
-/** Consecutive items of one repeated field, encoded once for all resources that contain them. */
+/** Consecutive items of a repeated field, encoded once for all resources that contain them. */
 export class PartBlock<P extends Part = Part> {
   /** Unique in the process. */
   readonly number = ++lastNumber;
@@ -30,21 +29,21 @@ export class PartBlock<P extends Part = Part> {
     return this.#bytes;
   }
 
-  /** Size of the cached encoding. */
+  /** Size of the cached encoding in bytes. */
   get bytesKept(): number {
     return this.#bytes?.length ?? 0;
   }
 }
 
-/** Smaller blocks are not worth a separate write, larger ones are expensive to encode again after a change. */
+/** Smaller blocks are not worth a separate write, larger ones are expensive to encode again. */
 const minParts = 4;
 const maxParts = 64;
-/** After the minimum, one in this many parts ends a block. */
+/** Beyond the minimum, a block ends at one in this many parts. */
 const partsToEnd = 16;
 
 /**
- * The name of a part determines whether it ends a block, so lists that differ in one part differ only in the blocks
- * around it.
+ * Ends blocks at parts whose names have a certain hash, so that lists which differ in one part share all other
+ * blocks.
  */
 export function splitIntoBlocks<P extends NamedPart>(
   fieldNumber: number,
@@ -65,7 +64,7 @@ export function splitIntoBlocks<P extends NamedPart>(
 const blocksOfParts = new WeakValues<PartBlock<never>>();
 const lists = new WeakValues<readonly PartBlock<never>[]>();
 
-/** Equal blocks are one object while it is referenced. */
+/** Returns an existing equal block while it is referenced. */
 export function sharedBlock<P extends NamedPart>(fieldNumber: number, parts: readonly P[]): PartBlock<P> {
   const key = `${fieldNumber} ${numbersText(parts)}`;
   const known = blocksOfParts.get(key) as PartBlock<P> | undefined;
@@ -75,7 +74,7 @@ export function sharedBlock<P extends NamedPart>(fieldNumber: number, parts: rea
   return block;
 }
 
-/** Equal lists of blocks are one object while it is referenced. */
+/** Returns an existing equal list while it is referenced. */
 export function sharedList<P extends Part>(blocks: readonly PartBlock<P>[]): readonly PartBlock<P>[] {
   const key = numbersText(blocks);
   const known = lists.get(key) as readonly PartBlock<P>[] | undefined;
@@ -90,7 +89,7 @@ function numbersText(items: readonly { readonly number: number }[]): string {
   return `${items.length} ${hash}`;
 }
 
-/** Uses a buffer of its own, because a small pooled buffer would keep the whole pool in memory. */
+/** In a buffer of its own, because a slice of Node's pool would keep the pool in memory. */
 function encoded(fieldNumber: number, parts: readonly Part[]): Uint8Array {
   const pieces: Uint8Array[] = [];
   for (const { chunks } of parts) pieces.push(lengthDelimited(fieldNumber, totalLength(chunks)), ...chunks);

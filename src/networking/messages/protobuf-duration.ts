@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { type Duration, DurationSchema } from '@bufbuild/protobuf/wkt';
 
-/** Converts milliseconds to a protobuf Duration. */
+/** @param ms milliseconds */
 export function duration(ms: number): Duration {
   const seconds = Math.trunc(ms / 1000);
   return create(DurationSchema, { seconds: BigInt(seconds), nanos: Math.round((ms - seconds * 1000) * 1e6) });

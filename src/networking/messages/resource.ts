@@ -1,4 +1,4 @@
-/** The result of a generator: a named xDS resource and the objects that it depends on. */
+/** The result of a generator: a named xDS resource, and the objects that it depends on. */
 import { type DescMessage, fromBinary, type Message } from '@bufbuild/protobuf';
 import { type ConfigKey, configKeyText } from '../../model/config/config.ts';
 import type { Part } from './part.ts';
@@ -6,8 +6,8 @@ import type { PartBlock } from './part-block.ts';
 import { wireForm } from './wire-form.ts';
 
 /**
- * A message that is replaced with its bytes once they are requested. Messages sent to thousands of clients are only
- * kept in encoded form.
+ * A message that is replaced with its encoding on first use, because messages for thousands of clients need not be
+ * kept in both forms.
  */
 export class Encodable implements Part {
   readonly schema: DescMessage;
@@ -19,12 +19,10 @@ export class Encodable implements Part {
     this.#message = message;
   }
 
-  /** Decodes the bytes if the message was released. */
   get message(): Message {
     return this.#message ?? fromBinary(this.schema, this.#bytes!);
   }
 
-  /** Whether only the bytes are kept. */
   get isEncoded(): boolean {
     return this.#bytes !== undefined;
   }
@@ -35,7 +33,6 @@ export class Encodable implements Part {
     return this.#bytes;
   }
 
-  /** Size of the kept encoding. */
   get bytesKept(): number {
     return this.#bytes?.length ?? 0;
   }
@@ -44,17 +41,16 @@ export class Encodable implements Part {
     return [this.bytes];
   }
 
-  /** The bytes were copied into a larger buffer, which is kept instead. */
+  /** Replaces the bytes with an equal range of a larger buffer. */
   moveTo(bytes: Uint8Array): void {
     this.#bytes = bytes;
     this.#message = undefined;
   }
 }
 
-/** Parts that are encoded before the resource that contains them. */
 export type AheadPart = Pick<Encodable, 'bytes'>;
 
-/** Keys of the objects that a value depends on. A function if computing them is slow and rarely needed. */
+/** Keys of the objects that a value depends on. A function if they are expensive and rarely needed. */
 export type DependsOn = readonly ConfigKey[] | (() => readonly ConfigKey[]);
 
 export class EnvoyResource extends Encodable {
@@ -82,14 +78,11 @@ export function namedResource(
   return new EnvoyResource(message.name, schema, message, dependsOn);
 }
 
-/**
- * A resource that encodes the items of one repeated field in blocks. Blocks that other resources contain are encoded
- * and kept once.
- */
+/** A resource that shares the encoded blocks of one repeated field with other resources. */
 export class ResourceOfParts extends EnvoyResource {
   readonly blocks: readonly PartBlock[];
 
-  /** @param message all fields except the parts */
+  /** @param message all fields except the repeated field */
   constructor(
     init: { name: string; schema: DescMessage; message: Message; dependsOn: DependsOn },
     blocks: readonly PartBlock[],
@@ -102,12 +95,11 @@ export class ResourceOfParts extends EnvoyResource {
     return this.blocks.flatMap(({ parts }) => parts);
   }
 
-  /** The message without its parts. */
   get rest(): Message {
     return super.message;
   }
 
-  /** Contains the original parts until they are encoded, so that their origins are known. */
+  /** Contains the original parts, with their origins, until they are encoded. */
   override get message(): Message {
     const { rest } = this;
     const copy = Object.assign(Object.create(Object.getPrototypeOf(rest)) as Message, rest);
@@ -119,12 +111,12 @@ export class ResourceOfParts extends EnvoyResource {
     return copy;
   }
 
-  /** Fields may be encoded in any order. The parts come last. */
+  /** The parts follow the other fields. Protobuf allows any order of fields. */
   override get chunks(): readonly Uint8Array[] {
     return [super.bytes, ...this.blocks.map(({ bytes }) => bytes)];
   }
 
-  /** Concatenated on each call, because the bytes are kept in blocks. */
+  /** Concatenated on each call, because only the blocks are cached. */
   override get bytes(): Uint8Array {
     return Buffer.concat(this.chunks);
   }

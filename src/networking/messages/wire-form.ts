@@ -1,4 +1,4 @@
-/** Deterministic encoding: equal messages have equal bytes, independent of the insertion order of their maps. */
+/** Deterministic encoding: equal messages have equal bytes, regardless of map insertion order. */
 import { type DescField, type DescMessage, type Message, toBinary } from '@bufbuild/protobuf';
 import { encodeBackwards } from './message-writer.ts';
 
@@ -7,15 +7,15 @@ export function wireForm(schema: DescMessage, message: Message): Uint8Array {
 }
 
 /**
- * protobuf-es encodes fields in descriptor order but keys of maps and JSON objects in insertion order, so these are
- * sorted first. Only fields that contain maps are visited, as computed once for each descriptor.
+ * protobuf-es encodes map and JSON object keys in insertion order, so they are sorted first. Visits only fields that
+ * contain maps, computed once per descriptor.
  */
 export function orderedBinary(schema: DescMessage, message: Message): Uint8Array {
   return toBinary(schema, inOrder(schema, message));
 }
 
 type Fields = Record<string, unknown>;
-/** Returns the same value if it is already sorted. */
+/** Returns its argument if it is already sorted. */
 type Ordering = (value: unknown) => unknown;
 
 interface OrderedField {
@@ -56,7 +56,7 @@ function fieldsOf(schema: DescMessage): readonly OrderedField[] {
   return fields;
 }
 
-/** `undefined` for a field that contains nothing to sort. */
+/** `undefined` if the field cannot contain maps. */
 function orderingOf(field: DescField): Ordering | undefined {
   const below = field.message === undefined ? undefined : orderingOfMessage(field.message);
   if (field.fieldKind === 'map') return (value) => orderedMap(value as Fields, below);
@@ -81,7 +81,7 @@ function leadsToMap(schema: DescMessage, seen: Set<DescMessage>): boolean {
 function orderedMap(map: Fields, below: Ordering | undefined): Fields {
   const keys = Object.keys(map);
   const isSorted = keys.every((key, index) => index === 0 || keys[index - 1]! < key);
-  // Without a prototype, `__proto__` is a key like others.
+  // An object without prototype, in which `__proto__` is an ordinary key.
   const emptyCopy = (): Fields => Object.create(null) as Fields;
   let copy = isSorted ? undefined : emptyCopy();
   for (const key of isSorted ? keys : keys.sort()) {

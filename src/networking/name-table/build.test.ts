@@ -44,7 +44,7 @@ spec:
   ports: [{ number: 80, name: http, protocol: HTTP }]
 `;
 
-/** Names and their addresses. */
+/** Addresses by name. */
 function tableOf(node: GivenNode, context = givenMesh(entries).context): Record<string, readonly string[]> | undefined {
   const [resource] = buildNameTable(givenShape(node, context), context);
   if (resource === undefined) return undefined;
@@ -53,24 +53,24 @@ function tableOf(node: GivenNode, context = givenMesh(entries).context): Record<
 }
 
 describe('name table of a sidecar', () => {
-  it('the table contains visible services with their addresses, except address ranges', () => {
+  it('the table contains visible services with their addresses, but no address ranges', () => {
     expect(tableOf({ namespace: 'shop' })).toEqual({
       '*.wild.test': ['10.5.0.1', '10.5.0.2'],
       'web.test': ['10.5.0.1', '10.5.0.2'],
     });
   });
 
-  it('the table contains allocated addresses if the agent returns them', () => {
+  it('the table contains allocated addresses if the agent resolves them', () => {
     const table = tableOf({ namespace: 'shop', metadata: { DNS_CAPTURE: 'true', DNS_AUTO_ALLOCATE: 'true' } });
     expect(table?.['bare.test']).toEqual([expect.stringMatching(/^240\.240\./)]);
   });
 
-  it('a router has no table', () => {
+  it('a router has no name table', () => {
     expect(tableOf({ namespace: 'shop', type: 'router' })).toBeUndefined();
   });
 });
 
-/** A headless Kubernetes service with two pods, one of them not ready. */
+/** A headless Kubernetes service with a ready and an unready pod. */
 function headless(): ReturnType<typeof givenMesh>['context'] {
   const { context, configs, registry } = givenMesh(entries);
   const [web] = registry.services as [Service];

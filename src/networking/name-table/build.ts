@@ -1,6 +1,6 @@
 /**
- * NDS: names for the DNS server of a sidecar's agent (spec/discovery.md §8.12). Contains the services in the sidecar's
- * scope with their virtual addresses, allocated addresses or those of their pods.
+ * NDS: the name table for the DNS server of a sidecar's agent (spec/discovery.md §8.12). Contains the services in the
+ * sidecar's scope, with virtual, automatically allocated or pod addresses.
  */
 
 import { isIP } from 'node:net';
@@ -18,7 +18,7 @@ import { type Endpoint, type Service, serviceKey } from '../../model/services/se
 import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import { EnvoyResource } from '../messages/resource.ts';
 
-/** The only resource of the type. The delta protocol requires a name. */
+/** Name of the only NDS resource. The delta protocol requires one. */
 const tableName = 'name-table';
 
 type Table = Map<string, NameTable_NameInfo>;
@@ -32,7 +32,7 @@ export function buildNameTable(shape: ProxyShape, push: PushContext, memory: Mem
   return [memory.recall('NDS', key, [...services, ...pods], () => tableOf(services, shape, push))];
 }
 
-/** Sidecars of one scope see the same services. */
+/** Sidecars with equal texts see the same services. */
 function scopeText(shape: ProxyShape, push: PushContext): string {
   const { sidecar } = push.sidecarScopeFor(shape);
   return `${shape.configNamespace}~${sidecar === undefined ? '' : `${sidecar.namespace}/${sidecar.name}`}`;
@@ -52,18 +52,24 @@ function tableOf(services: readonly Service[], shape: ProxyShape, push: PushCont
   return new EnvoyResource(tableName, NameTableSchema, message, services.map(serviceKey));
 }
 
-/** Services of egress listeners. Services that only virtual services refer to have no names for the workload. */
+/**
+ * Services of egress listeners. The scope's other services, to which only VirtualServices refer, are not in the
+ * table.
+ */
 function servicesOf(shape: ProxyShape, push: PushContext): readonly Service[] {
   const { egressListeners } = push.sidecarScopeFor(shape);
   return [...new Set(egressListeners.flatMap(({ services }) => services))];
 }
 
-/** Omits address ranges, which DNS cannot return. */
+/** Without CIDR ranges, which DNS cannot return. */
 function addressesOf(service: Service, shape: ProxyShape, push: PushContext): readonly string[] {
   return virtualAddresses(service, shape, push.features).filter((address) => isIP(address) !== 0);
 }
 
-/** Kubernetes services override other services of a name, in any order. Others of one name add their addresses. */
+/**
+ * Kubernetes services override other services with the name, regardless of order. Several services of one type are
+ * merged.
+ */
 function addService(table: Table, service: Service, ips: readonly string[]): void {
   const { hostname, namespace, registry, origin } = service;
   const existing = table.get(hostname);
@@ -76,7 +82,7 @@ function addService(table: Table, service: Service, ips: readonly string[]): voi
   }
 }
 
-/** Endpoints of a headless service that a workload of this network and cluster may use. */
+/** Ready endpoints of a headless service that a workload of this network and cluster may use. */
 function readyPods(service: Service, shape: ProxyShape, push: PushContext): readonly Endpoint[] {
   const everywhere = push.features.multiclusterHeadless;
   return podsOf(service, shape, push).filter(
@@ -84,7 +90,7 @@ function readyPods(service: Service, shape: ProxyShape, push: PushContext): read
   );
 }
 
-/** Pods of a headless service, by its first port, because every port has the same pods. */
+/** Endpoints of the first port, because every port has the same pods. */
 function podsOf(service: Service, shape: ProxyShape, push: PushContext): readonly Endpoint[] {
   const first = service.ports[0]?.name;
   return push.endpointsOf(service.hostname, service.namespace).filter(({ servicePortName, address, network }) => {
@@ -98,7 +104,7 @@ function isOwnCluster(clusterId: string, shape: ProxyShape): boolean {
 }
 
 /**
- * `<pod>.<service>.<namespace>.svc.<domain>`. If several clusters have a pod of the name, the proxy's own cluster takes
+ * `POD.SERVICE.NAMESPACE.svc.DOMAIN`. If several clusters have a pod with this name, the proxy's own cluster takes
  * precedence.
  */
 function addPods(table: Table, service: Service, shape: ProxyShape, push: PushContext): void {

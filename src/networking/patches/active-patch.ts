@@ -2,11 +2,10 @@ import type { Config } from '../../model/config/config.ts';
 import type { EnvoyFilter, EnvoyPatch } from '../../model/kinds/envoy-filter/envoy-filter.ts';
 import type { Origin } from '../inputs/message-origin.ts';
 
-/** A patch of an EnvoyFilter that applies to a proxy. */
 export interface ActivePatch {
-  /** The patch to apply, without Wasm code if the proxy's Envoy cannot run it. */
+  /** Without Wasm code if the proxy's Envoy cannot run it. */
   readonly patch: EnvoyPatch;
-  /** The patch in the object. */
+  /** The patch as written in the object. */
   readonly written: EnvoyPatch;
   readonly filter: Config<EnvoyFilter>;
   readonly origin: Origin;

@@ -1,4 +1,4 @@
-/** Resources that patches add (spec/discovery.md §8.9). */
+/** Adds resources that patches define (spec/discovery.md §8.9). */
 import type { DescMessage, Message, MessageShape } from '@bufbuild/protobuf';
 import { configKeyOf } from '../../model/config/config.ts';
 import { withOrigins } from '../inputs/message-origin.ts';
@@ -10,18 +10,18 @@ import { attemptPatch } from './status.ts';
 
 export interface AddedKind<Desc extends DescMessage> {
   readonly schema: Desc;
-  /** Noun phrase for messages: `a cluster`. */
+  /** For messages, such as `a cluster`. */
   readonly description: string;
-  /** Whether a resource of this name is requested, all are if absent. */
+  /** If absent, all names are requested. */
   readonly isRequested?: (name: string) => boolean;
-  /** Completes the patch's value, which is used unchanged if absent. */
+  /** Completes the patch's value. If absent, the value is used unchanged. */
   readonly completed?: (message: MessageShape<Desc>) => MessageShape<Desc>;
 }
 
-/** The added resource of each patch, shared by all proxies that have the patch. */
+/** Added resource of each patch, shared by all proxies with the patch. */
 const added = new WeakMap<ActivePatch['patch'], EnvoyResource>();
 
-/** Envoy rejects two resources of one name, so the first is kept. */
+/** Keeps the first resource of a name, because Envoy rejects duplicates. */
 export function withAdded<Desc extends DescMessage>(
   resources: EnvoyResource[],
   additions: readonly ActivePatch[],

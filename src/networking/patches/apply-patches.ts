@@ -1,4 +1,3 @@
-/** Applies patches to one message of any type. */
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { originsOf, withOrigins } from '../inputs/message-origin.ts';
 import type { ActivePatch } from './active-patch.ts';
@@ -6,7 +5,7 @@ import { type ListMerge, mergeMessages } from './merge-messages.ts';
 import { valueAs } from './patch-set.ts';
 import { attemptPatch } from './status.ts';
 
-/** The message after all patches, `undefined` if one removes it. A failing patch leaves the message unchanged. */
+/** `undefined` if a patch removes the message. A failing patch leaves the message unchanged. */
 export function applyPatches<M extends object>(
   message: M,
   patches: readonly ActivePatch[],
@@ -22,7 +21,7 @@ export function applyPatches<M extends object>(
 }
 
 /**
- * A copy with the patch's value merged in, with the patch among its origins.
+ * A copy of the message with the merged value, whose origins include the patch.
  *
  * @throws PatchFailure
  */
@@ -36,7 +35,6 @@ export function mergedWith<Desc extends DescMessage>(
   return withOrigins(result, [...originsOf(message), active.origin]);
 }
 
-/** How the patch merges lists. */
 export function listMergeOf({ patch }: ActivePatch): ListMerge {
   return patch.operation === 'MERGE' ? 'append' : 'replace';
 }

@@ -1,14 +1,12 @@
-/**
- * A patch may change whether a listener is bound. Envoy must then see different socket options (listeners/unbound.ts).
- */
+/** Updates the socket options of listeners after patches of `bind_to_port` (listeners/unbound.ts). */
 import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import { originsOf, withOrigins } from '../inputs/message-origin.ts';
 import { isUnboundOption, unboundOption } from '../listeners/unbound.ts';
 import { shallowCopy } from './merge-messages.ts';
 
 /**
- * Adds or removes the socket option of unbound listeners. Returns the same listener if it is correct, or internal:
- * Envoy rejects socket options of internal listeners.
+ * Adds or removes the socket option of unbound listeners. Internal listeners are unchanged, because Envoy rejects
+ * socket options there.
  */
 export function markBinding(listener: Listener): Listener {
   if (listener.listenerSpecifier.case === 'internalListener') return listener;

@@ -20,7 +20,7 @@ function given(...filters: readonly GivenFilter[]) {
 const merge = (value: string, match = '', operation = 'MERGE'): string =>
   `{applyTo: BOOTSTRAP, match: {context: ANY${match}}, patch: {operation: ${operation}, value: ${value}}}`;
 
-it('§8.9 BOOTSTRAP: patches are merged in order: later ones override, lists append, messages merge', () => {
+it('§8.9 BOOTSTRAP: patches are merged in order, so later ones override, lists append and messages merge', () => {
   const { patches } = given(
     { patches: [merge('{admin: {profile_path: /a}, stats_flush_interval: 5s, stats_sinks: [{name: one}]}')] },
     {
@@ -47,14 +47,14 @@ it('§8.9 BOOTSTRAP: only patches that apply to the proxy are merged', () => {
   expect(patches('door')).toEqual({ statsFlushInterval: '3s' });
 });
 
-it('there is a response without patches, but none for an agent that would use it as its complete bootstrap', () => {
+it('a client without patches gets a response, unless it would use that as its complete bootstrap', () => {
   const { patches, resources } = given();
   expect(patches('client')).toEqual({});
   expect(resources('client', [])).toEqual([]);
   expect(resources('client', ['other'])).toEqual([]);
 });
 
-it('§8.9 BOOTSTRAP: a patch that cannot be applied is omitted and reported, others apply', () => {
+it('§8.9 BOOTSTRAP: a patch that cannot be applied is omitted and reported, and all others apply', () => {
   const { patches, patched } = given({
     patches: [
       merge('{stats_sinks: [{name: one}]}', '', 'MERGE_AND_REPLACE_LIST'),

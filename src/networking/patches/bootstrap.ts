@@ -1,6 +1,6 @@
 /**
- * EnvoyFilters for the bootstrap (spec/discovery.md §8.9, BOOTSTRAP). They are merged into one message, which the agent
- * merges into its generated bootstrap. Merging is associative, so the agent's bootstrap need not be known here.
+ * EnvoyFilters with `applyTo: BOOTSTRAP` (spec/discovery.md §8.9). They are merged into one message, which the agent
+ * merges into its bootstrap. This works because merging is associative.
  */
 import { create, type DescMessage, type Message } from '@bufbuild/protobuf';
 import * as E from 'fp-ts/lib/Either.js';
@@ -16,8 +16,8 @@ import { type PatchSet, patchSetOf } from './patch-set.ts';
 import { attemptPatch } from './status.ts';
 
 /**
- * Returns one resource even without patches, because the agent waits for the response. Returns none to a client that
- * does not request it by name: Istio's agents do this, and would start Envoy with only this message.
+ * One resource, even without patches, because the agent waits for a response. None if it was not requested by name:
+ * Istio's agents do not do that, and would start Envoy with only this message.
  */
 export function buildBootstrapPatches(shape: ProxyShape, push: PushContext, names: readonly string[]): EnvoyResource[] {
   if (!names.includes(bootstrapPatchesName)) return [];

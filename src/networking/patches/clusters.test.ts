@@ -10,33 +10,33 @@ const timedOut = (clusters: readonly JsonObject[], time = '7s'): readonly string
 
 describe('clusters that a patch matches', () => {
   it.each<[string, keyof typeof nodes, string, string[]]>([
-    ['a name', 'client', '{cluster: {name: outbound|80||web.test}}', ['outbound|80||web.test']],
+    ['cluster name', 'client', '{cluster: {name: outbound|80||web.test}}', ['outbound|80||web.test']],
     [
-      'a service',
+      'service',
       'client',
       '{context: SIDECAR_OUTBOUND, cluster: {service: web.test}}',
       ['outbound|80||web.test', 'outbound|80|one|web.test'],
     ],
-    ['a service and a subset', 'client', '{cluster: {service: web.test, subset: one}}', ['outbound|80|one|web.test']],
-    ['a port', 'client', '{cluster: {portNumber: 5432}}', ['outbound|5432||db.test']],
-    ['an inbound port', 'server', '{context: SIDECAR_INBOUND, cluster: {portNumber: 8080}}', ['inbound|8080||']],
+    ['service and subset', 'client', '{cluster: {service: web.test, subset: one}}', ['outbound|80|one|web.test']],
+    ['port', 'client', '{cluster: {portNumber: 5432}}', ['outbound|5432||db.test']],
+    ['inbound port', 'server', '{context: SIDECAR_INBOUND, cluster: {portNumber: 8080}}', ['inbound|8080||']],
     [
-      'the service of an inbound port',
+      'service of an inbound port',
       'server',
       '{context: SIDECAR_INBOUND, cluster: {service: web.test}}',
       ['inbound|8080||'],
     ],
-    ['a service that the port is not of', 'server', '{context: SIDECAR_INBOUND, cluster: {service: db.test}}', []],
+    ['service without the inbound port', 'server', '{context: SIDECAR_INBOUND, cluster: {service: db.test}}', []],
+    ['inbound context', 'server', '{context: SIDECAR_INBOUND}', ['inbound|8080||', 'InboundPassthroughCluster']],
+    ['gateway context, on a sidecar', 'client', '{context: GATEWAY}', []],
     [
-      'what the server takes in',
-      'server',
-      '{context: SIDECAR_INBOUND}',
-      ['inbound|8080||', 'InboundPassthroughCluster'],
+      'gateway context and port, on a gateway',
+      'door',
+      '{context: GATEWAY, cluster: {portNumber: 5432}}',
+      ['outbound|5432||db.test'],
     ],
-    ['a gateway, for a sidecar', 'client', '{context: GATEWAY}', []],
-    ['a gateway', 'door', '{context: GATEWAY, cluster: {portNumber: 5432}}', ['outbound|5432||db.test']],
-    ['a sidecar, for a gateway', 'door', '{context: SIDECAR_OUTBOUND}', []],
-    ['a service that is not there', 'client', '{cluster: {service: web}}', []],
+    ['sidecar context, on a gateway', 'door', '{context: SIDECAR_OUTBOUND}', []],
+    ['missing service', 'client', '{cluster: {service: web}}', []],
   ])('a match by %s selects the expected clusters', (_description, node, match, expected) => {
     expect(timedOut(new PatchedMesh({ patches: [timeout(match)] }).json('clusters', nodes[node]))).toEqual(expected);
   });
@@ -89,7 +89,7 @@ describe('operations on clusters', () => {
     const unpatched = new PatchedMesh().one('clusters', node, web);
 
     it.each(['MERGE', 'MERGE_AND_REPLACE_LIST'])(
-      "the socket is merged into the endpoints' socket matches of its name: %s",
+      'the socket is merged into the transport socket match with its name by %s',
       (operation) => {
         const after = merge('envoy.transport_sockets.tls', operation).one('clusters', node, web);
         expect(after.transportSocket).toBeUndefined();
@@ -102,7 +102,7 @@ describe('operations on clusters', () => {
       },
     );
 
-    it('a cluster without a socket match of the name is unchanged, and that is reported', () => {
+    it('a cluster without a socket match of this name is unchanged, and the failure is reported', () => {
       const patched = merge('envoy.transport_sockets.quic');
       expect(patched.one('clusters', node, web)).toEqual(unpatched);
       expect(patched.problems()).toEqual([
@@ -126,7 +126,7 @@ describe('operations on clusters', () => {
     expect(patched.one('clusters', nodes.client, web)).toEqual({ ...unpatched, altStatName: 'y' });
   });
 
-  it('a cluster can be removed, and another added', () => {
+  it('a cluster can be removed and another one added', () => {
     const patched = new PatchedMesh({
       patches: [
         `{applyTo: CLUSTER, match: ${named}, patch: {operation: REMOVE}}`,
@@ -140,7 +140,7 @@ describe('operations on clusters', () => {
     expect(patched.problems()).toEqual([undefined, undefined]);
   });
 
-  it('a cluster of an existing name is not added, and that is reported', () => {
+  it('a cluster with an existing name is not added, and the failure is reported', () => {
     const patched = new PatchedMesh({
       patches: [
         `{applyTo: CLUSTER, patch: {operation: ADD, value: {name: "${web}", type: STATIC}}}`,
@@ -158,7 +158,7 @@ describe('operations on clusters', () => {
     ]);
   });
 
-  it('patched clusters record their origins, and unpatched ones are the same objects', () => {
+  it('patched clusters record their origins, and unpatched clusters are the same objects', () => {
     const plain = new PatchedMesh();
     const patched = new PatchedMesh({ patches: [timeout(named)] });
     const cluster = patched.resources('clusters', nodes.client).find(({ name }) => name === web)!;
@@ -178,11 +178,11 @@ describe('order of cluster patches', () => {
   const time = (...filters: readonly GivenFilter[]) =>
     new PatchedMesh(...filters).one('clusters', nodes.client, web).connectTimeout;
 
-  it('patches of an object apply in the order written, so the last one wins', () => {
+  it('patches of an object apply in the order written, so the last one takes precedence', () => {
     expect(time({ patches: [timeout(all, 1), timeout(all, 2)] })).toBe('2s');
   });
 
-  it("root namespace patches apply before the workload's own at equal priority, and by priority otherwise (istio 49555)", () => {
+  it('patches of the root namespace apply before those of the namespace with equal priority (istio 49555)', () => {
     const namespaced = { name: 'own', priority: 5, patches: [timeout(all, 1)] };
     const root = { name: 'root', namespace: 'istio-system', priority: 5, patches: [timeout(all, 2)] };
     expect(time(namespaced, root)).toBe('1s');
@@ -211,7 +211,7 @@ describe('proxies that a patch matches', () => {
     ['{metadata: {TEAM: a}}', { TEAM: 'b' }, false],
     ['{metadata: {TEAM: a, ZONE: b}}', { TEAM: 'a' }, false],
     ['{proxyVersion: "^1", metadata: {TEAM: a}}', { TEAM: 'a', ISTIO_VERSION: '1.28.0' }, true],
-  ])('%s: %o: %s', (proxy, metadata, expected) => {
+  ])('a proxy match %s and metadata %o match: %s', (proxy, metadata, expected) => {
     const clusters = new PatchedMesh({ patches: [patch(proxy)] }).json('clusters', { ...nodes.client, metadata });
     expect(timedOut(clusters)).toEqual(expected ? ['outbound|80||web.test'] : []);
   });

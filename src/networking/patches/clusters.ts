@@ -1,4 +1,4 @@
-/** Patches of clusters (spec/discovery.md §8.9), matched by the parts of the cluster's name. */
+/** Patches of clusters (spec/discovery.md §8.9), matched by the parts of cluster names. */
 import { type Cluster, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { type TransportSocket, TransportSocketSchema } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import { configKeyOf } from '../../model/config/config.ts';
@@ -29,7 +29,7 @@ export function patchedClusters(
   });
 }
 
-/** The clusters after patches, without added ones. */
+/** Existing clusters after patches, without added ones. */
 export function changedClusters(
   clusters: EnvoyResource[],
   patches: PatchSet | undefined,
@@ -75,7 +75,7 @@ function patchedCluster(
   });
 }
 
-/** Routes and filters refer to the cluster by name, so a patch cannot change it. */
+/** The name is kept, because routes and filters refer to it. */
 function mergedCluster(cluster: Cluster, active: ActivePatch): Cluster {
   const value = valueAs(ClusterSchema, active);
   const { transportSocket: socket, transportSocketMatches } = value;
@@ -89,8 +89,8 @@ function mergedCluster(cluster: Cluster, active: ActivePatch): Cluster {
 }
 
 /**
- * If endpoints select the transport socket by its match, an additional socket would never be used, so the patch changes
- * the match of the same name.
+ * Changes the transport socket match with the socket's name. An additional socket would never be used if endpoints
+ * select their sockets by a match.
  *
  * @throws PatchFailure if no match has the name
  */
@@ -157,7 +157,7 @@ function inboundPort(name: string): number | undefined {
   return port === undefined ? undefined : Number(port);
 }
 
-/** A name decides alone, otherwise all given fields must match. */
+/** With a name, other fields are ignored. Otherwise all given fields must match. */
 function isNamed({ name, service, subset, portNumber }: ClusterMatch, actual: string, hostsOf: HostsOf): boolean {
   if (name !== undefined && name !== '') return name === actual;
   const inbound = inboundPort(actual);

@@ -20,7 +20,7 @@ describe('added extension configurations', () => {
     expect(namesFor('client', ['a'])).toEqual([]);
   });
 
-  it('an existing extension of a name is kept, and that is reported', () => {
+  it('an existing extension with the name is kept, and the failure is reported', () => {
     const patched = new PatchedMesh({ patches: [add('a'), add('a')] });
     const { context } = patched.mesh;
     expect(buildExtensions(givenShape(nodes.client, context), context, ['a'])).toHaveLength(1);

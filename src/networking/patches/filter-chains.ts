@@ -16,17 +16,16 @@ import { shallowCopy } from './merge-messages.ts';
 import { isMerge } from './patch-set.ts';
 import { patchedInlineRoutes } from './routes.ts';
 
-/** Patches that match the chains' listener. */
 export interface ChainPatches {
   readonly chains: readonly ActivePatch[];
   readonly networkFilters: readonly ActivePatch[];
   readonly httpFilters: readonly ActivePatch[];
   readonly routes: readonly ActivePatch[];
-  /** The listener receives connections to all ports. */
+  /** Whether the listener receives connections to all ports. */
   readonly isVirtual: boolean;
 }
 
-/** Returns the same chain if no patch matches, `undefined` if a patch removes it. */
+/** `undefined` if a patch removes the chain. Returns the same chain if no patch matches. */
 export function patchedChain(chain: FilterChain, patches: ChainPatches): FilterChain | undefined {
   const isMatching = (active: ActivePatch): boolean => matchesChain(active, chain, patches.isVirtual);
   const matching = {
@@ -48,7 +47,7 @@ export function patchedChain(chain: FilterChain, patches: ChainPatches): FilterC
   return withOrigins(result, [...originsOf(changedChain), ...origins]);
 }
 
-/** Terminal filters: generated ones, and others that users may replace them with. */
+/** Terminal filters: generated ones, and common replacements by users. */
 const lastTypes = [
   httpConnectionManagerType,
   'envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy',
@@ -69,7 +68,10 @@ function withinManager(filter: Filter, httpFilters: readonly ActivePatch[], rout
   return result;
 }
 
-/** All given fields must match. The filter name of a NETWORK_FILTER patch is matched in the filter list instead. */
+/**
+ * All given fields must match, except for the filter name of a NETWORK_FILTER patch, which is matched in the filter
+ * list.
+ */
 export function matchesChain({ patch }: ActivePatch, chain: FilterChain, isVirtual: boolean): boolean {
   const { portNumber, filterChain: chainMatch = {} } = patch.match.listener ?? {};
   const { filterChainMatch: match, name, filters } = chain;

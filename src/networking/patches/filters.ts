@@ -1,7 +1,7 @@
 /**
- * Patches of filter lists (spec/discovery.md §8.9). Filters are removed and merged first, then replaced, then added,
- * and each patch sees the result of earlier ones. So a patch of a namespace cannot remove or change what a patch of the
- * root namespace inserts. Envoy rejects filters after a terminal filter, so these are removed at the end.
+ * Patches of filter lists (spec/discovery.md §8.9). Filters are removed and merged first, then replaced, then added;
+ * each patch sees the results of earlier ones. So a patch of a namespace cannot remove or change a filter that the
+ * root namespace inserts. Filters after a terminal filter are removed at the end, because Envoy rejects them.
  */
 import type { DescMessage, Message } from '@bufbuild/protobuf';
 import type { Any } from '@bufbuild/protobuf/wkt';
@@ -23,7 +23,6 @@ interface FilterList {
   readonly schema: DescMessage;
   /** The filter name that a patch matches, `undefined` for any. */
   readonly filterName: (active: ActivePatch) => string | undefined;
-  /** Whether the filter is terminal. */
   readonly isLast?: (filter: ListedFilter) => boolean;
 }
 
@@ -64,7 +63,7 @@ function insertedFilters<F extends ListedFilter>(
   return isMerge(active) ? result.filter((filter, index) => filter !== current[index]) : [valueAs(schema, active) as F];
 }
 
-/** A patch of a filter that does not exist has no effect, and that is not an error. */
+/** A patch of a missing filter has no effect and is not an error. */
 function hasNothingToDo(
   { patch: { operation } }: ActivePatch,
   filterName: string | undefined,
@@ -104,7 +103,7 @@ function applied<F extends ListedFilter>(
   }
 }
 
-/** The name is kept, and settings of another type are not merged. */
+/** Keeps the name. Settings of another type are not merged. */
 function mergedFilter<F extends ListedFilter>(filter: F, active: ActivePatch, schema: DescMessage): F {
   const value = shallowCopy(valueAs(schema, active) as F);
   value.name = filter.name;
@@ -127,12 +126,12 @@ function withoutUnreachable<F extends ListedFilter>(
   });
 }
 
-/** Deprecated filter names match current ones, in patches and in lists. */
+/** Deprecated and current filter names match each other. */
 export function hasFilterName(name: string, filterName: string): boolean {
   return currentFilterName(name) === currentFilterName(filterName);
 }
 
-/** The packed settings of a filter, `undefined` for another form of configuration. */
+/** `undefined` if the filter is not configured by a typed message. */
 export function packedSettingsOf({ configType }: ListedFilter): Any | undefined {
   return configType.case === 'typedConfig' ? (configType.value as Any) : undefined;
 }

@@ -1,4 +1,4 @@
-/** Generators of the types that EnvoyFilters patch: generate, then patch. */
+/** Generators with EnvoyFilter patches. */
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { clustersAhead as unpatchedClustersAhead } from '../clusters/ahead.ts';
@@ -21,10 +21,10 @@ import { addedClusterNames, changedClusters } from './clusters.ts';
 import { applyEnvoyFilters } from './index.ts';
 import { haveSamePatches, patchSetOf } from './patch-set.ts';
 
-/** Clusters of a shape that differ from those of a common shape. */
+/** Differences between the clusters of a shape and those of a common shape. */
 export interface DifferingClusters {
   readonly resources: readonly EnvoyResource[];
-  /** Names of clusters that only the common shape has. */
+  /** Clusters that only the common shape has. */
   readonly removed: readonly string[];
 }
 
@@ -32,7 +32,6 @@ export function buildClusters(shape: ProxyShape, push: PushContext, memory: Memo
   return applyEnvoyFilters('CDS', unpatchedClusters(shape, push, memory), shape, push);
 }
 
-/** As {@link buildClusters}. Yields regularly. */
 export function* buildingClusters(
   shape: ProxyShape,
   push: PushContext,
@@ -41,7 +40,7 @@ export function* buildingClusters(
   return applyEnvoyFilters('CDS', yield* buildingUnpatchedClusters(shape, push, memory), shape, push);
 }
 
-/** Precomputes patched clusters, because patching thousands of clusters takes longer than building them. */
+/** Precomputes patched clusters. Patching thousands of clusters takes longer than building them. */
 export function* clustersAhead(
   shape: ProxyShape,
   push: PushContext,
@@ -55,8 +54,8 @@ export function* clustersAhead(
 }
 
 /**
- * The patched results of {@link unpatchedSidecarClusters}. `undefined` if a patch adds a cluster that may conflict with
- * one of them, which only the full list shows.
+ * The patched results of {@link unpatchedSidecarClusters}. `undefined` if an added cluster may conflict with one of
+ * them, which only the full list shows.
  */
 export function differingClusters(
   shape: ProxyShape,
@@ -84,7 +83,6 @@ export function buildListeners(shape: ProxyShape, push: PushContext, memory: Mem
   return applyEnvoyFilters('LDS', unpatchedListeners(shape, push, memory), shape, push);
 }
 
-/** As {@link buildListeners}. Yields regularly. */
 export function* buildingListeners(
   shape: ProxyShape,
   push: PushContext,
@@ -107,7 +105,7 @@ export function buildRoutes(
   );
 }
 
-/** As {@link buildRoutes}. Yields regularly, with parts to encode. Configurations of gateways are encoded in pieces. */
+/** As {@link buildRoutes}. Yields regularly, with parts to encode. Gateway configurations are encoded in pieces. */
 export function* buildingRoutes(
   shape: ProxyShape,
   push: PushContext,
@@ -123,7 +121,7 @@ export function* buildingRoutes(
   return inPieces;
 }
 
-/** Extension configurations that filters refer to. */
+/** Extension configurations, which filters request by ECDS. */
 export function buildExtensions(
   shape: ProxyShape,
   push: PushContext,

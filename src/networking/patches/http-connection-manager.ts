@@ -1,4 +1,4 @@
-/** Patches in the HTTP connection manager: its HTTP filters and inline routes (spec/discovery.md §8.9). */
+/** Patches of HTTP filters and inline routes in an HTTP connection manager (spec/discovery.md §8.9). */
 import { fromBinary } from '@bufbuild/protobuf';
 import type { Any } from '@bufbuild/protobuf/wkt';
 import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_pb.ts';
@@ -17,10 +17,9 @@ export const httpConnectionManagerType =
 const routerType = 'envoy.extensions.filters.http.router.v3.Router';
 
 /**
- * @param packed settings of a network filter
- * @param filters patches of HTTP filters
- * @param patchedRoutes patches inline routes, returns the same object if nothing changes
- * @returns the same settings if nothing changes, or if they are not those of an HTTP connection manager
+ * @param packed settings of any network filter
+ * @param patchedRoutes returns its argument if nothing changes
+ * @returns `packed` if nothing changes, or it is not an HTTP connection manager
  */
 export function patchedManager(
   packed: Any,

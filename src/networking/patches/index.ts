@@ -1,6 +1,6 @@
 /**
- * The last step of every generator: applies EnvoyFilters to its resources (spec/discovery.md §8.9). Returns the same
- * array without patches, and the same resource if no patch changes it.
+ * The last step of every generator: EnvoyFilter patches (spec/discovery.md §8.9). Returns the same array without
+ * patches, and the same resource if no patch changes it.
  */
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
@@ -13,7 +13,7 @@ import { patchedRoutes } from './routes.ts';
 
 export type PatchedType = 'CDS' | 'LDS' | 'RDS' | 'ECDS';
 
-/** @param names requested names, for types with names */
+/** @param names requested names, for types requested by name */
 export function applyEnvoyFilters(
   type: PatchedType,
   resources: EnvoyResource[],

@@ -1,7 +1,4 @@
-/**
- * An index of patches by the name that each matches, so that an object is compared only with the patches that may match
- * it.
- */
+/** Index of patches by the name that they match. An object is only compared with patches that may match it. */
 import type { ActivePatch } from './active-patch.ts';
 
 interface Placed {
@@ -14,7 +11,7 @@ export class KeyedPatches {
   readonly #byKey: ReadonlyMap<string, readonly Placed[]>;
   readonly #unkeyed: readonly ActivePatch[];
 
-  /** @param keyOf `undefined` for a patch that may match any object */
+  /** @param keyOf returns `undefined` for a patch that may match any object */
   constructor(patches: readonly ActivePatch[], keyOf: (active: ActivePatch) => string | undefined) {
     const placed = patches.map((active, place) => ({ active, place }));
     const groups = Map.groupBy(placed, ({ active }) => keyOf(active));
@@ -28,7 +25,7 @@ export class KeyedPatches {
     return this.#byKey.size > 0;
   }
 
-  /** Patches that may match an object with these keys, in order. */
+  /** Patches that may match an object with one of these keys, in order. */
   for(keys: Iterable<string>): readonly ActivePatch[] {
     if (!this.hasKeys) return this.#unkeyed;
     const named = [...new Set(keys)].flatMap((key) => this.#byKey.get(key) ?? []);
@@ -37,7 +34,7 @@ export class KeyedPatches {
   }
 }
 
-/** Key of the first non-empty condition, `undefined` if all are empty. */
+/** Key of the first non-empty condition, if any. */
 export function firstConditionKey(
   conditions: Readonly<Record<string, string | number | undefined>>,
 ): string | undefined {

@@ -11,7 +11,7 @@ const filter = (match: string, operation: string, value = lua): string =>
 const inManager = (more = '', sub = ''): string =>
   `listener: {${more}${more && ', '}filterChain: {filter: {name: ${manager}${sub && `, subFilter: {name: ${sub}}`}}}}`;
 
-/** Listeners that have a filter of this name, with the names of its chains. */
+/** Listeners with a filter of this name, and the names of its chains. */
 function placesOf(listeners: readonly JsonObject[], name: string): readonly string[] {
   return listeners.flatMap((listener) =>
     chainsOf(listener)
@@ -58,13 +58,13 @@ describe('HTTP filters that a patch matches', () => {
       `{listener: {filterChain: {filter: {name: envoy.http_connection_manager, subFilter: {name: envoy.router}}}}}`,
       ['0.0.0.0_8080'],
     ],
-  ])('%s: %s', (node, match, expected) => {
+  ])('on a %s, %s matches the expected filters', (node, match, expected) => {
     const patched = new PatchedMesh({ patches: [filter(match, 'INSERT_BEFORE')] }).json('listeners', nodes[node]);
-    // Chains of one name differ only in the transport.
+    // Chains with one name differ only in their transport protocol.
     expect([...new Set(placesOf(patched, 'lua'))]).toEqual(expected);
   });
 
-  it('a patch leaves all other listeners the same', () => {
+  it('a patch does not change other listeners', () => {
     const patched = new PatchedMesh({
       patches: [filter(`{context: SIDECAR_OUTBOUND, ${inManager()}}`, 'INSERT_FIRST')],
     });
@@ -85,53 +85,53 @@ describe('operations on a filter list', () => {
   const at = (name: string) => `{${inManager('', name)}}`;
   const named = (name: string) => lua.replace('name: lua', `name: ${name}`);
 
-  it('the unpatched list is the baseline', () => {
+  it('the unpatched list contains no patched filter', () => {
     expect(unpatched.length).toBeGreaterThan(1);
     expect(unpatched.at(-1)).toBe(router);
   });
 
   it.each<[string, string[], (names: readonly string[]) => readonly string[]]>([
-    ['first', [filter(all, 'INSERT_FIRST')], (names) => ['lua', ...names]],
-    ['before none is first', [filter(all, 'INSERT_BEFORE')], (names) => ['lua', ...names]],
-    ['before', [filter(at(router), 'INSERT_BEFORE')], (names) => names.toSpliced(-1, 0, 'lua')],
-    ['after', [filter(at(unpatched[0]!), 'INSERT_AFTER')], (names) => names.toSpliced(1, 0, 'lua')],
-    ['before one that is not there', [filter(at('none'), 'INSERT_BEFORE')], (names) => names],
-    ['after one that is not there', [filter(at('none'), 'INSERT_AFTER')], (names) => names],
-    ['removed', [filter(at(unpatched[0]!), 'REMOVE')], (names) => names.slice(1)],
-    ['removed by no name', [filter(all, 'REMOVE')], (names) => names],
-    ['replaced', [filter(at(unpatched[0]!), 'REPLACE')], (names) => ['lua', ...names.slice(1)]],
-    ['replaced by no name', [filter(all, 'REPLACE')], (names) => names],
+    ['INSERT_FIRST', [filter(all, 'INSERT_FIRST')], (names) => ['lua', ...names]],
+    ['INSERT_BEFORE without a filter name', [filter(all, 'INSERT_BEFORE')], (names) => ['lua', ...names]],
+    ['INSERT_BEFORE', [filter(at(router), 'INSERT_BEFORE')], (names) => names.toSpliced(-1, 0, 'lua')],
+    ['INSERT_AFTER', [filter(at(unpatched[0]!), 'INSERT_AFTER')], (names) => names.toSpliced(1, 0, 'lua')],
+    ['INSERT_BEFORE a missing filter', [filter(at('none'), 'INSERT_BEFORE')], (names) => names],
+    ['INSERT_AFTER a missing filter', [filter(at('none'), 'INSERT_AFTER')], (names) => names],
+    ['REMOVE', [filter(at(unpatched[0]!), 'REMOVE')], (names) => names.slice(1)],
+    ['REMOVE without a filter name', [filter(all, 'REMOVE')], (names) => names],
+    ['REPLACE', [filter(at(unpatched[0]!), 'REPLACE')], (names) => ['lua', ...names.slice(1)]],
+    ['REPLACE without a filter name', [filter(all, 'REPLACE')], (names) => names],
     [
-      'beside one that came before',
+      'INSERT_BEFORE a filter that an earlier patch inserted',
       [filter(at(router), 'INSERT_BEFORE'), filter(at('lua'), 'INSERT_BEFORE', named('other'))],
       (names) => names.toSpliced(-1, 0, 'other', 'lua'),
     ],
     [
-      'not removed by another patch than that which it came by',
+      'REMOVE does not affect inserted filters',
       [filter(all, 'INSERT_FIRST'), filter(at('lua'), 'REMOVE')],
       (names) => ['lua', ...names],
     ],
     [
-      'not replaced either',
+      'REPLACE does not affect inserted filters',
       [filter(all, 'INSERT_FIRST'), filter(at('lua'), 'REPLACE', named('other'))],
       (names) => ['lua', ...names],
     ],
     [
-      'in the place of one of its name, which is removed',
+      'INSERT_FIRST and REMOVE with one filter name',
       [filter(all, 'INSERT_FIRST', named(unpatched[0]!)), filter(at(unpatched[0]!), 'REMOVE')],
       (names) => names,
     ],
     [
-      'after the replacement of another',
+      'INSERT_AFTER the result of REPLACE',
       [filter(at('lua'), 'INSERT_AFTER', named('other')), filter(at(unpatched[0]!), 'REPLACE')],
       (names) => ['lua', 'other', ...names.slice(1)],
     ],
     [
-      'last, in the place of the one that was',
+      'ADD with REMOVE of the terminal filter',
       [filter(all, 'ADD'), filter(at(router), 'REMOVE')],
       (names) => [...names.slice(0, -1), 'lua'],
     ],
-  ])('the filter is %s', (_description, patches, expected) => {
+  ])('a filter is inserted, replaced or removed as expected: %s', (_description, patches, expected) => {
     expect(namesAfter(...patches)).toEqual(expected(unpatched));
   });
 
@@ -143,16 +143,13 @@ describe('operations on a filter list', () => {
     expect(text).not.toContain('other');
   });
 
-  it.each(['ADD', 'INSERT_AFTER'])(
-    'no filter is kept after the terminal one, and that is reported: %s',
-    (operation) => {
-      const patched = new PatchedMesh({ patches: [filter(operation === 'ADD' ? all : at(router), operation)] });
-      expect(httpFilterNames(patched.one('listeners', nodes.client, '0.0.0.0_80').filterChains[0])).toEqual(unpatched);
-      expect(patched.problems()).toEqual([`lua must not come after ${router}, the terminal filter`]);
-    },
-  );
+  it.each(['ADD', 'INSERT_AFTER'])('filters after the terminal one are removed and reported with %s', (operation) => {
+    const patched = new PatchedMesh({ patches: [filter(operation === 'ADD' ? all : at(router), operation)] });
+    expect(httpFilterNames(patched.one('listeners', nodes.client, '0.0.0.0_80').filterChains[0])).toEqual(unpatched);
+    expect(patched.problems()).toEqual([`lua must not come after ${router}, the terminal filter`]);
+  });
 
-  it('settings of the same type are merged, settings of another type are not, and that is reported', () => {
+  it('settings of the same type are merged, while another type is reported as a failure', () => {
     const type = 'type.googleapis.com/envoy.extensions.filters.http.router.v3.Router';
     const merge = (typed: string) => filter(at(router), 'MERGE', `{name: ${router}, typed_config: ${typed}}`);
     const patched = new PatchedMesh({
@@ -234,7 +231,7 @@ describe('patches of listeners, filter chains and network filters', () => {
     expect(names(patch('REMOVE', first))).toEqual(rest);
   });
 
-  it('an unbound listener has a socket option that a bound one does not have, except for an internal listener', () => {
+  it('an unbound listener has a socket option that bound and internal listeners do not have', () => {
     const mergedWith = (name: string, bound: boolean): string =>
       `{applyTo: LISTENER, match: {listener: {name: ${name}}}, patch: {operation: MERGE, value: {bind_to_port: ${bound}}}}`;
     const addedAs = (name: string, more: string): string =>
@@ -254,7 +251,7 @@ describe('patches of listeners, filter chains and network filters', () => {
     expect(again.one('listeners', nodes.client, '0.0.0.0_80').socketOptions).toHaveLength(1);
   });
 
-  it('a listener is merged under its name, removed, or added once', () => {
+  it('a listener is merged without changing its name, removed, or added once', () => {
     const patches = [
       '{applyTo: LISTENER, match: {context: SIDECAR_OUTBOUND, listener: {portNumber: 80}}, patch: {operation: MERGE, value: {name: x, per_connection_buffer_limit_bytes: 9}}}',
       `{applyTo: LISTENER, match: {listener: {name: ${db}}}, patch: {operation: REMOVE}}`,

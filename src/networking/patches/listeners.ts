@@ -1,4 +1,4 @@
-/** Patches of listeners and of their parts (spec/discovery.md §8.9). */
+/** Patches of listeners and their parts (spec/discovery.md §8.9). */
 import { TrafficDirection } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import {
   type FilterChain,
@@ -30,7 +30,7 @@ export function patchedListeners(listeners: EnvoyResource[], patches: PatchSet):
     ...patches.of('FILTER_CHAIN'),
     ...patches.of('NETWORK_FILTER'),
     ...patches.of('HTTP_FILTER'),
-    // Only inbound routes are part of a listener, others are resources of their own.
+    // Only inbound routes are inline in listeners.
     ...routePatches(patches),
   ];
   const result =
@@ -60,7 +60,7 @@ function patchedListener(
   });
 }
 
-/** `undefined` if the listener is removed or has no filter chain left. */
+/** `undefined` if a patch removes the listener or its last filter chain. */
 function withPatches(listener: Listener, matching: readonly ActivePatch[], facts: ListenerFacts): Listener | undefined {
   const byTarget = Map.groupBy(matching, ({ patch }) => patch.applyTo);
   const of = (target: ActivePatch['patch']['applyTo']): readonly ActivePatch[] => byTarget.get(target) ?? [];
@@ -98,7 +98,7 @@ function withPatches(listener: Listener, matching: readonly ActivePatch[], facts
     sameItems(filterChains, changedListener.filterChains) &&
     defaultFilterChain === changedListener.defaultFilterChain;
   if (same) return changedListener;
-  // Envoy rejects a listener without a filter chain.
+  // Envoy rejects listeners without filter chains.
   if (filterChains.length === 0 && defaultFilterChain === undefined) return undefined;
   const result: Listener = shallowCopy(changedListener);
   result.listenerFilters = [...listenerFilters];
@@ -110,7 +110,6 @@ function withPatches(listener: Listener, matching: readonly ActivePatch[], facts
 
 const routeTargets: ReadonlySet<string> = new Set(['ROUTE_CONFIGURATION', 'VIRTUAL_HOST', 'HTTP_ROUTE']);
 
-/** Merges a patch into the listener, except for its name. */
 function changeListener(listener: Listener, active: ActivePatch): Listener | undefined {
   if (!isMerge(active)) return undefined;
   const result = mergedWith(ListenerSchema, listener, active);
@@ -118,13 +117,13 @@ function changeListener(listener: Listener, active: ActivePatch): Listener | und
   return result;
 }
 
-/** Properties of a listener that patches match. Kept because the decoded message is short-lived. */
+/** Listener properties that patches match. Cached, because the decoded message is short-lived. */
 interface ListenerFacts {
   readonly context: PlaceContext;
   readonly name: string;
   /** `undefined` for a unix socket. */
   readonly port: number | undefined;
-  /** The listener receives connections to all ports, which its chains match. */
+  /** The listener receives connections to all ports, and its chains match the port. */
   readonly isVirtualInbound: boolean;
 }
 
@@ -159,7 +158,7 @@ function chainsOf({ filterChains, defaultFilterChain }: Listener): readonly Filt
   return defaultFilterChain === undefined ? filterChains : [...filterChains, defaultFilterChain];
 }
 
-/** A LISTENER patch that matches a chain, or a port among many, applies to a listener with such a chain. */
+/** For a LISTENER patch that matches a chain, or a port of a listener with several ports. */
 function hasChainFor(
   active: ActivePatch,
   chains: readonly FilterChain[],

@@ -28,48 +28,48 @@ describe('merge of a value into a message', () => {
   it.each<[string, JsonValue, JsonValue, JsonValue]>([
     ['scalars override', { name: 'a', alt_stat_name: 'x' }, { alt_stat_name: 'y' }, { name: 'a', alt_stat_name: 'y' }],
     [
-      'durations override as one',
+      'durations override as a whole',
       { connect_timeout: '15s' },
       { connect_timeout: '0.500s' },
       { connect_timeout: '0.500s' },
     ],
     [
-      'wrapped numbers override, 0 too',
+      'wrapped numbers override, including 0',
       { per_connection_buffer_limit_bytes: 5 },
       { per_connection_buffer_limit_bytes: 0 },
       { per_connection_buffer_limit_bytes: 0 },
     ],
     [
-      'messages are merged',
+      'messages merge',
       { outlier_detection: { consecutive_5xx: 3, base_ejection_time: '9s' } },
       { outlier_detection: { consecutive_5xx: 4 } },
       { outlier_detection: { consecutive_5xx: 4, base_ejection_time: '9s' } },
     ],
     [
-      'the other of a choice takes its place',
+      'the other field of a oneof replaces the current one',
       { type: 'EDS' },
       { cluster_type: { name: 'c' } },
       { cluster_type: { name: 'c' } },
     ],
     [
-      'metadata by its keys',
+      'metadata merge by key',
       { metadata: { filter_metadata: { istio: { a: 1 }, other: { b: 2 } } } },
       { metadata: { filter_metadata: { istio: { c: 3 } } } },
       { metadata: { filter_metadata: { istio: { c: 3 }, other: { b: 2 } } } },
     ],
     [
-      'packed messages as if they were not',
+      'packed messages merge like unpacked ones',
       { transport_socket: socket({ sni: 'a', allow_renegotiation: true }) },
       { transport_socket: socket({ sni: 'b' }) },
       { transport_socket: socket({ sni: 'b', allow_renegotiation: true }) },
     ],
     [
-      'an extension of another name takes the place',
+      'an extension with another name replaces the current one',
       { transport_socket: socket({ sni: 'a' }) },
       { transport_socket: socket({ allow_renegotiation: true }, 'other') },
       { transport_socket: socket({ allow_renegotiation: true }, 'other') },
     ],
-  ])('a merge handles %s', (_description, target, value, expected) => {
+  ])('values are merged as expected: %s', (_description, target, value, expected) => {
     expect(mergeJson(target, value)).toEqual(expected);
   });
 
@@ -88,7 +88,7 @@ describe('merge of a value into a message', () => {
     );
   });
 
-  it('lists are appended or replaced, within packed messages too', () => {
+  it('lists are appended or replaced, including those in packed messages', () => {
     const target = { transport_socket: socket({ common_tls_context: { alpn_protocols: ['a'] } }) };
     const value = { transport_socket: socket({ common_tls_context: { alpn_protocols: ['b'] } }) };
     const alpn = (lists: ListMerge) =>

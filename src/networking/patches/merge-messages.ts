@@ -1,7 +1,7 @@
 /**
- * Merges messages as EnvoyFilters do (spec/discovery.md §8.9): set fields override, messages merge field by field,
- * lists append. Packed messages of one type merge like unpacked ones. Durations, wrapper types and similar values
- * override. The inputs are not modified, and the result shares unchanged parts with them.
+ * Merges messages with the rules of EnvoyFilters (spec/discovery.md §8.9): set fields override, messages merge field
+ * by field, lists append. Packed messages of one type merge like unpacked ones. Durations, wrappers and similar
+ * values override. Inputs are not modified; the result shares unchanged parts with them.
  */
 import { type DescField, type DescMessage, fromBinary, isFieldSet, type Message } from '@bufbuild/protobuf';
 import { type Any, AnySchema } from '@bufbuild/protobuf/wkt';
@@ -10,10 +10,9 @@ import { messageNameOf } from '../../model/envoy-api/message-name.ts';
 import { ownValue } from '../../runtime/json-object.ts';
 import { wireForm } from '../messages/wire-form.ts';
 
-/** Whether lists of the patch are appended to those of the target or replace them. */
 export type ListMerge = 'append' | 'replace';
 
-/** Why a patch cannot be applied, for its author. */
+/** A patch cannot be applied. The message is for its author. */
 export class PatchFailure extends Error {}
 
 type Fields = Record<string, unknown>;
@@ -42,7 +41,7 @@ export function shallowCopy<M extends object>(message: M): M {
   return Object.assign(Object.create(Object.getPrototypeOf(message)) as M, message);
 }
 
-/** An extension `{name, typed_config}` of another name replaces the target's. */
+/** Whether an extension (`{name, typed_config}`) replaces one with another name instead of being merged. */
 function isAnotherExtension(schema: DescMessage, target: Message, value: Message): boolean {
   const isExtension = schema.fields.some(
     ({ name, message }) => name === 'typed_config' && message?.typeName === anyType,
@@ -76,7 +75,7 @@ function mergedField(field: DescField, current: unknown, value: unknown, lists: 
   }
 }
 
-/** A map entry replaces the target's entry. Packed messages merge, because an equal key means the same extension. */
+/** Map entries replace existing ones. Packed messages merge, because equal keys denote the same extension. */
 function mergedMap(field: DescField & { fieldKind: 'map' }, current: Fields, value: Fields, lists: ListMerge): Fields {
   const result = { ...current, ...value };
   if (field.message?.typeName !== anyType) return result;
@@ -110,7 +109,7 @@ export function mergedPacked(current: Any, value: Any, lists: ListMerge): Any {
   return Object.assign(copy, { value: wireForm(schema, mergeMessages(schema, target, patch, lists)) });
 }
 
-/** A message type that carries any type as JSON. */
+/** Whether the message contains another type as JSON. */
 function isTypedStruct(message: Message): message is Message & { typeUrl: string } {
   return message.$typeName.endsWith('.type.v3.TypedStruct') || message.$typeName === 'udpa.type.v1.TypedStruct';
 }

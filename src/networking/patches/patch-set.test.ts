@@ -22,7 +22,7 @@ describe('proxies with different metadata', () => {
     expect([blue, red, blue].map((node) => text(node).includes('responseHeadersToAdd'))).toEqual([true, false, true]);
   });
 
-  it('proxies share no list of routes', () => {
+  it('proxies with different metadata share no list of routes', () => {
     const projections = [blue, red, blue].map((node) => routeProjection(givenShape(node, context), context));
     expect(projections[0]).not.toBe(projections[1]);
     expect(projections[0]).toBe(projections[2]);
@@ -32,7 +32,7 @@ describe('proxies with different metadata', () => {
 describe('patch set', () => {
   const { context } = new PatchedMesh({ patches: ['{applyTo: CLUSTER, patch: {operation: REMOVE}}'] }).mesh;
 
-  it('proxies with equal patches share one set, whatever else differs', () => {
+  it('proxies with equal patches share one set, regardless of other differences', () => {
     const policy = `
 ---
 apiVersion: security.istio.io/v1
@@ -46,13 +46,13 @@ spec: { selector: { matchLabels: { app: closed } } }`;
     expect(setOf('open')).toBeDefined();
   });
 
-  it('another type of proxy, and other objects, have another set', () => {
+  it('another proxy type or other objects result in another set', () => {
     const sets = [nodes.client, nodes.door].map((node) => patchSetOf(givenShape(node, context), context));
     const { context: other } = new PatchedMesh({ patches: ['{applyTo: CLUSTER, patch: {operation: REMOVE}}'] }).mesh;
     expect(new Set([...sets, patchSetOf(givenShape(nodes.client, other), other)]).size).toBe(3);
   });
 
-  // A record, so that a new target does not compile without its row.
+  // A record, so that a new target without an entry does not compile.
   const operations: Readonly<Record<PatchTarget, readonly string[]>> = {
     LISTENER: ['MERGE', 'ADD', 'REMOVE'],
     FILTER_CHAIN: ['MERGE', 'ADD', 'REMOVE'],
@@ -71,28 +71,31 @@ spec: { selector: { matchLabels: { app: closed } } }`;
     Object.entries(operations).flatMap(([target, list]) =>
       list.map((operation) => [target as PatchTarget, operation] as const),
     ),
-  )('the set applies %s %s patches by priority across the root and the own namespace', (target, operation) => {
-    const patch = (name: string): string =>
-      `{applyTo: ${target}, match: ${matchOf(target)}, patch: {operation: ${operation}${operation === 'REMOVE' ? '' : `, value: {name: ${name}}`}}}`;
-    const filter = (name: string, namespace: string, priority: number): GivenFilter => ({
-      ...{ name, namespace, priority, patches: [patch(name)] },
-    });
-    const { context: ordered } = new PatchedMesh(
-      filter('last', 'istio-system', 2),
-      filter('second', 'istio-system', -1),
-      filter('third', 'shop', 1),
-      filter('first', 'shop', -5),
-    ).mesh;
-    const set = patchSetOf(givenShape(nodes.client, ordered), ordered);
-    expect(set?.of(target).map((held) => held.filter.name)).toEqual(['first', 'second', 'third', 'last']);
-  });
+  )(
+    'patches with target %s and operation %s apply by priority across root namespace and namespace',
+    (target, operation) => {
+      const patch = (name: string): string =>
+        `{applyTo: ${target}, match: ${matchOf(target)}, patch: {operation: ${operation}${operation === 'REMOVE' ? '' : `, value: {name: ${name}}`}}}`;
+      const filter = (name: string, namespace: string, priority: number): GivenFilter => ({
+        ...{ name, namespace, priority, patches: [patch(name)] },
+      });
+      const { context: ordered } = new PatchedMesh(
+        filter('last', 'istio-system', 2),
+        filter('second', 'istio-system', -1),
+        filter('third', 'shop', 1),
+        filter('first', 'shop', -5),
+      ).mesh;
+      const set = patchSetOf(givenShape(nodes.client, ordered), ordered);
+      expect(set?.of(target).map((held) => held.filter.name)).toEqual(['first', 'second', 'third', 'last']);
+    },
+  );
 
   it('there is no set without patches', () => {
     expect(patchSetOf(givenShape({ namespace: 'other' }, context), context)).toBeUndefined();
   });
 });
 
-/** A match that every operation on the target accepts. */
+/** A match that is valid for every operation on the target. */
 function matchOf(target: PatchTarget): string {
   const named: Partial<Record<PatchTarget, string>> = {
     LISTENER_FILTER: '{listener: {listenerFilter: some}}',

@@ -1,4 +1,4 @@
-/** The patches that apply to a proxy, in order (spec/discovery.md §8.9). */
+/** Patches that apply to a proxy, in order (spec/discovery.md §8.9). */
 import { type DescMessage, fromBinary, type Message, type MessageShape, toBinary } from '@bufbuild/protobuf';
 import * as E from 'fp-ts/lib/Either.js';
 import { onceFor } from '../../model/collections/once-for.ts';
@@ -21,21 +21,19 @@ import { PatchFailure } from './merge-messages.ts';
 import { recordTried } from './status.ts';
 import { withoutWasm } from './without-wasm.ts';
 
-/** Contexts of a patch, without `ANY`. */
 export type PlaceContext = Exclude<PatchContext, 'ANY'>;
 
-/** Immutable. Equal sets are one object while it is referenced, so results can be cached by it. */
+/** Immutable. Equal sets are one object while referenced, so results can be cached by identity. */
 export interface PatchSet {
   readonly nodeType: NodeType;
-  /** Objects whose Wasm code is withheld from the proxy, because its Envoy cannot run it. */
+  /** EnvoyFilters whose Wasm code is withheld, because the proxy's Envoy cannot run it. */
   readonly withheldFrom: readonly Config<EnvoyFilter>[];
-  /** For generators of the target's resources. Records that the patches were tried. */
+  /** Patches of a target for its generator. Records that they were tried. */
   of(target: PatchTarget): readonly ActivePatch[];
-  /** Without the record of {@link of}. */
+  /** As {@link of}, without recording. */
   readonly byTarget: ReadonlyMap<PatchTarget, readonly ActivePatch[]>;
 }
 
-/** `undefined` without patches. */
 export function patchSetOf(shape: ProxyShape, push: PushContext): PatchSet | undefined {
   const { envoyFilters } = push.policiesFor(shape);
   if (envoyFilters.length === 0) return undefined;
@@ -54,10 +52,10 @@ export function haveSamePatches(a: PatchSet | undefined, b: PatchSet | undefined
   return sameItems(ofA!, ofB!);
 }
 
-/** Keyed by shape and released with it, because clients choose the properties that patches match. */
+/** Keyed weakly by shape, because clients choose the properties that patches match. */
 const setsOfLists = onceFor((_: readonly Config[]) => new WeakMap<ProxyShape, PatchSet>());
 
-/** Referenced sets by the objects in them, because many lists contain the same objects. */
+/** Referenced sets by their objects, because many lists contain the same objects. */
 const known = new WeakValues<PatchSet>();
 
 function buildPatchSet(filters: readonly Config<EnvoyFilter>[], shape: ProxyShape): PatchSet {
@@ -98,7 +96,7 @@ function buildPatchSet(filters: readonly Config<EnvoyFilter>[], shape: ProxyShap
   return set;
 }
 
-/** Few nodes report version and metadata. A node without them does not match. */
+/** A node that does not report version or metadata does not match such a condition. */
 function isForProxy(patch: EnvoyPatch, { type, matchedMetadata }: ProxyShape): boolean {
   const { match } = patch;
   const { proxyVersion = '', metadata = {} } = match.proxy ?? {};
@@ -109,7 +107,7 @@ function isForProxy(patch: EnvoyPatch, { type, matchedMetadata }: ProxyShape): b
   return Object.entries(metadata).every(([key, value]) => matchedMetadata[key] === value);
 }
 
-/** The regular expression for the proxy's version. It may match anywhere in the version. */
+/** Regular expression for `proxyVersion`. It may match anywhere in the version. */
 const expressionOf = onceFor(({ match }: EnvoyPatch): Re2Expression => re2Expression(match.proxy?.proxyVersion ?? ''));
 
 export function isForPlace({ patch }: ActivePatch, context: PlaceContext): boolean {
@@ -118,7 +116,11 @@ export function isForPlace({ patch }: ActivePatch, context: PlaceContext): boole
 
 const values = new WeakMap<EnvoyPatch, Message>();
 
-/** The patch's value as a message, cached and never modified. @throws PatchFailure if it is no such message */
+/**
+ * The patch's value as a message, cached and not to be modified.
+ *
+ * @throws PatchFailure if the value does not have the type
+ */
 export function valueAs<Desc extends DescMessage>(schema: Desc, { patch }: ActivePatch): MessageShape<Desc> {
   const existing = values.get(patch);
   if (existing !== undefined) return existing as MessageShape<Desc>;

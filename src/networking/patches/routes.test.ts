@@ -55,12 +55,12 @@ describe('routes that a patch matches', () => {
     ['door', '{gateway: shop/window}', []],
     ['door', '{portNumber: 8080, portName: http-door, vhost: {route: {name: old}}}', ['web.test:8080 old']],
     ['door', '{portName: https}', []],
-  ])('%s: %s', (node, match, expected) => {
+  ])('on a %s, %s matches the expected routes', (node, match, expected) => {
     const patched = new PatchedMesh({ patches: [route(match, header)] });
     expect(headed(patched.json('routes', nodes[node])[0]!)).toEqual(expected);
   });
 
-  it('inbound routes are patched within the listener', () => {
+  it('inline inbound routes are patched in the listener', () => {
     const patched = new PatchedMesh({
       patches: [
         `{applyTo: HTTP_ROUTE, match: {context: SIDECAR_INBOUND, routeConfiguration: {portNumber: 8080}}, patch: ${header}}`,
@@ -87,7 +87,7 @@ describe('operations on routes', () => {
     [route(ofOld, `{operation: INSERT_AFTER, value: ${extra('new')}}`), ['old', 'new', 'rest']],
     [route(ofOld.replace('old', 'rest'), `{operation: INSERT_BEFORE, value: ${extra('new')}}`), ['old', 'new', 'rest']],
     [route(ofNone, `{operation: INSERT_BEFORE, value: ${extra('new')}}`), ['old', 'rest']],
-  ])('patch %s', (patch, expected) => {
+  ])('the patch %s has the expected routes', (patch, expected) => {
     expect(routeNames(new PatchedMesh({ patches: [patch] }).json('routes', nodes.client)[0]!)).toEqual(expected);
   });
 
@@ -114,7 +114,7 @@ describe('operations on routes', () => {
     expect(names(patched(host('{}', `{operation: ADD, value: ${other}}`)))).toEqual([...names(unpatched), 'other']);
   });
 
-  it('a virtual host that conflicts with another is not added, by any operation', () => {
+  it('no operation adds a virtual host that conflicts with another', () => {
     const taken = (name: string) => `{name: ${name}, domains: [web.test], routes: [${extra('new')}]}`;
     const patched = new PatchedMesh({
       patches: [
@@ -128,7 +128,7 @@ describe('operations on routes', () => {
     expect(patched.problems()[2]).toBe('virtual host web.test:80 already exists');
   });
 
-  it('the configuration is merged, and keeps its name', () => {
+  it('a configuration is merged and keeps its name', () => {
     const patched = new PatchedMesh({
       patches: [
         '{applyTo: ROUTE_CONFIGURATION, patch: {operation: MERGE, value: {name: x, most_specific_header_mutations_wins: true}}}',
@@ -147,7 +147,7 @@ describe('operations on routes', () => {
 });
 
 describe('parts of a patched configuration', () => {
-  it('configurations that differ in some parts share the others, patched or not, before and after encoding', () => {
+  it('configurations share all equal parts, patched or not, before and after encoding', () => {
     const closed = `
 ---
 apiVersion: networking.istio.io/v1
@@ -171,7 +171,7 @@ spec:
     expect((open.get('web.test:80') as Encodable).isEncoded).toBe(true);
   });
 
-  it('parts that no patch matches are not decoded, however many there are', () => {
+  it('parts that no patch matches are not decoded, regardless of their number', () => {
     const more = Array.from({ length: 100 }, (_, index) => serviceNamed(`s${index}.test`)).join('');
     const checksOf = (...patches: string[]): number => {
       const { mesh } = new PatchedMesh({ patches }, more);
@@ -196,7 +196,7 @@ spec:
     expect(checksOf(host('{vhost: {name: "s3.test:80"}}', header))).toBe(1);
     expect(checksOf(route('{vhost: {domainName: s4.test}}', header), whole)).toBe(1);
     expect(checksOf(host('{vhost: {name: "s3.test:80"}}', '{operation: MERGE, value: {name: mine}}'))).toBe(1);
-    // Once for all namespaces: the virtual hosts with the same names in both.
+    // The virtual hosts with equal names are patched once for all namespaces.
     expect(checksOf(route('{}', header))).toBeLessThanOrEqual(103);
   });
 
@@ -229,7 +229,7 @@ spec:
       .map((operation) => route('{vhost: {domainName: s2.test}}', operation)),
   );
 
-  it('parts are patched like a configuration without parts', () => {
+  it('parts are patched with the same result as a configuration without parts', () => {
     const more = [1, 2, 3].map((index) => serviceNamed(`s${index}.test`)).join('');
     fc.assert(
       fc.property(fc.array(anyPatch, { minLength: 1, maxLength: 4 }), (given) => {

@@ -1,4 +1,4 @@
-/** Patches of route configurations (spec/discovery.md §8.9), both of resources and of inline ones. */
+/** Patches of route configurations (spec/discovery.md §8.9), requested by name or inline. */
 
 import { type VirtualHost, VirtualHostSchema } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import { type RouteConfiguration, RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
@@ -51,7 +51,7 @@ export function patchedRoutes(
 
 const routePatchesByPlace = new WeakMap<PatchSet, Map<PlaceContext, KeyedPatches | undefined>>();
 
-/** Route patches for a context, `undefined` without such patches. */
+/** `undefined` without such patches. */
 function routePatchesFor(patches: PatchSet, place: PlaceContext): KeyedPatches | undefined {
   const byPlace = routePatchesByPlace.get(patches) ?? new Map<PlaceContext, KeyedPatches | undefined>();
   routePatchesByPlace.set(patches, byPlace);
@@ -66,8 +66,8 @@ function routePatchesFor(patches: PatchSet, place: PlaceContext): KeyedPatches |
 }
 
 /**
- * The key that a patch is looked up by. Only gateway configurations have decoded virtual hosts, so only they are looked
- * up by host.
+ * The key by which a patch is looked up. Only gateway configurations have decoded virtual hosts, so other lookups do
+ * not use the host.
  */
 function keyOf({ patch }: ActivePatch, place: PlaceContext): string | undefined {
   const { name, portName, gateway, vhost } = patch.match.routeConfiguration ?? {};
@@ -102,8 +102,8 @@ function patchedResource(resource: EnvoyResource, matching: readonly ActivePatch
 type Block = PartBlock<VirtualHostPart>;
 
 /**
- * Decodes only the virtual hosts that patches match, and patches each once for all configurations that have it.
- * `undefined` if a patch of the configuration adds virtual hosts, because all must be decoded then.
+ * Decodes only virtual hosts that patches match, and patches each once for all configurations that contain it.
+ * `undefined` if a patch adds virtual hosts, because all must be decoded then.
  */
 function patchedOfParts(
   configuration: RouteConfiguration,
@@ -141,10 +141,10 @@ function patchedOfParts(
   return { rest, blocks };
 }
 
-/** A patched virtual host. Its name and domains stay available after it was encoded. */
+/** A patched virtual host, whose name and domains stay available after encoding. */
 class PatchedHost extends Encodable {
   readonly name: string;
-  /** The list of the unpatched host if its domains are the same. */
+  /** Same list as in the unpatched host if no domain changed. */
   readonly domains: readonly string[];
 
   constructor(part: VirtualHostPart, unpatched: VirtualHost, after: VirtualHost) {
@@ -163,7 +163,7 @@ interface PatchedBlock {
     VirtualHostPart,
     { readonly active: readonly ActivePatch[]; readonly after: HostPart | undefined }
   >;
-  /** No patch changed a name or domains, which could conflict with hosts in other blocks. */
+  /** Whether name and domains are unchanged, so that they cannot conflict with other hosts. */
   readonly hasSameNames: boolean;
 }
 
@@ -184,7 +184,7 @@ function patchedBlock(unpatched: Block, byHost: KeyedPatches, patches: PatchSet)
   };
 }
 
-/** Patches a host once for all configurations that have it. `undefined` if a patch removes it. */
+/** `undefined` if a patch removes the host. Patched once for all configurations that contain it. */
 function patchedPart(part: VirtualHostPart, active: readonly ActivePatch[], patches: PatchSet): HostPart | undefined {
   const key = active.map(({ index }) => index).join();
   return oncePerPatchSet(part, patches, key, () => {
@@ -194,7 +194,7 @@ function patchedPart(part: VirtualHostPart, active: readonly ActivePatch[], patc
   });
 }
 
-/** The blocks without changes that would create a duplicate name or domain. */
+/** Blocks without changes that would duplicate a name or domain. */
 function fittingBlocks(
   patched: readonly PatchedBlock[],
   all: readonly VirtualHostPart[],
@@ -214,7 +214,6 @@ function blockAfter(unpatched: Block, change: (part: VirtualHostPart) => HostPar
   return sameItems<HostPart>(parts, unpatched.parts) ? unpatched : new PartBlock(virtualHostsField, parts);
 }
 
-/** Inline routes in a sidecar's listener. */
 export function patchedInlineRoutes(routes: RouteConfiguration, patches: readonly ActivePatch[]): RouteConfiguration {
   const [, port] = /^inbound\|(\d+)\|/.exec(routes.name) ?? [];
   const facts: RouteFacts = { name: routes.name, ports: new Set(port === undefined ? [] : [Number(port)]) };
@@ -222,7 +221,11 @@ export function patchedInlineRoutes(routes: RouteConfiguration, patches: readonl
   return matching.length === 0 ? routes : patchedConfiguration(routes, matching);
 }
 
-/** Patches of a route configuration by what they change. @param hosts its virtual hosts */
+/**
+ * Groups patches of a route configuration by their target.
+ *
+ * @param hosts virtual hosts of the configuration
+ */
 function byTarget(matching: readonly ActivePatch[], hosts: () => readonly NamedHost[]) {
   const isAddition = ({ patch }: ActivePatch): boolean => patch.applyTo === 'VIRTUAL_HOST' && patch.operation === 'ADD';
   const ofHosts = matching.filter(({ patch }) => patch.applyTo !== 'ROUTE_CONFIGURATION');
@@ -255,7 +258,7 @@ function patchedConfiguration(routes: RouteConfiguration, matching: readonly Act
   return result;
 }
 
-/** Listeners refer to the configuration by name, so a patch cannot change it. */
+/** The name is kept, because listeners refer to it. */
 function withMerged(routes: RouteConfiguration, active: ActivePatch): RouteConfiguration {
   return attemptPatch(active, routes, () => {
     const result = mergeMessages(
@@ -269,14 +272,13 @@ function withMerged(routes: RouteConfiguration, active: ActivePatch): RouteConfi
   });
 }
 
-/** Properties of a route configuration that patches match. */
 interface RouteFacts {
   readonly name: string;
   readonly ports: ReadonlySet<number>;
   readonly portNames?: ReadonlySet<string>;
-  /** Names as `namespace/name`. */
+  /** As `NAMESPACE/NAME`. */
   readonly gateways?: ReadonlySet<string>;
-  /** Virtual hosts by which patches are looked up, absent if they are looked up otherwise. */
+  /** Virtual hosts by which patches are looked up, if any. */
   readonly hosts?: () => readonly VirtualHost[];
 }
 
@@ -294,7 +296,7 @@ function factsFor(shape: ProxyShape, push: PushContext): (resource: EnvoyResourc
     const servers = routes.get(resource.name) ?? [];
     return {
       name: resource.name,
-      // The server's port, and the port that the proxy listens on for it.
+      // Both the server's port and the proxy's port.
       ports: new Set(servers.flatMap(({ server, port }) => [server.port.number, port])),
       portNames: new Set(servers.map(({ server }) => server.port.name)),
       gateways: new Set(servers.map(({ gateway }) => `${gateway.namespace}/${gateway.name}`)),

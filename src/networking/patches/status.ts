@@ -1,14 +1,11 @@
-/**
- * Results of patches (`pilot_envoy_filter_status`), for users. No generator reads them. A changed patch starts without
- * a result.
- */
+/** Results of patches (`pilot_envoy_filter_status`), for users only. A changed patch has no result yet. */
 import type { EnvoyPatch } from '../../model/kinds/envoy-filter/envoy-filter.ts';
 import type { ActivePatch } from './active-patch.ts';
 import { PatchFailure } from './merge-messages.ts';
 
 export interface PatchStatus {
   readonly applied: boolean;
-  /** Why the patch could not be applied to a resource. */
+  /** Why the patch failed for a resource. */
   readonly problem?: string;
 }
 
@@ -16,22 +13,22 @@ const statuses = new WeakMap<EnvoyPatch, PatchStatus>();
 const tried = new WeakSet<EnvoyPatch>();
 const untried: PatchStatus = { applied: false };
 
-/** The status of a patch that matched nothing yet is not applied, without a problem. */
+/** A patch that matched nothing yet is not applied and has no problem. */
 export function patchStatus(patch: EnvoyPatch): PatchStatus {
   return statuses.get(patch) ?? untried;
 }
 
-/** Records that the resources of a proxy were generated with the patches, whether or not they matched anything. */
+/** Records that a proxy's resources were generated with the patches, even if nothing matched. */
 export function recordTried(patches: readonly ActivePatch[]): void {
   for (const { written } of patches) tried.add(written);
 }
 
-/** Whether resources that the patch may change were generated with it. Before that, it is unknown whether it matches anything. */
+/** Whether resources were generated with the patch. Until then, it is unknown whether it matches anything. */
 export function wasTried(patch: EnvoyPatch): boolean {
   return tried.has(patch);
 }
 
-/** Applies a patch. If it fails, records the problem and returns the unchanged value. */
+/** If the patch fails, records the problem and returns the unchanged value. */
 export function attemptPatch<T>(active: ActivePatch, current: T, apply: () => T): T {
   const status = patchStatus(active.written);
   try {

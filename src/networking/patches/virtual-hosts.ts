@@ -1,4 +1,4 @@
-/** Patches of virtual hosts and of their routes (spec/discovery.md §8.9). */
+/** Patches of virtual hosts and their routes (spec/discovery.md §8.9). */
 
 import {
   type Route,
@@ -16,8 +16,9 @@ import { isMerge, valueAs } from './patch-set.ts';
 import { attemptPatch } from './status.ts';
 
 /**
- * Returns the same host if nothing changes, `undefined` if a patch removes it. @param active patches that match the
- * host
+ * `undefined` if a patch removes the host. Returns the same host if nothing changes.
+ *
+ * @param active patches that match the host
  */
 export function patchedHost(host: VirtualHost, active: readonly ActivePatch[]): VirtualHost | undefined {
   const ofHost = active.filter(({ patch }) => patch.applyTo === 'VIRTUAL_HOST');
@@ -37,7 +38,6 @@ function changedHost(host: VirtualHost, active: ActivePatch): VirtualHost | unde
   return withOrigins(valueAs(VirtualHostSchema, active), [active.origin]);
 }
 
-/** Changes existing routes first, then adds new ones. */
 function patchedRouteList(routes: readonly Route[], active: readonly ActivePatch[]): readonly Route[] {
   const changing = active.filter((one) => isMerge(one) || one.patch.operation === 'REMOVE');
   const changed = routes.flatMap((route) => {
@@ -52,7 +52,7 @@ function changedRoute(route: Route, active: ActivePatch): Route | undefined {
   return isMerge(active) ? mergedWith(RouteSchema, route, active) : undefined;
 }
 
-/** Inserts before or after the first matching route. Without a match it adds nothing. */
+/** Inserts the route before or after the first match. Without a match, adds nothing. */
 function withNewRoute(routes: readonly Route[], active: ActivePatch): readonly Route[] {
   const { operation } = active.patch;
   const matchesRoute = active.patch.match.routeConfiguration?.vhost?.route !== undefined;
@@ -66,7 +66,7 @@ function withNewRoute(routes: readonly Route[], active: ActivePatch): readonly R
   });
 }
 
-/** Properties of a virtual host that patches match, available without decoding it. */
+/** Virtual host properties that patches match, available without decoding. */
 export interface NamedHost {
   readonly name: string;
   readonly domains: readonly string[];
@@ -78,7 +78,7 @@ export function matchesHost({ patch }: ActivePatch, host: NamedHost): boolean {
   return domainName === undefined || domainName === '' || host.domains.includes(domainName);
 }
 
-/** The key of the host that a patch matches, in the form of {@link hostKeys}. */
+/** Key of the host that a patch matches, as in {@link hostKeys}. */
 export function matchedHostName({ patch }: ActivePatch): string | undefined {
   const { name, domainName } = patch.match.routeConfiguration?.vhost ?? {};
   return firstConditionKey({ vhost: name, domain: domainName });
@@ -97,7 +97,7 @@ function matchesRouteOfPatch({ patch }: ActivePatch, route: Route): boolean {
   return action === 'ANY' || route.action.case === actions[action];
 }
 
-/** New hosts for a configuration. Envoy rejects duplicate names and domains, so existing hosts are kept. */
+/** New hosts for a configuration. Existing hosts take precedence, because Envoy rejects duplicate names and domains. */
 export function addedHosts(additions: readonly ActivePatch[], present: readonly NamedHost[]): readonly VirtualHost[] {
   if (additions.length === 0) return [];
   const names = new TakenNames(present);
@@ -147,18 +147,18 @@ export function hasSameNames(previous: NamedHost, after: NamedHost): boolean {
   return after.domains === previous.domains && after.name === previous.name;
 }
 
-/** Ensures that patches create no duplicate names or domains in a configuration. */
+/** Prevents duplicate names and domains in a configuration. */
 export class UniqueHosts<Host extends NamedHost> {
   readonly #hosts: readonly Host[];
   readonly #patched = new Map<Host, Host | undefined>();
-  /** Created when a patch changes a name or domains, which is rare. */
+  /** Created when a patch changes a name or domain, which is rare. */
   #names: TakenNames | undefined;
 
   constructor(hosts: readonly Host[]) {
     this.#hosts = hosts;
   }
 
-  /** @returns the patched host, or the previous one if the patched one would conflict with another host */
+  /** @returns the patched host, or the previous one if the patched host conflicts with another */
   changed(previous: Host, after: Host | undefined, active: readonly ActivePatch[]): Host | undefined {
     const result = after === undefined ? undefined : this.#fitting(previous, after, active);
     this.#patched.set(previous, result);

@@ -23,12 +23,12 @@ const passes = { '@type': type('filters.http.rbac.v3.RBAC') };
 
 describe('patch for an Envoy that cannot run Wasm code', () => {
   it.each([
-    ['closed', {}, denies],
-    ['closed, as its policy says', { failure_policy: 'FAIL_RELOAD' }, denies],
-    ['open', { fail_open: true }, passes],
-    ['open, as its policy says', { failure_policy: 'FAIL_OPEN' }, passes],
-    ['open, by the number of its policy', { failurePolicy: 3 }, passes],
-  ])('the substitute fails %s', (_, config, filter) => {
+    ['closed by default', {}, denies],
+    ['closed with failure_policy FAIL_RELOAD', { failure_policy: 'FAIL_RELOAD' }, denies],
+    ['open with fail_open', { fail_open: true }, passes],
+    ['open with failure_policy FAIL_OPEN', { failure_policy: 'FAIL_OPEN' }, passes],
+    ['open with failurePolicy 3', { failurePolicy: 3 }, passes],
+  ])('the substitute of a filter fails %s', (_, config, filter) => {
     const packed = { '@type': httpWasm, config: { vm_config: vm, ...config } };
     expect(valueWithout({ name: 'a', typed_config: packed })).toEqual({ name: 'a', typed_config: filter });
     const struct = { '@type': 'type.googleapis.com/udpa.type.v1.TypedStruct', type_url: httpWasm, value: { config } };
@@ -43,7 +43,7 @@ describe('patch for an Envoy that cannot run Wasm code', () => {
     });
   });
 
-  it('the code is replaced at any depth, and the substitute may be requested by name', () => {
+  it('code is replaced at any depth, and the substitute may be delivered by ECDS', () => {
     const discovered = { name: 'b', config_discovery: { config_source: { ads: {} }, type_urls: [httpWasm] } };
     const manager = { http_filters: [{ name: 'a', typed_config: { '@type': httpWasm } }, discovered, { name: 'c' }] };
     expect(valueWithout({ filters: [{ typed_config: manager }] })).toEqual({
@@ -65,7 +65,7 @@ describe('patch for an Envoy that cannot run Wasm code', () => {
   });
 
   it.each([type('access_loggers.wasm.v3.WasmAccessLog'), type('stat_sinks.wasm.v3.Wasm'), type('wasm.v3.WasmService')])(
-    'an entry of %s is removed from its list, and the patch is omitted if nothing else remains',
+    'an entry of type %s is removed from its list, and the patch is omitted if nothing else remains',
     (url) => {
       const entry = { name: 'a', typed_config: { '@type': url, config: { vm_config: vm } } };
       expect(valueWithout({ list: [entry, { name: 'b' }] })).toEqual({ list: [{ name: 'b' }] });
@@ -73,7 +73,7 @@ describe('patch for an Envoy that cannot run Wasm code', () => {
     },
   );
 
-  it('a patch without Wasm code, or with code compiled into Envoy, is the same object', () => {
+  it('a patch without Wasm code, or with code that is compiled into Envoy, is unchanged', () => {
     const native = { '@type': httpWasm, config: { vm_config: { runtime: 'envoy.wasm.runtime.null' } } };
     for (const value of [
       { name: 'a', typed_config: native },
@@ -90,7 +90,7 @@ describe('patches with Wasm code', () => {
   const filter = (operation: string): string =>
     `{applyTo: HTTP_FILTER, match: {context: ANY, listener: {filterChain: {filter: {name: envoy.filters.network.http_connection_manager}}}}, patch: {operation: ${operation}, value: ${value}}}`;
 
-  it('proxies of one mesh get different patches depending on their Envoys', () => {
+  it('proxies in one mesh get different patches depending on their Envoy', () => {
     const patched = new PatchedMesh({ patches: [filter('INSERT_FIRST')] });
     const { context } = patched.mesh;
     const textFor = (minor: number): string =>
@@ -107,7 +107,7 @@ describe('patches with Wasm code', () => {
     expect(sets[0]).not.toBe(sets[2]);
   });
 
-  it('the status is that of the original patch', () => {
+  it('the status belongs to the original patch', () => {
     const patched = new PatchedMesh({ patches: [filter('INSERT_FIRST')] });
     patched.json('listeners', { ...nodes.server, envoy: { version: [1, 36, 0], hasV8: true } });
     const [written] = patched.mesh.configs.EnvoyFilter[0]!.spec.configPatches;

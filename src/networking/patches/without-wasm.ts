@@ -1,7 +1,7 @@
 /**
- * Patches for an Envoy that would exit on Wasm code or reject it. As in WasmPlugins, a filter with such code is
+ * Removes Wasm code from patches, for an Envoy that would exit on it or reject it. As for WasmPlugins, a filter is
  * replaced with one that allows or denies everything, according to its failure policy. Access loggers, stat sinks and
- * services with such code are removed from their lists.
+ * services are removed.
  */
 import { toJson } from '@bufbuild/protobuf';
 import type { Any } from '@bufbuild/protobuf/wkt';
@@ -14,7 +14,7 @@ import type { WasmLevel } from '../extensions/wasm-plugins.ts';
 import { wasmSubstitute } from '../extensions/wasm-substitute.ts';
 import { extensionTypes } from '../messages/extension-types.ts';
 
-/** The same patch without Wasm code, `undefined` if it contains nothing else. */
+/** `undefined` if the patch contains only Wasm code. */
 export const withoutWasm = onceFor((patch: EnvoyPatch): { readonly patch: EnvoyPatch | undefined } => {
   if (patch.value === undefined) return { patch };
   const value = replaced(patch.value);
@@ -32,10 +32,10 @@ const otherTypes: ReadonlySet<string> = new Set([
   'envoy.extensions.wasm.v3.WasmService',
 ]);
 
-/** Lists of the type URLs that a filter may have. The substitute must be among them. */
+/** Fields with the type URLs that ECDS may deliver, which must include that of the substitute. */
 const typeListKeys: ReadonlySet<string> = new Set(['type_urls', 'typeUrls']);
 
-/** The same value if it contains no Wasm code, `undefined` if it contains nothing else. */
+/** Returns the same value if it contains no Wasm code, `undefined` if it contains nothing else. */
 function replaced(value: unknown): unknown {
   if (Array.isArray(value)) {
     const items = value.map(replaced).filter((item) => item !== undefined);
@@ -56,7 +56,7 @@ function withEntriesReplaced(object: Readonly<Record<string, unknown>>): Readonl
   for (const [key, entry] of Object.entries(object)) {
     const after = typeListKeys.has(key) && Array.isArray(entry) ? withSubstituteTypes(entry) : replaced(entry);
     if (after === entry) continue;
-    // An object that only contains the code is removed too, such as a list entry with its name.
+    // Also removes objects that only contain the code, such as a list entry.
     if (after === undefined) return undefined;
     result = { ...result, [key]: after };
   }
@@ -72,7 +72,7 @@ function withSubstituteTypes(urls: readonly unknown[]): readonly unknown[] {
   return missing.length === 0 ? urls : [...urls, ...missing];
 }
 
-/** The type of a packed object, also within a TypedStruct. Empty for any other object. */
+/** Type of a packed message, also within a TypedStruct. Empty for other objects. */
 function packedAs(object: Readonly<Record<string, unknown>>): { typeName: string; settings: unknown } {
   const type = nameIn(object['@type']);
   if (type !== 'udpa.type.v1.TypedStruct' && type !== 'xds.type.v3.TypedStruct')
@@ -84,7 +84,7 @@ function nameIn(url: unknown): string {
   return typeof url === 'string' ? messageNameOf(url) : '';
 }
 
-/** Plugins compiled into Envoy need no Wasm runtime. */
+/** Plugins that are compiled into Envoy need no Wasm runtime. */
 function runsNativeCode(settings: unknown): boolean {
   const vm = field(configIn(settings), 'vm_config', 'vmConfig');
   return field(vm, 'runtime', 'runtime') === 'envoy.wasm.runtime.null';

@@ -1,12 +1,12 @@
-/** Reads endpoint information from encoded resources. Used for few: changed assignments, and clusters of empty ones. */
+/** Reads endpoints from encoded resources: changed assignments, and clusters whose assignment is empty. */
 import { fromBinary } from '@bufbuild/protobuf';
 import { Cluster_DiscoveryType, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { ClusterLoadAssignmentSchema } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
 
-/** Larger assignments are not empty and are not decoded. */
+/** Larger assignments count as not empty and are not decoded. */
 const maxEmptyBytes = 1_024;
 
-/** Whether a cluster's type is EDS. @param first chunk of the encoded cluster, which begins at `start` */
+/** @param first chunk of the encoded cluster, which begins at `start` */
 export function fetchesEndpoints(first: Uint8Array, start: number): boolean {
   const { clusterDiscoveryType } = fromBinary(ClusterSchema, first.subarray(start));
   return clusterDiscoveryType.value === Cluster_DiscoveryType.EDS;

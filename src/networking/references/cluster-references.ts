@@ -1,16 +1,16 @@
-/** Which clusters a resource names. Each encoded chunk is read once. */
+/** Finds the clusters that a resource refers to. Each encoded chunk is read once. */
 import type { DescMessage } from '@bufbuild/protobuf';
 import { onceFor } from '../../model/collections/once-for.ts';
 import { NameCollector } from './collect-names.ts';
 import { clusterFields, messagesWithoutClusters } from './name-fields.ts';
 import { packedType } from './packed-type.ts';
 
-/** Cluster names, in sets that resources share. */
+/** The sets are shared between resources. */
 export type ClusterNames = readonly ReadonlySet<string>[];
 
 const collector = new NameCollector({ fields: clusterFields, skipped: messagesWithoutClusters });
 
-/** An encoded resource. The first chunk may begin with other bytes. Each chunk ends at the end of a field. */
+/** An encoded resource in chunks, each of which ends with a complete field. */
 export interface EncodedMessage {
   readonly typeUrl: string;
   readonly first: Uint8Array;
@@ -20,9 +20,9 @@ export interface EncodedMessage {
 }
 
 /**
- * The clusters that a listener, a route configuration or an extension configuration names: in routes (including
- * weighted and mirrored destinations), TCP proxies, authorization, rate limits, tracing and access logs, also by
- * EnvoyFilters. Clusters selected for each request (`cluster_header`, a plugin, Lua) are not included.
+ * Clusters that a listener, route configuration or extension configuration refers to, including references by
+ * EnvoyFilters: routes (also weighted and mirrored), TCP proxies, authorization, rate limits, tracing and access
+ * logs. Excludes clusters that are selected per request (`cluster_header`, plugins, Lua).
  */
 export function clustersNamedIn({ typeUrl, first, start, rest }: EncodedMessage): ClusterNames {
   const schema = packedType(typeUrl);
@@ -37,16 +37,16 @@ export function namesCluster(clusters: ClusterNames, name: string): boolean {
   return clusters.some((names) => names.has(name));
 }
 
-/** The named clusters among the candidates, in order. */
+/** The candidates that the resource refers to, in order. */
 export function clustersAmong(clusters: ClusterNames, candidates: ReadonlySet<string>): readonly string[] {
   const count = clusters.reduce((sum, { size }) => sum + size, 0);
-  // Lookups are faster if there are fewer candidates than names.
+  // Iterating over the candidates is faster if there are fewer of them.
   if (candidates.size * clusters.length <= count) return [...candidates].filter((name) => namesCluster(clusters, name));
   const found = new Set(clusters.flatMap((names) => [...names].filter((name) => candidates.has(name))));
   return found.size === 0 ? [] : [...candidates].filter((name) => found.has(name));
 }
 
-/** Cached, because resources of a type share chunks. */
+/** Cached, because resources share chunks. */
 const namesInChunk = onceFor((schema: DescMessage) =>
   onceFor((chunk: Uint8Array): ReadonlySet<string> => {
     const names = new Set<string>();

@@ -31,7 +31,7 @@ describe('usability of a new cluster, read from its bytes', () => {
     ]);
   });
 
-  it('a cluster with health checks has to warm, whatever its type', () => {
+  it('a cluster with health checks must warm, regardless of its type', () => {
     const timeout = { seconds: 300n };
     expect(usability({ ...eds, healthChecks: [{ timeout, interval: timeout }] })).toEqual(['warming', 'a']);
   });

@@ -1,5 +1,5 @@
 /**
- * When Envoy can use a new cluster. Reads the encoded cluster without decoding it, because a response may contain
+ * Determines when Envoy can use a new cluster. Reads the cluster without decoding it, because a response may contain
  * thousands.
  */
 import {
@@ -11,16 +11,16 @@ import { NameCollector } from './collect-names.ts';
 import { FieldCursor, lengthDelimited } from './field-cursor.ts';
 import { secretFields } from './name-fields.ts';
 
-/** What Envoy waits for before it uses a new cluster (Envoy documentation, "Resource warming"). */
+/** What a new cluster waits for (Envoy documentation, "Resource warming"). */
 export interface ClusterWarming {
   /**
-   * `at once`: nothing. `assignment`: only its endpoints, which come on the same stream. `warming`: anything else, such
-   * as DNS or a health check, after which Envoy acknowledges CDS.
+   * `at once`: nothing. `assignment`: only endpoints, which arrive on the same stream. `warming`: anything else, such
+   * as DNS or health checks; Envoy acknowledges CDS afterwards.
    */
   readonly after: 'at once' | 'assignment' | 'warming';
-  /** Name of the assignment. */
+  /** EDS service name. */
   readonly assignment: string;
-  /** Secrets that it fetches. Envoy waits for those that no other cluster has fetched. */
+  /** Secrets requested by SDS. Envoy waits for those that no other cluster has requested. */
   readonly secrets: ReadonlySet<string>;
 }
 
@@ -37,7 +37,7 @@ export function usabilityOf(first: Uint8Array, start: number): ClusterWarming {
   let discovery: Cluster_DiscoveryType | 'extension' | undefined;
   for (const { number, from, to, value } of fieldsOf(buffer, start, buffer.length)) {
     if (number === name.number) clusterName = buffer.toString('utf8', from, to);
-    // The last field of a oneof applies.
+    // The last encoded field of a oneof applies.
     else if (number === type.number) discovery = value as Cluster_DiscoveryType;
     else if (number === clusterType.number) discovery = 'extension';
     else if (number === healthChecks.number) hasHealthChecks = true;
@@ -52,7 +52,7 @@ export function usabilityOf(first: Uint8Array, start: number): ClusterWarming {
 
 interface Field {
   readonly number: number;
-  /** Start and end of a string or message. */
+  /** Range of a string or message in the bytes. */
   readonly from: number;
   readonly to: number;
   readonly value: number;
@@ -81,7 +81,6 @@ function assignmentIn(buffer: Buffer, start: number, end: number): string | unde
   return found;
 }
 
-/** Secrets that a cluster fetches by SDS. */
 export function secretsIn(first: Uint8Array, start: number): ReadonlySet<string> {
   const secrets = new Set<string>();
   collector.collect(ClusterSchema, first, secrets, start);

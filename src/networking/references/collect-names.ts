@@ -1,6 +1,6 @@
 /**
- * Collects names from encoded messages without decoding them: fields are skipped by their length, and only messages
- * that may contain a name are entered.
+ * Collects names from encoded messages without decoding them. Skips fields by their length, and only enters messages
+ * that may contain a name.
  */
 import type { DescField, DescMessage } from '@bufbuild/protobuf';
 import { messageNameOf } from '../../model/envoy-api/message-name.ts';
@@ -8,13 +8,13 @@ import { FieldCursor, lengthDelimited } from './field-cursor.ts';
 import { packedType } from './packed-type.ts';
 
 export interface NameSearch {
-  /** Numbers of the fields with names, by type name of their message. */
+  /** Field numbers of names, by type name of the message. */
   readonly fields: Readonly<Record<string, readonly number[]>>;
-  /** Type names of messages that contain no such field. */
+  /** Type names of messages without names. */
   readonly skipped: ReadonlySet<string>;
 }
 
-/** Content of a field: a name, a packed message, a message, or (for map entries) fields that are known already. */
+/** Content of a field: a name, a packed message, a message, or a map entry, whose fields are known. */
 type Step = 'name' | 'packed' | DescMessage | Plan;
 type Plan = ReadonlyMap<number, Step>;
 
@@ -31,8 +31,7 @@ export class NameCollector {
   }
 
   /**
-   * Adds all names in an encoded message, including packed messages. A packed message whose type is not in Envoy's API
-   * is skipped.
+   * Adds all names in an encoded message, including packed messages. Skips packed messages of unknown types.
    *
    * @param start offset of the message, which extends to the end of the bytes
    */
@@ -53,7 +52,7 @@ export class NameCollector {
       }
       const length = at.varint();
       const from = at.position;
-      // A message that continues in further chunks is longer than its first one.
+      // A message may continue in later chunks.
       const to = Math.min(from + length, end);
       at.position = to;
       const step = plan.get(tag >>> 3);
@@ -83,7 +82,7 @@ export class NameCollector {
     const name = messageNameOf(typeUrl);
     if (this.#packed.has(name)) return this.#packed.get(name);
     const schema = packedType(typeUrl);
-    // Users choose the type names, so unknown ones are not cached.
+    // Unknown types are not cached, because users choose their names.
     if (schema !== undefined) this.#packed.set(name, schema);
     return schema;
   }

@@ -1,4 +1,4 @@
-/** Finds sources without a time limit wherever a cluster names one. */
+/** Sources without a time limit are found wherever a cluster refers to one. */
 import { create, fromBinary, toBinary, toJson } from '@bufbuild/protobuf';
 import { anyPack } from '@bufbuild/protobuf/wkt';
 import { describe, expect, it } from 'vitest';
@@ -70,8 +70,8 @@ describe('fetch limit of a cluster', () => {
   });
 
   it.each([
-    ['no limit of its own, which is 15 s at Envoy', adsSecret, 1_000, ['1s', '1s']],
-    ['no limit of its own, which is short enough', agentFileSecret, 15_000, []],
+    ['no limit, which means 15 s in Envoy', adsSecret, 1_000, ['1s', '1s']],
+    ['no limit, if the limit is not below 15 s', agentFileSecret, 15_000, []],
   ] as const)('the limit applies to a source with %s', (_name, secret, fetchMs, timeouts) => {
     const cluster = create(ClusterSchema, {
       name: 'c',
@@ -81,12 +81,12 @@ describe('fetch limit of a cluster', () => {
     expect(found === undefined ? [] : timeoutsIn(found)).toEqual(timeouts);
   });
 
-  it('the cluster does not wait for host names, unless a previous version of it serves', () => {
+  it('the cluster does not wait for DNS results, unless a previous version of it serves', () => {
     expect(limited(dnsCluster)?.waitForWarmOnInit).toBe(false);
     expect(limited(dnsCluster, 1_000, true)).toBeUndefined();
   });
 
-  it('a cluster with the limit is the same', () => {
+  it('a cluster that already has the limit is unchanged', () => {
     expect(limited(limited(edsCluster)!)).toBeUndefined();
     expect(limited(create(ClusterSchema, { name: 'static' }))).toBeUndefined();
   });

@@ -1,4 +1,4 @@
-/** Limits how long Envoy waits for a cluster's endpoints and secrets. */
+/** Limits how long Envoy waits for the endpoints and secrets of a cluster. */
 import { type DescMessage, fromBinary, isMessage, type Message, toBinary } from '@bufbuild/protobuf';
 import { type ReflectMessage, reflect } from '@bufbuild/protobuf/reflect';
 import { type Any, AnySchema } from '@bufbuild/protobuf/wkt';
@@ -7,18 +7,17 @@ import { ConfigSourceSchema } from '../../gen/envoy/config/core/v3/config_source
 import { duration } from '../messages/protobuf-duration.ts';
 import { packedType } from './packed-type.ts';
 
-/** Envoy's default for a source without a limit. */
+/** Envoy's default for sources. */
 const defaultFetchMs = 15_000;
 
 interface Limit {
   readonly fetchMs: number;
-  /** Whether Envoy waits until host names are resolved. */
   readonly awaitsNames: boolean;
 }
 
 /**
  * @param bytes an encoded Cluster
- * @returns the encoded cluster with the limit, `undefined` if its limits are not longer already
+ * @returns the encoded cluster with the limit. `undefined` if its limits are low enough.
  */
 export function withFetchLimit(bytes: Uint8Array, { fetchMs, awaitsNames }: Limit): Uint8Array | undefined {
   const cluster = fromBinary(ClusterSchema, bytes);
@@ -31,7 +30,11 @@ export function withFetchLimit(bytes: Uint8Array, { fetchMs, awaitsNames }: Limi
   return isLimited || isUnawaited ? toBinary(ClusterSchema, cluster) : undefined;
 }
 
-/** Limits all sources in a message, including packed messages. @returns whether any had no limit or a longer one */
+/**
+ * Limits all sources in a message, including packed messages.
+ *
+ * @returns whether any limit was missing or longer
+ */
 function limitSources(schema: DescMessage, message: Message, fetchMs: number): boolean {
   if (isMessage(message, ConfigSourceSchema)) {
     const { seconds, nanos } = message.initialFetchTimeout ?? duration(defaultFetchMs);

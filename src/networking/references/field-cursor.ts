@@ -1,11 +1,9 @@
-/** Position in an encoded message (protobuf wire format). */
+/** Reads encoded messages (protobuf wire format). */
 
 const fixed64 = 1;
-/** Wire type of strings, bytes and messages. */
 export const lengthDelimited = 2;
 const fixed32 = 5;
 
-/** Reads tags, lengths and small numbers in sequence. */
 export class FieldCursor {
   readonly #buffer: Buffer;
   position: number;
@@ -15,7 +13,7 @@ export class FieldCursor {
     this.position = position;
   }
 
-  /** The low 32 bits of a number, which suffice for tags, lengths and enums. */
+  /** The low 32 bits of a varint, which suffice for tags, lengths and enums. */
   varint(): number {
     let value = 0;
     for (let shift = 0; ; shift += 7) {

@@ -3,25 +3,25 @@ import { expect, test } from 'vitest';
 import { envoyApi } from '../../model/envoy-api/envoy-api.ts';
 import { clusterFields, messagesWithoutClusters, routeConfigurationFields, secretFields } from './name-fields.ts';
 
-/** Fields with "cluster" in their name that name no cluster which must exist. */
+/** Fields with "cluster" in their name that do not refer to a cluster which must exist. */
 const otherFields: ReadonlySet<string> = new Set([
-  // Names of the message itself.
+  // Name of the message itself.
   'envoy.config.core.v3.Node.cluster',
   'envoy.config.endpoint.v3.ClusterLoadAssignment.cluster_name',
   'envoy.config.endpoint.v3.ClusterStats.cluster_name',
   'envoy.config.endpoint.v3.ClusterStats.cluster_service_name',
-  // Selected for each request.
+  // Selected per request.
   'envoy.config.route.v3.WeightedCluster.ClusterWeight.cluster_header',
   'envoy.config.route.v3.RouteAction.cluster_header',
   'envoy.config.route.v3.RouteAction.cluster_specifier_plugin',
   'envoy.config.route.v3.RouteAction.RequestMirrorPolicy.cluster_header',
   'envoy.extensions.filters.network.thrift_proxy.v3.RouteAction.cluster_header',
-  // Fields of a bootstrap.
+  // In the bootstrap.
   'envoy.config.metrics.v3.StatsdSink.tcp_cluster_name',
   'envoy.config.bootstrap.v3.ClusterManager.local_cluster_name',
-  // A field of a cluster. Envoy acknowledges an aggregate cluster with its members.
+  // In a cluster. Envoy acknowledges an aggregate cluster together with its members.
   'envoy.extensions.clusters.aggregate.v3.ClusterConfig.clusters',
-  // A condition.
+  // A match condition.
   'envoy.extensions.filters.http.fault.v3.HTTPFault.upstream_cluster',
 ]);
 
@@ -32,7 +32,7 @@ function* messages(): Generator<DescMessage> {
   }
 }
 
-test('each API field that names a cluster is in the table, or is known not to require the cluster', () => {
+test('each API field with a cluster name is in the table, or does not require that the cluster exists', () => {
   const found = [...messages()].flatMap(({ typeName, fields }) =>
     fields.flatMap(({ name, number, scalar }) => {
       const names = /cluster/.test(name) || (name === 'name' && typeName.endsWith('ClusterWeight'));
@@ -56,7 +56,7 @@ test('the tables contain string fields of the API', () => {
   expect(new Set(scalars)).toEqual(new Set([9]));
 });
 
-test('messages that are skipped cannot name a cluster', () => {
+test('messages that are skipped cannot contain a cluster name', () => {
   for (const typeName of messagesWithoutClusters) {
     const reached = reachableFrom(envoyApi().getMessage(typeName)!);
     const naming = [...reached].filter((each) => each in clusterFields || each === 'google.protobuf.Any');

@@ -1,9 +1,9 @@
 /**
- * Fields of Envoy's messages that name clusters, secrets and route configurations. reference-fields.test.ts compares
- * the tables with Envoy's whole API.
+ * Fields of Envoy's API that refer to clusters, secrets and route configurations. name-fields.test.ts compares them
+ * with the whole API.
  */
 
-/** Fields with the name of a cluster that must exist where the message is used, by message. */
+/** Names of clusters that must exist where the message is used, as field numbers by message type. */
 export const clusterFields: Readonly<Record<string, readonly number[]>> = {
   'envoy.config.core.v3.ApiConfigSource': [2],
   'envoy.config.core.v3.GrpcService.EnvoyGrpc': [1],
@@ -30,17 +30,17 @@ export const clusterFields: Readonly<Record<string, readonly number[]>> = {
   'envoy.extensions.router.cluster_specifiers.lua.v3.LuaConfig': [2],
 };
 
-/** The name of a secret that is fetched by SDS. */
+/** Names of secrets that Envoy requests by SDS. */
 export const secretFields: Readonly<Record<string, readonly number[]>> = {
   'envoy.extensions.transport_sockets.tls.v3.SdsSecretConfig': [1],
 };
 
-/** The name of a route configuration that a listener fetches by RDS. */
+/** Names of route configurations that a listener requests by RDS. */
 export const routeConfigurationFields: Readonly<Record<string, readonly number[]>> = {
   'envoy.extensions.filters.network.http_connection_manager.v3.Rds': [2],
 };
 
-/** Frequent messages that cannot name a cluster, which are skipped. */
+/** Frequent messages that never contain a cluster name. */
 export const messagesWithoutClusters: ReadonlySet<string> = new Set([
   'envoy.config.core.v3.Address',
   'envoy.config.core.v3.DataSource',

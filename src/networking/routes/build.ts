@@ -9,7 +9,7 @@ import { reachOf } from '../traffic/reach.ts';
 import { buildingGatewayRoutes } from './gateway.ts';
 import { sidecarRoutes, sidecarRoutesAhead } from './sidecar.ts';
 
-/** One configuration for each name, without virtual hosts if the proxy has no use for the name. */
+/** A configuration without virtual hosts if no listener of the proxy uses the name. */
 export function buildRoutes(
   shape: ProxyShape,
   push: PushContext,
@@ -19,7 +19,6 @@ export function buildRoutes(
   return atOnce(buildingRoutes(shape, push, names, memory));
 }
 
-/** As {@link buildRoutes}. Yields regularly, so that other work can run. */
 export function* buildingRoutes(
   shape: ProxyShape,
   push: PushContext,
@@ -40,7 +39,7 @@ export function* buildingRoutes(
   return resources;
 }
 
-/** Precomputes the virtual hosts of a sidecar for {@link buildRoutes}, one at a time. Does nothing for a gateway. */
+/** Precomputes the virtual hosts of a sidecar one by one. Does nothing for gateways. */
 export function* buildRoutesAhead(
   shape: ProxyShape,
   push: PushContext,

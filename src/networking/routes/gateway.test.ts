@@ -29,7 +29,7 @@ spec:
 ---`;
 }
 
-/** `domains → names of routes`. */
+/** `DOMAINS → NAMES OF ROUTES`. */
 function routes(yaml: string, name = 'http.80'): string[] {
   const shape = givenShape({ type: 'router', namespace: 'ingress' });
   const [resource] = buildRoutes(shape, givenMesh(yaml).context, [name]);
@@ -38,7 +38,7 @@ function routes(yaml: string, name = 'http.80'): string[] {
 }
 
 describe('routes of a gateway', () => {
-  it('routes serve the hosts that server and virtual service share, the narrower of the two', () => {
+  it('routes serve the hosts that server and VirtualService have in common', () => {
     const yaml =
       gateway(httpServer('["*.a.test", b.test]')) +
       virtualService('shop', 'one', '[x.a.test, other.test]') +
@@ -46,7 +46,7 @@ describe('routes of a gateway', () => {
     expect(routes(yaml)).toEqual(['*.a.test,b.test → two', 'x.a.test → one']);
   });
 
-  it('an IPv6 address is in brackets', () => {
+  it('an IPv6 address in a domain has brackets', () => {
     const yaml = gateway(httpServer('["*"]')) + virtualService('shop', 'one', '["2001:db8::1"]');
     expect(routes(yaml)).toEqual(['[2001:db8::1] → one']);
   });
@@ -59,7 +59,7 @@ describe('routes of a gateway', () => {
     expect(routes(yaml)).toEqual(['shop.test → one,two']);
   });
 
-  it('a server with a namespace only serves virtual services of that namespace', () => {
+  it('a server with a namespace only serves VirtualServices in that namespace', () => {
     const yaml =
       gateway(httpServer('["shop/a.test", "./b.test"]')) +
       virtualService('shop', 'shop-a', '[a.test, b.test]') +
@@ -76,7 +76,7 @@ describe('routes of a gateway', () => {
     expect(routes(yaml)).toEqual(['a.test → cart,everything']);
   });
 
-  it("routes that are private to the gateway's namespace come first", () => {
+  it("routes of VirtualServices that are private to the gateway's namespace come first", () => {
     const match = (path: string): string => `match: [{ uri: { prefix: ${path} } }],`;
     const yaml =
       gateway(httpServer('["*"]')) +
@@ -86,12 +86,12 @@ describe('routes of a gateway', () => {
     expect(routes(yaml)).toEqual(['a.test → own,sent,public']);
   });
 
-  it('a gateway without routes has a blackhole host, and a deleted gateway has no host', () => {
+  it('a gateway without routes has a blackhole host, and a deleted gateway has no virtual host', () => {
     expect(routes(gateway(httpServer('["*"]')))).toEqual(['* → ']);
     expect(routes('', 'http.80')).toEqual([]);
   });
 
-  it('a server with a redirect requires TLS, on HTTP and on HTTPS behind another proxy', () => {
+  it('a server with an HTTPS redirect requires TLS, on HTTP and on HTTPS behind another proxy', () => {
     const tls = 'tls: { mode: SIMPLE, serverCertificate: /c, privateKey: /k, httpsRedirect: true }';
     const yaml =
       gateway(
@@ -121,7 +121,7 @@ describe('routes of a gateway', () => {
   });
 });
 
-describe('virtual service that is bound to several servers of a port', () => {
+describe('VirtualService that is bound to several servers of a port', () => {
   const gatewayOf = (name: string, servers: string): string => gateway(servers).replace('name: gw', `name: ${name}`);
   const bound = (name: string, gateways: string, http: string, hosts = '[a.test]'): string => `
 apiVersion: networking.istio.io/v1
@@ -169,7 +169,7 @@ spec: { hosts: ${hosts}, gateways: ${gateways}, http: [${http}] }
     expect(routes(yaml)).toEqual(['a.test → of-first,of-second,younger']);
   });
 
-  it("the routes of each port that maps to the pod's port are added, also within one object", () => {
+  it("the routes of each port that maps to the pod's port are added, even within one object", () => {
     const server = (number: number): string =>
       `{ port: { number: ${number}, name: http-${number}, protocol: HTTP }, hosts: ["*"] }`;
     const service = { hostname: 'gw.ingress.svc.cluster.local', labels: {} };

@@ -30,8 +30,8 @@ import { matchedPorts, serverText } from './translate/server-conditions.ts';
 import type { WithDependencies } from './translate/with-dependencies.ts';
 
 /**
- * The configuration of a name, without virtual hosts if its gateway was deleted. Yields, because it may have thousands
- * of routes.
+ * Without virtual hosts if the Gateway of the name was deleted. Yields, because a configuration may have thousands of
+ * routes.
  */
 export function* buildingGatewayRoutes(
   name: string,
@@ -44,7 +44,7 @@ export function* buildingGatewayRoutes(
   const none: WithDependencies<VirtualHost[]> = { value: [], dependsOn: [] };
   const hosts = servers ? yield* virtualHosts(servers, shape, push, reach) : none;
   const configuration = routeConfiguration(name, hosts.value);
-  // An HTTPS server has a route configuration of its own.
+  // Each HTTPS server has its own route configuration.
   const [server] = servers ?? [];
   if (server !== undefined && http3Offer(server, shape, push)?.ports !== undefined) {
     const header = { key: 'alt-svc', value: http3Advertisement(server.server.port.number) };
@@ -55,7 +55,7 @@ export function* buildingGatewayRoutes(
 
 interface HostPlan {
   /**
-   * Each virtual service with the servers through which it receives the host: the first of those that its matches do
+   * The servers from which each VirtualService receives the host, one for each group of servers that its matches do
    * not distinguish.
    */
   readonly services: Map<ResolvedVirtualService, Map<string, GatewayServer>>;
@@ -99,13 +99,13 @@ function* virtualHosts(
   const hosts = all
     .filter((host) => host.routes.length > 0 || host.requireTls === VirtualHost_TlsRequirementType.ALL)
     .sort((a, b) => compareText(a.name, b.name));
-  // Without a virtual host Envoy returns the same 404, but its statistics and access logs do not show why.
+  // Without any virtual host, Envoy also returns 404, but statistics and access logs do not show why.
   if (hosts.length > 0) return { value: hosts, dependsOn };
   return { value: [withOrigins(virtualHost(`blackhole:${port}`, ['*'], []), servers.map(gatewayOrigin))], dependsOn };
 }
 
 /**
- * The plans without the hosts for which another server of the port has stricter TLS requirements.
+ * Removes hosts for which another server of the port has stricter TLS requirements.
  *
  * @returns `misdirected`: the removed hosts, by their servers
  */
@@ -120,7 +120,10 @@ function withoutMisdirected(
   return { served: new Map(served), misdirected };
 }
 
-/** A client may write the root dot and an empty port. The name is the same, and Envoy removes neither. */
+/**
+ * Endings that a client may add to a host without changing its meaning: root dot and empty port. Envoy does not
+ * remove them.
+ */
 const sameNameEndings: readonly string[] = ['', '.', ':', '.:'];
 
 function originsOfPlan({ servers, services }: HostPlan): readonly Origin[] {
@@ -151,7 +154,7 @@ function* planHosts(
     const services = push.virtualServicesFor(name, shape.configNamespace);
     const { number } = server.server.port;
     const port = matchedPorts(services).has(number) ? number : '';
-    // For a host of an older server of the object, a younger server adds only matches of its own port.
+    // If an older server of the object has the host, a younger server only adds matches of its own port.
     const hosts = server.hosts.filter((host) => isNew(`${name} ${redirect} ${port} ${host}`));
     for (const taken of servedVirtualServices(server, services, hosts)) {
       const text = serverText(taken.service, server);
@@ -174,7 +177,7 @@ function* planHosts(
   return plans;
 }
 
-/** Groups hosts with equal routes. A group has the name of its alphabetically first host and the server's port. */
+/** Groups hosts with equal routes. The name of a group is its alphabetically first host and the server's port. */
 function collapsed(plans: ReadonlyMap<string, HostPlan>): { names: string[]; plan: HostPlan }[] {
   const ids = new Map<unknown, number>();
   const idOf = (value: unknown): number => {
@@ -196,7 +199,7 @@ function collapsed(plans: ReadonlyMap<string, HostPlan>): { names: string[]; pla
   return [...groups.values()];
 }
 
-/** Routes of all virtual services of the host in order of precedence, catch-all routes last. */
+/** Routes of all VirtualServices of the host, by precedence. Catch-all routes come last. */
 function* routesOf(
   plan: HostPlan,
   shape: ProxyShape,

@@ -12,7 +12,7 @@ function configuration(yaml: string, name: string, meshConfig = ''): RouteConfig
   return resource.message as RouteConfiguration;
 }
 
-/** `virtual host: cluster of the first route`. */
+/** `VIRTUAL HOST: CLUSTER of its first route`. */
 function hosts({ virtualHosts }: RouteConfiguration): string[] {
   return virtualHosts.map(({ name, routes }) => {
     const action = routes[0]?.action;
@@ -51,7 +51,7 @@ describe('routes of a sidecar', () => {
     );
   });
 
-  it('routes follow the most specific virtual service, among equal ones the oldest', () => {
+  it('routes follow the most specific VirtualService, then the oldest', () => {
     const mesh =
       service('a.test') +
       service('to.test') +
@@ -65,23 +65,23 @@ describe('routes of a sidecar', () => {
     ]);
   });
 
-  describe('virtual service without a route for the client', () => {
+  describe('VirtualService without a route for the client', () => {
     const only = (name: string, host: string, match: string): string =>
       virtualService(name, host, 'never.test').replace('http: [{ ', `http: [{ match: [{ ${match} }], `);
     const theService = ['a.test:80 → outbound|80||a.test', 'allow_any → PassthroughCluster'];
 
     it.each([
-      ['client’s labels', 'a.test', 'sourceLabels: { app: canary }'],
-      ['client’s namespace', 'a.test', 'sourceNamespace: blue'],
+      ['client label', 'a.test', 'sourceLabels: { app: canary }'],
+      ['client namespace', 'a.test', 'sourceNamespace: blue'],
       ['port', 'a.test', 'port: 81'],
       ['gateway', 'a.test', 'gateways: [shop/gw]'],
-      ['client’s labels, by a wildcard', '*.test', 'sourceLabels: { app: canary }'],
-    ])('routes lead to the service if the virtual service is for another %s', (_, host, match) => {
+      ['client label, with a wildcard host', '*.test', 'sourceLabels: { app: canary }'],
+    ])('routes lead to the service if the VirtualService is for another %s', (_, host, match) => {
       const built = configuration(service('a.test') + only('first', host, match), '80');
       expect(hosts(built)).toEqual(theService);
     });
 
-    it('routes follow the next virtual service for the host, and then the next wildcard', () => {
+    it('routes follow the next VirtualService for the host, then the next wildcard', () => {
       const none = only('first', 'a.test', 'sourceNamespace: blue');
       const wide = virtualService('wide', '*.test', 'wide.test');
       const mesh = service('a.test') + wide + none;
@@ -95,12 +95,12 @@ describe('routes of a sidecar', () => {
       expect(hosts(built)).toEqual(['a.test:80 → outbound|80||a.test']);
     });
 
-    it('a name that only this virtual service has gets no virtual host', () => {
+    it('a host without a service gets no virtual host from this VirtualService', () => {
       const built = configuration(service('a.test') + only('new', 'new.test', 'sourceNamespace: blue'), '80');
       expect(hosts(built)).toEqual(theService);
     });
 
-    it('routes follow the virtual service of each port if one listener serves all', () => {
+    it('routes follow the VirtualService of each port if one listener serves all ports', () => {
       const ports = '[{ number: 80, name: http, protocol: HTTP }, { number: 81, name: h, protocol: HTTP }]';
       const mesh = service('a.test', ports) + only('first', 'a.test', 'port: 81') + only('new', 'new.test', 'port: 81');
       expect(hosts(configuration(mesh, 'http_proxy'))).toEqual([
@@ -117,7 +117,7 @@ describe('routes of a sidecar', () => {
     expect(hosts(configuration(mesh, '80'))[0]).toBe('a.test:80 → outbound|80||own.test');
   });
 
-  it('routes hash by the union of the policies of their destinations', () => {
+  it('routes hash by the policies of all their destinations', () => {
     const rule = (host: string, hash: string): string => `
 apiVersion: networking.istio.io/v1
 kind: DestinationRule
@@ -153,7 +153,7 @@ spec: { hosts: [a.test], http: [{ route: [${weighted}] }] }
     expect(hosts(configuration(mesh, '81')).join()).not.toContain('new.test');
   });
 
-  it('an IPv6 address of a virtual service is served', () => {
+  it('an IPv6 host of a VirtualService is served', () => {
     const mesh = service('a.test') + virtualService('address', '2001:db8::1', 'a.test');
     const host = configuration(mesh, '80').virtualHosts.find(({ domains }) => domains.includes('[2001:db8::1]'));
     expect(host?.name).toBe('2001:db8::1:80');
@@ -167,7 +167,7 @@ spec: { hosts: [a.test], http: [{ route: [${weighted}] }] }
     expect(hosts(configuration(mesh, '81'))).toContain('api.wild.test:81 → outbound|81||elsewhere.test');
   });
 
-  it('the first virtual host gets a duplicate domain, because Envoy rejects domains that occur twice', () => {
+  it('the first virtual host gets a duplicate domain, because Envoy rejects duplicates', () => {
     const mesh = service('a.shop.svc.cluster.local') + service('a');
     const { virtualHosts } = configuration(mesh, '80');
     const domains = virtualHosts.flatMap((host) => host.domains);
@@ -209,7 +209,7 @@ spec: { ${spec} }
     );
     const domains = ({ virtualHosts }: RouteConfiguration): string[] => virtualHosts[0]?.domains ?? [];
 
-    it('the virtual host has both names, and there is no other for the alias', () => {
+    it('the virtual host has the names of service and alias', () => {
       const built = configuration(web + alias, '80');
       expect(hosts(built)).toEqual([
         'web.shop.svc.cluster.local:80 → outbound|80||web.shop.svc.cluster.local',
@@ -222,7 +222,7 @@ spec: { ${spec} }
 
     const front = 'front.shop.svc.cluster.local';
 
-    it('routes follow the virtual service of the requested name, or else that of the service', () => {
+    it('routes follow the VirtualService of the requested name or, without one, that of the service', () => {
       const byName = virtualService('by-name', 'web.shop.svc.cluster.local', 'to.test');
       const built = configuration(web + alias + byName, '80');
       expect(hosts(built)[0]).toBe('web.shop.svc.cluster.local:80 → outbound|80||to.test');
@@ -236,7 +236,7 @@ spec: { ${spec} }
       ]);
     });
 
-    it('routes follow the virtual service of an intermediate alias, for each alias that leads to it', () => {
+    it('routes follow the VirtualService of an intermediate alias, for each alias that leads to it', () => {
       const first = kubernetes('first', `type: ExternalName, externalName: ${front}`);
       const built = configuration(web + alias + first + virtualService('by-alias', front, 'other.test'), '80');
       expect(hosts(built)).toEqual([
@@ -247,7 +247,7 @@ spec: { ${spec} }
       ]);
     });
 
-    it('routes use clusters of the alias if a destination rule names it', () => {
+    it('routes use clusters of the alias if a DestinationRule names the alias', () => {
       const rule = `
 apiVersion: networking.istio.io/v1
 kind: DestinationRule
@@ -265,7 +265,7 @@ spec: { host: front, subsets: [{ name: v1, labels: { v: '1' } }] }
       );
     });
 
-    it('an alias that resolves to nothing, or to itself, is served by its virtual service', () => {
+    it('an alias that resolves to nothing, or to itself, is served by its VirtualService', () => {
       const lost = kubernetes('lost', 'type: ExternalName, externalName: www.example.com');
       const circle = kubernetes('self', 'type: ExternalName, externalName: self.shop.svc.cluster.local');
       const over = virtualService('a', 'lost', 'web') + virtualService('b', 'self', 'web');
@@ -277,12 +277,12 @@ spec: { host: front, subsets: [{ name: v1, labels: { v: '1' } }] }
       ]);
     });
 
-    it('a virtual service that leads to the alias leads to the service', () => {
+    it('a VirtualService with an alias as destination routes to the service', () => {
       const built = configuration(web + alias + virtualService('home', 'home.test', 'front'), '80');
       expect(hosts(built)).toContain('home.test:80 → outbound|80||web.shop.svc.cluster.local');
     });
 
-    it('a client that only imports the alias has routes for it, whatever its ports', () => {
+    it("a client that only imports the alias has routes for it, regardless of the alias's ports", () => {
       const bare = kubernetes('front', 'type: ExternalName, externalName: web.shop.svc.cluster.local');
       const sidecar = `
 apiVersion: networking.istio.io/v1
@@ -294,14 +294,14 @@ spec: { egress: [{ port: { number: 80, name: http, protocol: HTTP }, hosts: [./f
     });
   });
 
-  it('unknown hosts are resolved if the policy requires it', () => {
+  it('unknown hosts are resolved if the outbound policy requires it', () => {
     const policy = 'outboundTrafficPolicy: { mode: ALLOW_ANY_DYNAMIC_DNS }';
     expect(hosts(configuration(service('a.test'), '80', policy))).toContain('allow_any → AllowAnyDynamicDNSCluster');
   });
 });
 
 describe('precomputed routes', () => {
-  it('clients that wait for a failing computation each build the routes themselves', () => {
+  it('clients that wait for a failing computation build the routes themselves', () => {
     const { context } = givenMesh(service('a.test') + service('b.test'));
     const ahead = (namespace: string, memory: Memory) =>
       sidecarRoutesAhead(givenShape({ namespace }), context, memory, ['80']);

@@ -25,7 +25,7 @@ import { labelsIfMatched } from './translate/virtual-service-inputs.ts';
 
 type Block = PartBlock<VirtualHostPart>;
 
-/** The configuration of a name, without virtual hosts if no listener of the proxy uses it. */
+/** Without virtual hosts if no listener of the proxy uses the name. */
 export function sidecarRoutes(
   name: string,
   shape: ProxyShape,
@@ -34,7 +34,7 @@ export function sidecarRoutes(
 ): EnvoyResource {
   const scope = push.sidecarScopeFor(shape);
   const selection = selectionOf(name, scope);
-  // An unused name is not cached, because clients may request any number of names.
+  // Not cached, because clients may request any number of unused names.
   if (selection === undefined) return configurationOf(name, noBlocks, [], scope, false);
   const key = clientText(name, selection, shape, scope, push);
   const reach = reachOf(shape, push);
@@ -50,7 +50,6 @@ export function sidecarRoutes(
   })).resource;
 }
 
-/** Precomputes the virtual hosts of the named configurations, one at a time. */
 export function* sidecarRoutesAhead(
   shape: ProxyShape,
   push: PushContext,
@@ -70,7 +69,7 @@ export function* sidecarRoutesAhead(
 const none: readonly ConfigKey[] = [];
 const noBlocks: readonly Block[] = [];
 
-/** Properties of a client that distinguish its configuration from those of other clients for the same name. */
+/** Client properties that distinguish its configuration from those of other clients with the same name. */
 function clientText(
   name: string,
   { egress, port }: RouteSelection,
@@ -103,7 +102,7 @@ function configurationOf(
 
 const withFallbacks = onceFor((_: RoutePlan['blocks']) => new Map<Block, readonly Block[]>());
 
-/** Adds a catch-all virtual host unless one exists. */
+/** Adds a catch-all virtual host if none exists. */
 function withFallback(plan: RoutePlan, scope: SidecarScope, reach: ProxyReach, memory: Memory): readonly Block[] {
   const { blocks, hasCatchAll } = plan;
   if (hasCatchAll) return blocks;
@@ -124,7 +123,7 @@ function withFallback(plan: RoutePlan, scope: SidecarScope, reach: ProxyReach, m
   return extended;
 }
 
-/** Outbound policies: a few modes, and the hosts of egress proxies. */
+/** Cache limit: outbound policies have a few modes, and egress proxy hosts. */
 const maxFallbacks = 16;
 
 const configurations = onceFor((_: readonly Block[]) => new Map<string, EnvoyResource>());
@@ -140,7 +139,7 @@ function sharedConfiguration(key: string, blocks: readonly Block[], build: () =>
   return resource;
 }
 
-/** Names that share virtual hosts. Clients choose them, so the cache is bounded. */
+/** Cache limit, because clients choose the names. */
 const maxNames = 16;
 
 /** Parses `80`, `http_proxy`, `/run/egress.sock` or `mongo.example.com:27017`. */

@@ -22,7 +22,7 @@ function context(...documents: string[]) {
 
 const edge = givenShape({ type: 'router', namespace: 'edge' });
 
-/** `name: type` of each resource. */
+/** `NAME: TYPE` of each resource. */
 function served(push: ReturnType<typeof context>, ...names: string[]): Record<string, string> {
   return Object.fromEntries(
     buildSecrets(edge, push, names).map(({ name, message }) => {
@@ -41,7 +41,7 @@ function served(push: ReturnType<typeof context>, ...names: string[]): Record<st
 const certificate = `tlsCertificate ${web.privateKey}`;
 const roots = `validationContext ${authority.certificate}`;
 
-describe('secrets by name', () => {
+describe('Secrets requested by name', () => {
   it('a Secret provides the certificate and key, and the roots', () => {
     const push = context(object('Secret', 'edge/web', { ...pair, 'ca.crt': authority.certificate }));
     expect(served(push, 'kubernetes://web', 'kubernetes://web-cacert', 'kubernetes://edge/web')).toEqual({
@@ -63,14 +63,14 @@ describe('secrets by name', () => {
   });
 
   it.each([
-    ['of another namespace', 'kubernetes://other/web', /in namespace other/],
-    ['of another namespace alone', 'kubernetes://there', /no Secret edge\/there/],
-    ['of a Secret that is no credential', 'kubernetes://bad', /Secret edge\/bad has no entries tls\.crt and tls\.key/],
-    ['that are missing in it', 'kubernetes://web-cacert', /has no entry ca\.crt/],
-    ['that a ConfigMap cannot have', 'configmap://ca', /no ConfigMap edge\/ca/],
-    ['of another form', 'file-cert:/etc/cert~/etc/key', /must be kubernetes:\/\/NAME/],
-    ['of too many parts', 'kubernetes://a/b/c', /must be kubernetes:\/\/NAME/],
-  ])('names %s are omitted, with a reason', (_, name, reason) => {
+    ['of a Secret in another namespace', 'kubernetes://other/web', /in namespace other/],
+    ['of a Secret that only exists in another namespace', 'kubernetes://there', /no Secret edge\/there/],
+    ['of a Secret without a credential', 'kubernetes://bad', /Secret edge\/bad has no entries tls\.crt and tls\.key/],
+    ['of CA certificates that the Secret lacks', 'kubernetes://web-cacert', /has no entry ca\.crt/],
+    ['of a missing ConfigMap', 'configmap://ca', /no ConfigMap edge\/ca/],
+    ['with another scheme', 'file-cert:/etc/cert~/etc/key', /must be kubernetes:\/\/NAME/],
+    ['with too many segments', 'kubernetes://a/b/c', /must be kubernetes:\/\/NAME/],
+  ])('the name %s is omitted with a reason', (_, name, reason) => {
     const push = context(
       object('Secret', 'edge/web', pair),
       object('Secret', 'edge/bad', { password: 'x' }),
@@ -83,7 +83,7 @@ describe('secrets by name', () => {
     expect(unservedCredential('kubernetes://web', 'edge', push)).toBeUndefined();
   });
 
-  it('a secret depends on its object', () => {
+  it('a resource depends on its object', () => {
     const push = context(object('Secret', 'edge/web', pair));
     const [built] = buildSecrets(edge, push, ['kubernetes://web']);
     expect(built?.dependsOn).toEqual([{ kind: 'Secret', namespace: 'edge', name: 'web' }]);

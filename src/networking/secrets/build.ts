@@ -1,6 +1,6 @@
 /**
  * SDS: certificates and keys that gateways request by name (spec/discovery.md §8.7, credentialName). The server
- * authorizes the client before, because generators know shapes but not identities.
+ * authorizes clients before, because generators do not know identities.
  */
 import { create } from '@bufbuild/protobuf';
 import { type Either, isLeft, map } from 'fp-ts/lib/Either.js';
@@ -25,7 +25,7 @@ type SecretInit = Init<typeof SecretSchema>;
 
 type Credentials = Pick<PushContext, 'credentials' | 'referenceGrants'>;
 
-/** One for each usable credential of the proxy's namespace or granted to its Gateways. Other names are omitted. */
+/** Usable credentials of the proxy's namespace, or granted to its Gateways. Other names are omitted. */
 export function buildSecrets(
   shape: ProxyShape,
   push: PushContext,
@@ -37,7 +37,7 @@ export function buildSecrets(
     if (credential === undefined || !mayServe(credential, shape.configNamespace, push)) return [];
     const found = objectOf(credential, push, shape.configNamespace);
     if (found === undefined) return [];
-    // The key contains the namespace, because the same name is a different secret in another namespace.
+    // Names are relative to the namespace, so the key contains it.
     const inputs = [found.config, found.lists];
     return memory.recall('SDS', `${credential.namespace} ${name}`, inputs, () => buildCredential(name, found))
       .resources;
@@ -45,13 +45,12 @@ export function buildSecrets(
 }
 
 export interface UnservedCredential {
-  /** `absent` and `content` depend on the object, the others do not. */
+  /** `absent` and `content` depend on the object, `name` and `grant` do not. */
   readonly cause: 'name' | 'grant' | 'absent' | 'content';
-  /** A sentence for users. */
   readonly text: string;
 }
 
-/** Why a name is not served to proxies of a namespace, `undefined` if it is. */
+/** Why a proxy of the namespace does not receive the credential. `undefined` if it does. */
 export function unservedCredential(name: string, namespace: string, push: Credentials): UnservedCredential | undefined {
   const credential = parseCredentialName(name, namespace);
   if (credential === undefined) return { cause: 'name', text: 'must be kubernetes://NAME or configmap://NAME' };
@@ -69,7 +68,7 @@ export function unservedCredential(name: string, namespace: string, push: Creden
 
 const errors = new WeakMap<object, Map<boolean, string | undefined>>();
 
-/** Cached for each object and use, because parsing certificates is slow. */
+/** Cached, because parsing certificates is slow. */
 function contentError({ config, lists, read }: Found, roots: boolean): string | undefined {
   const key = lists ?? config;
   const known = errors.get(key) ?? new Map<boolean, string | undefined>();
@@ -83,21 +82,18 @@ function contentError({ config, lists, read }: Found, roots: boolean): string | 
 
 interface Found {
   readonly config: Config;
-  /** Verified revocation lists of a Secret's authorities. */
+  /** Verified revocation lists for the CAs in a Secret. */
   readonly lists: RevocationLists | null;
   readonly read: () => Either<string, SecretInit['type']>;
 }
 
-/** A Secret of another namespace needs a grant. ConfigMaps cannot be granted. */
+/** Secrets of other namespaces require a grant. ConfigMaps cannot be granted. */
 function mayServe({ kind, namespace, name }: CredentialName, proxyNamespace: string, push: Credentials): boolean {
   if (namespace === proxyNamespace) return true;
   return kind === 'Secret' && push.referenceGrants.allowsSecret(proxyNamespace, namespace, name);
 }
 
-/**
- * Certificates of authorities are in an object of their own, which takes precedence, or in that of the server's
- * certificate.
- */
+/** CA certificates are in a separate object, which takes precedence, or in that of the server certificate. */
 function objectOf(
   { kind, namespace, name, roots }: CredentialName,
   push: Credentials,
@@ -110,8 +106,8 @@ function objectOf(
       : undefined;
   }
   const rootsSecret = roots ? push.credentials.secret(namespace, rootsObjectName(name)) : undefined;
-  // A grant by name covers no other object. Without this check, the authorities in the certificate's Secret would
-  // replace those of a Secret that is not granted.
+  // A grant names one object. Without this check, CAs in the server certificate's Secret could replace those of a
+  // Secret that is not granted.
   if (rootsSecret !== undefined && !push.referenceGrants.allowsSecret(proxyNamespace, namespace, rootsSecret.name))
     return undefined;
   const config = rootsSecret ?? push.credentials.secret(namespace, name);

@@ -1,4 +1,4 @@
-/** Resource names of credentials that the control plane serves (spec/discovery.md §8.1, §8.7). */
+/** Resource names of credentials (spec/discovery.md §8.1, §8.7). */
 
 import { checksClients, clientAuthority } from '../../model/kinds/destinations/client-authority.ts';
 import type { ServerTlsSettings } from '../../model/kinds/gateway/gateway.ts';
@@ -6,34 +6,34 @@ import type { ServerTlsSettings } from '../../model/kinds/gateway/gateway.ts';
 export interface CredentialName {
   readonly kind: 'Secret' | 'ConfigMap';
   readonly namespace: string;
-  /** Name of the Secret, without `-cacert`. */
+  /** Name of the object, without `-cacert`. */
   readonly name: string;
-  /** Certificates of authorities that verify clients, otherwise the server's certificate and key. */
+  /** Whether the resource contains CA certificates for verifying clients, instead of a server's certificate and key. */
   readonly roots: boolean;
 }
 
 const rootsSuffix = '-cacert';
 const schemes = { 'kubernetes://': 'Secret', 'configmap://': 'ConfigMap' } as const;
 
-/** Resource name of a credential in a Gateway or DestinationRule: `kubernetes://web-cert`. */
+/** For `credentialName` of a Gateway or DestinationRule: `kubernetes://web-cert`. */
 export function credentialResourceName(credential: string): string {
   return credential.includes('://') ? credential : `kubernetes://${credential}`;
 }
 
-/** Resource name of the authorities of a credential: `kubernetes://web-cert-cacert`. */
+/** For the CA certificates of a credential: `kubernetes://web-cert-cacert`. */
 export function rootsResourceName(credential: string): string {
   const name = credentialResourceName(credential);
   return name.endsWith(rootsSuffix) ? name : `${name}${rootsSuffix}`;
 }
 
-/** A credential that a server requests from the control plane. */
+/** A credential of a server that the control plane serves. */
 export interface ServerCredential {
   readonly resource: string;
-  /** The field of the TLS settings with the credential, such as `credentialNames[1]`. */
+  /** Its field in the TLS settings, such as `credentialNames[1]`. */
   readonly field: string;
 }
 
-/** The credentials that a server requests from the control plane, none if its certificates come from elsewhere. */
+/** None if the certificates are files or come from the agent. */
 export function serverCredentials(tls: ServerTlsSettings): readonly ServerCredential[] {
   if (tls.mode !== 'SIMPLE' && tls.mode !== 'MUTUAL' && tls.mode !== 'OPTIONAL_MUTUAL') return [];
   const { credentialName, credentialNames, caCertCredentialName } = tls;
@@ -52,13 +52,12 @@ export function serverCredentials(tls: ServerTlsSettings): readonly ServerCreden
   ];
 }
 
-/** Resource names of {@link serverCredentials}. */
 export function credentialsOfServer(tls: ServerTlsSettings): readonly string[] {
   return serverCredentials(tls).map(({ resource }) => resource);
 }
 
 /**
- * Parses `kubernetes://[namespace/]name` or `configmap://[namespace/]name`, `undefined` for any other name.
+ * Parses `kubernetes://[NAMESPACE/]NAME` or `configmap://[NAMESPACE/]NAME`.
  *
  * @param ownNamespace namespace of the requesting proxy, the default
  */
@@ -73,7 +72,7 @@ export function parseCredentialName(resourceName: string, ownNamespace: string):
   return undefined;
 }
 
-/** The object of a name. Names with and without the suffix are one subject. */
+/** The same subject for names with and without suffix. */
 export function subjectOfCredential(resourceName: string): string {
   return withoutSuffix(resourceName.slice(resourceName.lastIndexOf('/') + 1));
 }
@@ -82,7 +81,7 @@ function withoutSuffix(name: string): string {
   return name.endsWith(rootsSuffix) ? name.slice(0, -rootsSuffix.length) : name;
 }
 
-/** The object name with the suffix. It may exist beside the one without. */
+/** The object name with suffix. Objects with and without suffix may both exist. */
 export function rootsObjectName(name: string): string {
   return `${name}${rootsSuffix}`;
 }

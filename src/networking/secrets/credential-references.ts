@@ -1,4 +1,4 @@
-/** Secrets and ConfigMaps that an object refers to. No others are read from a cluster. */
+/** Secrets and ConfigMaps that an object refers to. Only these are read from a cluster. */
 import type { Config } from '../../model/config/config.ts';
 import type { WasmPlugin } from '../../model/kinds/extensions/wasm-plugin.ts';
 import type { Gateway } from '../../model/kinds/gateway/gateway.ts';
@@ -14,8 +14,8 @@ export interface CredentialReference {
 }
 
 /**
- * Only references to the object's own namespace, the default namespace of its gateways. What a gateway of another
- * namespace uses is known from its requests.
+ * Only references to the object's own namespace, which is the default of its gateways. References by gateways of
+ * other namespaces are known from their requests.
  */
 export function credentialsReferencedBy(config: Config): readonly CredentialReference[] {
   const { kind, namespace } = config;
@@ -47,10 +47,10 @@ export function credentialsReferencedBy(config: Config): readonly CredentialRefe
 }
 
 /**
- * The objects that an SDS name may be served from. Certificates of authorities may be in an object of their own, or in
- * that of the certificate.
+ * The objects from which an SDS resource may be built. CA certificates may be in a separate object or in that of the
+ * certificate.
  *
- * @param ownNamespace namespace of names without one
+ * @param ownNamespace default namespace
  */
 export function referencesOfCredential(resourceName: string, ownNamespace: string): readonly CredentialReference[] {
   const credential = parseCredentialName(resourceName, ownNamespace);

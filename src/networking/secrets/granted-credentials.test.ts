@@ -3,7 +3,7 @@ import { givenObject } from '../../../test/fixtures/given-world.ts';
 import { ReferenceGrants } from '../../model/push-context/reference-grants.ts';
 import { grantedCredentials } from './granted-credentials.ts';
 
-describe('Secrets that are read for Gateways of other namespaces', () => {
+describe('Secrets that are read for Gateways in other namespaces', () => {
   const certificateRefs = [
     { group: '', kind: 'Secret', name: 'web', namespace: 'certs' },
     { group: '', kind: 'Secret', name: 'other', namespace: 'certs' },

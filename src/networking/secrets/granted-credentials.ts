@@ -5,8 +5,8 @@ import type { ReferenceGrants } from '../../model/push-context/reference-grants.
 import { type CredentialReference, referencesOfCredential } from './credential-references.ts';
 
 /**
- * The Secrets to read for listeners that use one of another namespace. References without a grant are ignored, so that
- * a tenant cannot use up the limit of another namespace.
+ * Secrets of other namespaces that listeners use. References without a grant are ignored, so that a tenant cannot
+ * exhaust the limit of another namespace.
  */
 export function grantedCredentials(
   gateways: readonly Config<KubernetesGateway>[],

@@ -17,7 +17,7 @@ describe('Secret names that a client may request', () => {
     ]);
   });
 
-  it('a client without identity, or whose node has another namespace than its identity, may request none', () => {
+  it('a client without identity, or with another namespace than its identity, may not request Secrets', () => {
     expect(permittedSecrets(names, { namespace: undefined, ownNamespace: 'shop' })).toEqual([]);
     expect(permittedSecrets(['kubernetes://web'], { namespace: 'other', ownNamespace: 'shop' })).toEqual([]);
   });
@@ -66,7 +66,7 @@ describe('Secret names of another namespace', () => {
     expect(permittedBy(grantOf(to, from))).toEqual([]);
   });
 
-  it('a client whose node has the granted namespace, but not its identity, may not request a granted Secret', () => {
+  it('a client whose node, but not its identity, is in the granted namespace may not request a granted Secret', () => {
     expect(permittedBy(grantOf({}), 'thief', 'edge')).toEqual([]);
     expect(permittedBy(grantOf({}), 'edge', 'thief')).toEqual([]);
   });

@@ -1,7 +1,7 @@
 /**
- * Which Secrets a client may receive (spec/discovery.md §8.7, credentialName): those of its verified namespace, and
- * those of other namespaces that a ReferenceGrant grants to the Gateways of that namespace. Checked before the caches
- * are read, because caches know proxy shapes but no identities.
+ * Filters the Secrets that a client may receive (spec/discovery.md §8.7, credentialName): those of its verified
+ * namespace, and those that a ReferenceGrant grants to the Gateways of that namespace. Checked before caches are
+ * read, because their keys contain no identities.
  */
 import { onceFor } from '../../model/collections/once-for.ts';
 import { setBounded } from '../../model/collections/set-bounded.ts';
@@ -9,11 +9,11 @@ import type { ReferenceGrants } from '../../model/push-context/reference-grants.
 import { parseCredentialName } from './credential-name.ts';
 
 export interface SecretClient {
-  /** Verified namespace, `undefined` if the client is not authenticated. */
+  /** Verified namespace. `undefined` for an unauthenticated client. */
   readonly namespace: string | undefined;
   /** Default namespace of credential names. */
   readonly ownNamespace: string;
-  /** Grants that apply to the client. If absent, it receives no Secrets of other namespaces. */
+  /** Grants for the client. If absent, it receives no Secrets of other namespaces. */
   readonly grants?: ReferenceGrants;
 }
 
@@ -23,9 +23,12 @@ interface PermittedNames {
 }
 
 const none: readonly string[] = [];
-/** Permitted names by list and namespace. Callers compare lists by identity, so equal requests return the same list. */
+/**
+ * Permitted names by list and namespace. Returns the same list for equal requests, because callers compare by
+ * identity.
+ */
 const permitted = onceFor((_: readonly string[]) => new Map<string, PermittedNames>());
-/** Namespaces for which the result of one list is cached. */
+/** Maximum number of cached namespaces per list. */
 const maxNamespaces = 64;
 
 export function permittedSecrets(
@@ -41,7 +44,7 @@ export function permittedSecrets(
     const credential = parseCredentialName(resourceName, ownNamespace);
     if (credential === undefined) return false;
     if (credential.namespace === namespace) return true;
-    // A client whose node has a different namespace than its identity has no grants.
+    // Grants do not apply if the node's namespace differs from that of its identity.
     if (grants === undefined || namespace !== ownNamespace || credential.kind !== 'Secret') return false;
     return grants.allowsSecret(namespace, credential.namespace, credential.name);
   };
@@ -58,5 +61,5 @@ const nonSecretNames = onceFor((names: readonly string[]) => {
   return chosen.length === names.length ? names : chosen;
 });
 
-/** Names that refer to no Secret. Returns the same list for the same list. */
+/** Names that do not refer to Secrets. Returns the same list for the same names. */
 export const withoutSecrets = (names: readonly string[]): readonly string[] => nonSecretNames(names);

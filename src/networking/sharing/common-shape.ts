@@ -1,6 +1,6 @@
 /**
- * Shapes that represent many proxies. Resources that namespaces, or workloads of a namespace, have in common are built
- * once for such a shape. No connected proxy has one.
+ * Shapes that represent many proxies, but no actual one. Resources that namespaces (or workloads of a namespace) have
+ * in common are built once for such a shape.
  */
 import { onceFor } from '../../model/collections/once-for.ts';
 import { WeakValues } from '../../model/collections/weak-values.ts';
@@ -9,20 +9,20 @@ import type { PushContext } from '../../model/push-context/push-context.ts';
 import { publicViewNamespace } from '../../model/services/visibility.ts';
 import { labelsText } from '../inputs/input-text.ts';
 
-/** Proxies that a common shape represents. */
+/** The proxies that a common shape represents. */
 type CommonScope = 'mesh' | 'namespace';
 
 const scopes = new WeakMap<ProxyShape, CommonScope>();
 /** Equal common shapes are one object. */
 const shapes = new WeakValues<ProxyShape>();
-/** Referenced by the shapes that they represent. Labels are only relevant if endpoints are ordered by them. */
+/** Keeps common shapes while a shape uses them. Labels only matter if they order endpoints. */
 const byLabels = onceFor((shape: ProxyShape) => buildCommonShapes(shape, shape.labels));
 const forAnyLabels = onceFor((shape: ProxyShape) => buildCommonShapes(shape, {}));
 
 /**
- * Shapes from whose lists a shape's list can be composed: a proxy of a namespace without exceptions in visibility, and
- * a proxy of the own namespace. Both have no services of their own. Other properties that clusters and endpoints depend
- * on are those of the shape.
+ * Shapes whose lists can be the base of a shape's list: a proxy of a namespace without visibility exceptions, and a
+ * proxy of the shape's namespace, both without services of their own. Other properties that affect clusters and
+ * endpoints are those of the shape.
  */
 export function commonShapes(shape: ProxyShape, push: PushContext): readonly ProxyShape[] {
   const scope = scopes.get(shape);

@@ -1,6 +1,6 @@
 /**
- * Hosts that resolve to different services or destination rules for two shapes. Clusters and endpoints of all other
- * hosts are the same.
+ * Hosts that resolve to different services or DestinationRules for two shapes. Clusters and endpoints of all other
+ * hosts are equal.
  */
 import { onceFor, onceForPair } from '../../model/collections/once-for.ts';
 import { isWildcard } from '../../model/fields/hostname.ts';
@@ -17,10 +17,10 @@ type Hosts = ReadonlySet<string>;
 const none: Hosts = new Set();
 const tooMany = 'too many';
 
-/** Limit of differing hosts in a small mesh. The limit in a larger mesh is a quarter of the services. */
+/** Maximum number of differing hosts in a small mesh. In a larger mesh, a quarter of the services may differ. */
 const fewHosts = 16;
 
-/** Cached for workloads of a namespace. `undefined` if so many hosts differ that sharing has no benefit. */
+/** Cached for workloads of a namespace. `undefined` if too many hosts differ for sharing to be useful. */
 export function differingHosts(shape: ProxyShape, common: ProxyShape, push: PushContext): Hosts | undefined {
   const known = differingByViews(push);
   const key = `${viewText(shape, push)}>${viewText(common, push)}`;
@@ -34,7 +34,6 @@ export function differingHosts(shape: ProxyShape, common: ProxyShape, push: Push
 
 const differingByViews = onceFor((_: PushContext) => new Map<string, Hosts | typeof tooMany>());
 
-/** The properties of a shape that determine how hosts resolve. */
 function viewText(shape: ProxyShape, push: PushContext): string {
   const { type, configNamespace, labels } = shape;
   const { sidecar } = push.sidecarScopeFor(shape);
@@ -59,7 +58,7 @@ function differing(shape: ProxyShape, common: ProxyShape, push: PushContext): Ho
   return hosts;
 }
 
-/** Hosts of services that only one of the lists contains. Both lists are sorted by age. */
+/** Hosts of services in only one of the lists, which are sorted by age. */
 const hostsInOneList = onceForPair((a: readonly Service[], b: readonly Service[]): Hosts => {
   const hosts = new Set<string>();
   for (let [i, j] = [0, 0]; i < a.length || j < b.length; ) {
@@ -88,7 +87,7 @@ function servicesWithOwnRules(
 
 const aliasesIn = onceFor((services: readonly Service[]) => services.filter(isAlias));
 
-/** An alias and its targets differ together, because the targets determine how the alias resolves. */
+/** Aliases and their targets always differ together, because an alias resolves to the target. */
 function withAliases(
   hosts: Hosts | typeof tooMany,
   shape: ProxyShape,

@@ -1,10 +1,10 @@
-/** Selects access logs by the `accessLogging` of active Telemetry objects (spec/discovery.md §8.11). */
+/** Selects access logs by `accessLogging` of active Telemetry objects (spec/discovery.md §8.11). */
 import type { Config } from '../../model/config/config.ts';
 import type { AccessLogging, Telemetry } from '../../model/kinds/extensions/telemetry.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import { appliesToSide, type TelemetrySide } from './mode.ts';
 
-/** The logs of the mesh configuration itself (`accessLogFile`, `enableEnvoyAccessLogService`), as one target. */
+/** Target for the logs of the mesh configuration (`accessLogFile`, `enableEnvoyAccessLogService`). */
 export const meshLog = Symbol('log of the mesh configuration');
 
 /** A provider's name. */
@@ -12,16 +12,16 @@ export type LogTarget = string | typeof meshLog;
 
 export interface LogChoice {
   readonly target: LogTarget;
-  /** A CEL expression. Entries for which it is false are not logged. */
+  /** CEL expression. Entries are logged if it is true. */
   readonly filter?: string;
 }
 
 /**
  * Applies the rules in order, those of the mesh first. Each rule sets whether and what its providers log. A rule
- * without providers applies to those of the previous rule, the first one to the mesh's default providers, or to the log
- * of the mesh configuration if it has no defaults.
+ * without providers applies to those of the previous rule; the first rule to the mesh's default providers or, without
+ * any, the log of the mesh configuration.
  *
- * @returns in the order in which targets were first named
+ * @returns in the order of first mention
  */
 export function chosenLogs(
   telemetries: readonly Config<Telemetry>[],
@@ -33,7 +33,7 @@ export function chosenLogs(
   const rules = telemetries.flatMap(({ spec }) => spec.accessLogging ?? []);
   if (rules.length === 0) return targets.map((target) => ({ target }));
   const choices = new Map<LogTarget, LogChoice | undefined>();
-  // If no rule names a provider, the mesh's default targets are kept.
+  // Without any provider in the rules, the mesh's default targets remain.
   if (rules.every(({ providers = [] }) => providers.length === 0)) {
     for (const target of targets) choices.set(target, { target });
   }

@@ -10,7 +10,7 @@ extensionProviders:
 defaultProviders: { accessLogging: [logs] }
 `;
 
-/** Only `near` sees the collector. */
+/** Only namespace `near` sees the collector. */
 const yaml = `
 apiVersion: networking.istio.io/v1
 kind: ServiceEntry
@@ -37,8 +37,8 @@ function listenerOf(mesh: GivenMesh, node: Parameters<typeof givenShape>[0], mem
   return Buffer.from(built.find(({ name }) => name === '0.0.0.0_80')!.bytes).toString('latin1');
 }
 
-describe('listener that proxies share', () => {
-  it('proxies that do not reach the service of an access log have a separate listener', () => {
+describe('listeners that proxies share', () => {
+  it('proxies that cannot reach the service of an access log have a separate listener', () => {
     const mesh = givenMesh(yaml, { meshConfig });
     const memory = rememberAll();
     expect(listenerOf(mesh, { namespace: 'near' }, memory)).toContain('outbound|9000||logs.test');
@@ -46,7 +46,7 @@ describe('listener that proxies share', () => {
     expect(listenerOf(mesh, { namespace: 'near' }, memory)).toContain('outbound|9000||logs.test');
   });
 
-  it('workloads with different trace identities have separate listeners, and share one without tracing', () => {
+  it('workloads with different trace identities have separate listeners, but share them without tracing', () => {
     const traced = givenMesh(yaml, {
       meshConfig: `${meshConfig.replace('accessLogging: [logs]', 'tracing: [spans]')}`,
     });
@@ -69,7 +69,7 @@ describe('listener that proxies share', () => {
   });
 });
 
-it('a provider in the cluster uses the service of its namespace, and none of another namespace for its host', () => {
+it('a provider in the cluster uses the service in its namespace, never one in another namespace with its host', () => {
   const inCluster = (text: string): string => text.replaceAll('logs.test', 'logs.near.svc.cluster.local');
   const mesh = (namespace: string): GivenMesh => {
     const exported = yaml

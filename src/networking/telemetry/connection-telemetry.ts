@@ -1,6 +1,6 @@
 /**
- * Access logs, tracing and metrics of a connection, from the mesh configuration, active Telemetry objects, the proxy's
- * settings and its reachable services (spec/discovery.md §8.11).
+ * Access logs, tracing and metrics of a connection, from mesh configuration, active Telemetry objects, proxy settings
+ * and reachable services (spec/discovery.md §8.11).
  */
 import type { ConfigKey } from '../../model/config/config.ts';
 import { telemetryProvidersOf } from '../../model/mesh/extension-providers.decode.ts';
@@ -18,16 +18,16 @@ import { chosenTracing, type TracingChoice } from './tracing.ts';
 import { type TracedWorkload, tracedWorkload } from './workload-identity.ts';
 import { workloadLabelsOf } from './workload-labels.ts';
 
-/** The log of a provider, or without one the logs of the mesh configuration. */
+/** The log of a provider, or the logs of the mesh configuration. */
 export interface ConnectionLog {
   readonly provider?: TelemetryProvider;
-  /** The cluster of the provider's service, absent for a file. */
+  /** Cluster of the provider's service, absent for a file. */
   readonly cluster?: string;
   readonly filter?: string;
 }
 
 export interface ConnectionTracing extends TracingChoice {
-  /** `undefined` for the tracer of the proxy's bootstrap. */
+  /** `undefined` for the tracer in the proxy's bootstrap. */
   readonly tracer:
     | { readonly provider: TelemetryProvider; readonly cluster: string; readonly host: string }
     | undefined;
@@ -37,19 +37,19 @@ export interface ConnectionTracing extends TracingChoice {
 export interface ConnectionTelemetry {
   readonly logs: readonly ConnectionLog[];
   readonly tracing: ConnectionTracing | undefined;
-  /** Whether an Istio build of Envoy counts requests and connections itself. */
+  /** Whether an Istio build of Envoy counts requests and connections. */
   readonly metrics: boolean;
-  /** What the proxy's agent or Envoy counts, `undefined` if neither does, or nothing is reported. */
+  /** Metrics that the proxy's agent or a stock Envoy counts, if any. */
   readonly standardMetrics: ReportedMetrics | undefined;
-  /** Milliseconds between reports of an open TCP connection. */
+  /** Interval between reports of an open TCP connection, in milliseconds. */
   readonly reportingIntervalMs: number;
   readonly settings: ProxySettings;
   /**
-   * Equal for proxies with equal telemetry, given one mesh configuration and the same Telemetry objects. Empty if no
-   * property of the proxy is relevant.
+   * Equal for proxies with equal telemetry, given the same mesh configuration and Telemetry objects. Empty if it does
+   * not depend on the proxy.
    */
   readonly text: string;
-  /** The services of the providers. */
+  /** Services of the providers. */
   readonly dependsOn: readonly ConfigKey[];
 }
 
@@ -120,7 +120,7 @@ function resolved(proxy: ProxyContext, side: TelemetrySide): ConnectionTelemetry
   };
 }
 
-/** A missing provider reports nothing, and so does a bootstrap without a tracer. */
+/** `undefined` if the provider is unavailable, or the bootstrap has no tracer. */
 function resolvedTracing(
   { shape, push, policies }: ProxyContext,
   side: TelemetrySide,

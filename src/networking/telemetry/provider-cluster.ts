@@ -1,4 +1,3 @@
-/** The cluster of an extension provider's service, if the proxy reaches it. */
 import type { ProviderAddress } from '../../model/mesh/extension-providers.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
@@ -14,10 +13,10 @@ export interface ProviderCluster {
 }
 
 /**
- * `undefined` if the proxy has no such cluster. Envoy rejects listeners that report to an unknown cluster, so the
- * provider is then omitted.
+ * `undefined` if the proxy does not have the cluster. The provider is then omitted, because Envoy rejects listeners
+ * that report to an unknown cluster.
  *
- * @param address.service `host`, or `namespace/host`
+ * @param address.service `HOST`, or `NAMESPACE/HOST`
  */
 export function providerCluster(
   { service: name, port: number }: ProviderAddress,

@@ -1,6 +1,4 @@
-/**
- * Which standard metrics a connection reports, with the overrides of Telemetry objects (spec/standard-metrics.md §6).
- */
+/** Standard metrics of a connection, with overrides of Telemetry objects (spec/standard-metrics.md §6). */
 import type { Config } from '../../model/config/config.ts';
 import { withoutStringConversion } from '../../model/fields/cel/conversion.ts';
 import type { MetricOverride, Telemetry } from '../../model/kinds/extensions/telemetry.ts';
@@ -12,18 +10,17 @@ import { appliesToSide, type TelemetrySide } from './mode.ts';
 
 export interface ReportedMetrics {
   readonly rules: Readonly<Partial<Record<StandardMetricId, MetricRule>>>;
-  /** CEL expressions of labels, by the indexes in the rules. */
+  /** CEL expressions of labels. Rules refer to them by index. */
   readonly expressions: readonly string[];
 }
 
-/** Default interval of reports of open TCP connections. */
 export const defaultReportingMs = 5_000;
 
 /**
- * Applies overrides from the mesh's to the workload's. The last `disabled` of each metric applies, and the last
- * operation of each label.
+ * Applies overrides of the mesh, then the namespace, then the workload. For each metric the last `disabled` applies,
+ * for each label the last operation.
  *
- * @returns `undefined` if no Prometheus provider is active, or every metric is disabled
+ * @returns `undefined` if no Prometheus provider is active, or all metrics are disabled
  */
 export function reportedMetrics(
   telemetries: readonly Config<Telemetry>[],
@@ -44,7 +41,7 @@ export function reportedMetrics(
   return withExpressions(changes);
 }
 
-/** The interval in milliseconds of the most specific object, for reports of open TCP connections. */
+/** Reporting interval of open TCP connections in milliseconds, from the most specific object. */
 export function reportingInterval(telemetries: readonly Config<Telemetry>[]): number {
   const intervals = telemetries
     .flatMap(({ spec }) => spec.metrics ?? [])

@@ -11,7 +11,7 @@ const mesh = { defaultProviders: { tracing: ['zipkin', 'other'] }, enableTracing
 const bare = { defaultProviders: {}, enableTracing: true };
 
 describe('tracing of requests', () => {
-  it('requests use the first default provider, or the tracer of the bootstrap', () => {
+  it('requests use the first default provider, or the tracer in the bootstrap', () => {
     expect(chosenTracing([], mesh, 'CLIENT')).toMatchObject({ provider: 'zipkin', sampling: undefined });
     expect(chosenTracing([], bare, 'CLIENT')).toMatchObject({ provider: undefined });
     expect(chosenTracing([], { ...bare, enableTracing: false }, 'CLIENT')).toBeUndefined();
@@ -38,7 +38,7 @@ describe('tracing of requests', () => {
     expect(chosenTracing(telemetries, mesh, 'CLIENT')?.sampling).toBeUndefined();
   });
 
-  it('tracing is off where span reporting is disabled, until a more specific object enables it', () => {
+  it('tracing is off if span reporting is disabled, until a more specific object enables it', () => {
     const silent = [{ disableSpanReporting: true }];
     expect(chosenTracing(given(silent), mesh, 'CLIENT')).toBeUndefined();
     expect(chosenTracing(given(silent, [{ disableSpanReporting: false }]), mesh, 'CLIENT')?.provider).toBe('zipkin');

@@ -1,13 +1,13 @@
-/** Tracing of a connection's requests by the `tracing` of active Telemetry objects (spec/discovery.md §8.11). */
+/** Selects tracing by `tracing` of active Telemetry objects (spec/discovery.md §8.11). */
 import type { Config } from '../../model/config/config.ts';
 import type { CustomTag, Telemetry } from '../../model/kinds/extensions/telemetry.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import { appliesToSide, type TelemetrySide } from './mode.ts';
 
 export interface TracingChoice {
-  /** Name of the provider, `undefined` for the tracer of the proxy's bootstrap. */
+  /** `undefined` for the tracer in the proxy's bootstrap. */
   readonly provider: string | undefined;
-  /** Percent, `undefined` if not set. */
+  /** Percentage, `undefined` if unset. */
   readonly sampling: number | undefined;
   readonly customTags: Readonly<Record<string, CustomTag>> | undefined;
   readonly useRequestId: boolean;
@@ -25,10 +25,10 @@ const defaultTracing: TracingChoice = {
 };
 
 /**
- * Each field comes from the most specific object that sets it (workload, namespace, mesh). The first of several
- * providers applies. The default is the mesh's default provider.
+ * The most specific object that sets a field applies (workload, namespace, mesh). Of several providers, the first
+ * applies. Default: the mesh's default provider.
  *
- * @returns `undefined` if no span is reported, or Telemetry disables reporting
+ * @returns `undefined` if tracing is disabled
  */
 export function chosenTracing(
   telemetries: readonly Config<Telemetry>[],

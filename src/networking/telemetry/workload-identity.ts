@@ -1,11 +1,10 @@
-/** The workload's name and tags in traces, from its labels and node metadata (spec/discovery.md §8.11). */
+/** Name and tags of the workload in traces, from labels and node metadata (spec/discovery.md §8.11). */
 import type { ProxySettings } from '../../model/mesh/proxy-settings.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 
 export interface TracedWorkload {
-  /** The service's name in traces. The agent passes it to Envoy (`--service-cluster`). */
+  /** Service name in traces. The agent passes it to Envoy (`--service-cluster`). */
   readonly serviceName: string;
-  /** Tags of each span, by name. */
   readonly tags: Readonly<Record<string, string>>;
 }
 

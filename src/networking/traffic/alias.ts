@@ -1,6 +1,6 @@
 /**
- * Configuration of aliases of a service (ExternalName services). A destination rule that names the alias creates
- * separate clusters with the service's endpoints, so the rule applies only to clients that use the alias.
+ * Aliases of a service (ExternalName services). A DestinationRule for an alias creates separate clusters with the
+ * service's endpoints, so that it only affects clients which use the alias.
  */
 import { isWildcard, mostSpecific } from '../../model/fields/hostname.ts';
 import type { MergedDestinationRule, ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
@@ -9,26 +9,25 @@ import type { Service } from '../../model/services/service.ts';
 import { aliasChain, aliasesByTarget, isAlias } from '../../model/services/service-alias.ts';
 import type { ProxyReach } from './reach.ts';
 
-/** The destination rule that names an alias. Rules for wildcards apply to the service behind it. */
+/** The DestinationRule for an alias. Rules for wildcards apply to its target instead. */
 function ruleNaming(service: Service, reach: ProxyReach): MergedDestinationRule | undefined {
   if (!isAlias(service)) return undefined;
   const rule = reach.destinationRuleFor(service);
   return rule?.config.spec.host === service.hostname ? rule : undefined;
 }
 
-/** Whether an alias has clusters of its own, because of a destination rule or a BackendTLSPolicy for it. */
+/** Whether an alias has clusters of its own, because a DestinationRule or BackendTLSPolicy names it. */
 export function hasOwnClusters(service: Service, reach: ProxyReach): boolean {
   return isAlias(service) && (ruleNaming(service, reach) !== undefined || reach.hasBackendTls(service));
 }
 
-/** The rule for an alias's clusters: its own, or that of the service. */
+/** The rule for the alias's clusters: its own, or that of the service. */
 export function ruleOfAlias(alias: Service, service: Service, reach: ProxyReach): MergedDestinationRule | undefined {
   return ruleNaming(alias, reach) ?? reach.destinationRuleFor(service);
 }
 
-/** How a host name resolves to a service. */
 export interface AliasResolution {
-  /** The services from the name to its target, empty for an unknown name. */
+  /** Services from the name to its target. Empty for an unknown name. */
   readonly chain: readonly Service[];
   readonly service: Service | undefined;
   /** The first service of the chain that has clusters of its own. */
@@ -47,12 +46,11 @@ export function resolveAlias(hostname: string, reach: ProxyReach): AliasResoluti
 
 type AliasesByTarget = ReadonlyMap<string, readonly Service[]>;
 /**
- * By the services of the listener and those that their names resolve to. Push contexts share both as long as neither
- * changes.
+ * By the listener's services and the services that they resolve to. Push contexts share both lists until they change.
  */
 const aliasesOfServices = new WeakMap<readonly Service[], WeakMap<readonly Service[], AliasesByTarget>>();
 
-/** Services of a listener that are aliases, by the host name of their target. */
+/** Aliases among the listener's services, by the host of their target. */
 export function aliasesOf(
   { services }: Pick<EgressListenerScope, 'services'>,
   reach: Pick<ProxyReach, 'services' | 'serviceByHostname'>,
@@ -68,8 +66,8 @@ export function aliasesOf(
 }
 
 /**
- * The virtual service for requests to a name: one for the name or for a later service of the chain, otherwise one for a
- * wildcard that contains it.
+ * The VirtualService for requests to a name: one for the name itself, then for later services of the chain, then for
+ * a wildcard that contains the name.
  */
 export function virtualServiceOfAlias(
   chain: readonly Service[],

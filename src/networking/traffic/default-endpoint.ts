@@ -1,4 +1,4 @@
-/** Address of a Sidecar object's `defaultEndpoint` on a workload. */
+/** Address of `defaultEndpoint` in a Sidecar object. */
 import { ipFamilyOf, type ProxyIpFamily, type ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { isLoopback } from '../../runtime/addresses/loopback.ts';
@@ -10,8 +10,8 @@ export interface ForwardAddress {
 }
 
 /**
- * `0.0.0.0:80` and `[::]:80` mean the workload's own address, `127.0.0.1:80` and `[::1]:80` its loopback address. The
- * written family is preferred, but a workload without addresses of that family uses the other one.
+ * `0.0.0.0:80` and `[::]:80` denote the workload's own address, `127.0.0.1:80` and `[::1]:80` its loopback address.
+ * If the workload has no address of the written family, the other one is used.
  */
 export function addressOfDefaultEndpoint(endpoint: string | undefined, shape: ProxyShape): ForwardAddress | undefined {
   if (!endpoint) return undefined;
@@ -24,7 +24,7 @@ export function addressOfDefaultEndpoint(endpoint: string | undefined, shape: Pr
   return { address: ownAddress ?? loopbackAddress(family), port };
 }
 
-/** `defaultEndpoint`s whose address family the workload does not have, with their replacements. */
+/** `defaultEndpoint`s with an address family that the workload lacks, and their replacements. */
 export function replacedDefaultEndpoints(
   shape: ProxyShape,
   push: Pick<PushContext, 'sidecarScopeFor'>,

@@ -1,4 +1,4 @@
-/** Maps a route's destination to a cluster, for HTTP, TLS and TCP routes (spec/discovery.md §8.6). */
+/** Maps destinations of HTTP, TLS and TCP routes to clusters (spec/discovery.md §8.6). */
 import type { Destination } from '../../model/kinds/virtual-service/virtual-service.ts';
 import type { Service } from '../../model/services/service.ts';
 import { resolveAlias } from './alias.ts';
@@ -8,13 +8,13 @@ import { outboundClusterName } from './resource-names.ts';
 export interface ResolvedDestination {
   readonly cluster: string;
   readonly port: number;
-  /** Absent if the proxy cannot reach a service of the name. The cluster does not exist then, and requests fail. */
+  /** Absent if the proxy cannot reach such a service. The cluster then does not exist, and requests fail. */
   readonly service: Service | undefined;
-  /** The service or alias whose destination rule applies. */
+  /** The service or alias whose DestinationRule applies. */
   readonly ruled: Service | undefined;
 }
 
-/** The port defaults to the service's only port, then to the listener's port. */
+/** The port defaults to the only port of the service, then to the listener's port. */
 export function resolveDestination(
   destination: Destination,
   listenerPort: number,

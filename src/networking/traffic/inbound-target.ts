@@ -1,6 +1,6 @@
 /**
  * Ports on which a sidecar receives traffic, from its services or its Sidecar object (spec/discovery.md §8.4, §8.8).
- * Clusters and listeners are built from the same list.
+ * Clusters and listeners are built from this list.
  */
 
 import type { ApplicationProtocol } from '../../model/fields/protocol.ts';
@@ -21,26 +21,26 @@ import { activePeerModes } from './peer-mode.ts';
 import { effectivePolicy } from './traffic-policy.ts';
 
 export interface InboundTarget {
-  /** The port that clients connect to. It names the cluster and the filter chain. */
+  /** The port that clients connect to, part of the names of cluster and filter chain. */
   readonly port: number;
   readonly protocol: ApplicationProtocol;
   /** Services of the port, oldest first. Empty for an ingress listener without a service. */
   readonly services: readonly Service[];
   readonly servicePort?: Port;
-  /** Address of the application, the original destination if absent. */
+  /** Address of the application. Absent for the original destination. */
   readonly forwardTo?: { readonly address: string; readonly port: number };
   readonly connectionPool?: ConnectionPoolSettings;
-  /** Which connections the port accepts (mutual TLS of the mesh). */
+  /** Mutual TLS mode of accepted connections. */
   readonly mode: PeerMode;
-  /** The address that clients connect to: an IP, or `unix:///path`. */
+  /** IP address that clients connect to, or `unix:///path`. */
   readonly bind: string;
-  /** TLS that the proxy terminates for clients outside the mesh. Only applies if mutual TLS of the mesh is off. */
+  /** TLS that the proxy terminates for clients outside the mesh. Only applies if mutual TLS of the mesh is disabled. */
   readonly tls?: ServerTlsSettings;
-  /** Set if the proxy must bind the port, because no redirection captures its traffic. */
+  /** Set if the proxy must bind the port, because its traffic is not redirected. */
   readonly hasOwnListener?: true;
 }
 
-/** Ascending by port, at most one for each port. */
+/** Ascending by port, at most one per port. */
 export function inboundTargets(shape: ProxyShape, push: PushContext): readonly InboundTarget[] {
   const scope = push.sidecarScopeFor(shape);
   const modes = activePeerModes(shape, push);
@@ -55,7 +55,7 @@ export function inboundTargets(shape: ProxyShape, push: PushContext): readonly I
   return [...byPort.values()].sort((a, b) => a.port - b.port);
 }
 
-/** The ingress listener of the Sidecar object, if there is one, and the services of the port. */
+/** The ingress listener of the Sidecar object, if any, and the services of the port. */
 export function inboundOrigins(
   { port, services }: InboundTarget,
   shape: ProxyShape,
@@ -66,7 +66,7 @@ export function inboundOrigins(
   return [...(index === -1 ? [] : sidecarOrigin(scope, 'ingress', index)), ...services.flatMap(serviceOrigin)];
 }
 
-/** Without redirection the application listens on these ports itself, so the proxy does not bind them. */
+/** Without redirection, the application binds these ports itself. */
 function fromServices(
   shape: ProxyShape,
   push: PushContext,
@@ -99,7 +99,7 @@ function fromServices(
   });
 }
 
-/** The destination rule for inbound traffic. Rules with a `workloadSelector` only apply to outbound traffic. */
+/** DestinationRule for inbound traffic. Rules with a `workloadSelector` only apply to outbound traffic. */
 export function inboundRuleFor(
   service: Service,
   { configNamespace }: Pick<ProxyShape, 'configNamespace'>,
@@ -120,7 +120,7 @@ function fromIngress(
   const forwardTo =
     addressOfDefaultEndpoint(listener.defaultEndpoint, shape) ??
     (listensItself ? loopbackApplication(bind, port.number) : undefined);
-  // A listener that forwards to the original destination would forward to itself.
+  // A bound listener would forward to itself with the original destination.
   if (listensItself && forwardTo === undefined) return undefined;
   const service = shape.serviceTargets.find((target) => target.targetPort === port.number);
   const connectionPool = listener.connectionPool ?? pool;
@@ -140,12 +140,11 @@ function fromIngress(
   };
 }
 
-/** The protocol inside terminated TLS. */
 function behindTls(protocol: ApplicationProtocol): ApplicationProtocol {
   return protocol === 'HTTPS' ? 'HTTP' : protocol === 'TLS' ? 'TCP' : protocol;
 }
 
-/** The application on the same port of the loopback address, unless the proxy's listener binds that address. */
+/** The same port on loopback, unless the proxy's listener binds that address. */
 function loopbackApplication(bind: string | undefined, port: number): InboundTarget['forwardTo'] {
   if (bind === undefined || isUnspecified(bind) || isLoopback(bind) || isUnixSocket(bind)) return undefined;
   return { address: loopbackAddress(ipFamilyOf([bind])), port };

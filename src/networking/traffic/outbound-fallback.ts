@@ -1,16 +1,15 @@
-/** Clusters for outbound traffic that no configuration describes (spec/discovery.md §8.4, §8.5). */
+/** Clusters for outbound traffic to unknown destinations (spec/discovery.md §8.4, §8.5). */
 import type { OutboundTrafficPolicy } from '../../model/kinds/workloads/sidecar.ts';
 import { resolveDestination } from './destination.ts';
 import type { ProxyReach } from './reach.ts';
 import { blackHoleCluster, dynamicDnsCluster, passthroughCluster } from './resource-names.ts';
 
-/** The cluster for connections. */
 export function fallbackCluster(policy: OutboundTrafficPolicy, reach: ProxyReach): string {
   if (policy.mode === 'REGISTRY_ONLY') return blackHoleCluster;
   return policy.egressProxy ? resolveDestination(policy.egressProxy, 0, reach).cluster : passthroughCluster;
 }
 
-/** The cluster for requests. They name their host, so the policy may have it resolved. */
+/** For HTTP requests, whose host the policy may allow to resolve. */
 export function requestFallbackCluster(policy: OutboundTrafficPolicy, reach: ProxyReach): string {
   return policy.mode === 'ALLOW_ANY_DYNAMIC_DNS' ? dynamicDnsCluster : fallbackCluster(policy, reach);
 }

@@ -25,7 +25,7 @@ function given(yaml: string, metadata: Record<string, string> = {}) {
 }
 
 describe('active peer modes', () => {
-  it('objects determine the modes if the proxy has certificates, otherwise all ports accept plaintext only', () => {
+  it('objects determine the modes if the proxy has certificates, otherwise all ports only accept plaintext', () => {
     const withAgent = given(mesh + ownObject, { ISTIO_VERSION: '1.30.0' });
     expect(activePeerModes(withAgent.shape, withAgent.context)).toEqual({
       mode: 'STRICT',
@@ -42,9 +42,9 @@ describe('active peer modes', () => {
 describe("origin of a port's mode", () => {
   it.each([
     ['the field for the port', 9000, 'shop', ['spec', 'portLevelMtls', 9000]],
-    ['the next wider object where the port has none', 9001, 'istio-system', ['spec', 'mtls']],
-    ['the next wider object for other ports', 0, 'istio-system', ['spec', 'mtls']],
-  ])('the origin is %s', (_, port, namespace, path) => {
+    ['the next wider object if the object has no mode for the port', 9001, 'istio-system', ['spec', 'mtls']],
+    ['the next wider object for all other ports', 0, 'istio-system', ['spec', 'mtls']],
+  ])('the origin of the mode is %s', (_, port, namespace, path) => {
     const { context, shape } = given(mesh + ownObject);
     expect(peerOrigins(context.policiesFor(shape), port)).toMatchObject([{ key: { namespace }, path }]);
   });
@@ -61,16 +61,16 @@ describe('proxy without certificates under STRICT', () => {
     expect(unenforcedMutualTls(shape, context)).toContain('PeerAuthentication istio-system/mesh requires mutual TLS');
   });
 
-  it('the missing protection is reported with its ports, if the object names some', () => {
+  it('the missing protection is reported with its ports if the object lists ports', () => {
     const strict = '{ selector: { matchLabels: { app: web } }, portLevelMtls: { 9000: { mode: STRICT } } }';
     const { context, shape } = given(policy('web', 'shop', strict));
     expect(unenforcedMutualTls(shape, context)).toContain('shop/web requires mutual TLS on port 9000,');
   });
 
   it.each([
-    ['nothing asks for it', policy('lax', 'shop', '{ mtls: { mode: PERMISSIVE } }'), {}],
-    ['it has certificates', mesh, { WORKLOAD_CERTIFICATES: 'true' }],
-  ])('nothing is reported when %s', (_, yaml, metadata) => {
+    ['no object requires mutual TLS', policy('lax', 'shop', '{ mtls: { mode: PERMISSIVE } }'), {}],
+    ['the proxy has certificates', mesh, { WORKLOAD_CERTIFICATES: 'true' }],
+  ])('nothing is reported if %s', (_, yaml, metadata) => {
     const { context, shape } = given(yaml, metadata as Record<string, string>);
     expect(unenforcedMutualTls(shape, context)).toBeUndefined();
   });

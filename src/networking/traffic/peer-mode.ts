@@ -1,6 +1,4 @@
-/**
- * Which connections a sidecar accepts, and which objects determine this (spec/discovery.md §8.10, PeerAuthentication).
- */
+/** Mutual TLS modes of inbound traffic, and the objects that set them (spec/discovery.md §8.10, PeerAuthentication). */
 import { configKeyOf } from '../../model/config/config.ts';
 import type { MutualTlsMode } from '../../model/kinds/policies/peer-authentication.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
@@ -13,14 +11,14 @@ import { hasWorkloadCertificates } from './shape-keys.ts';
 const plaintextOnly: PeerModes = { mode: 'DISABLE', ports: new Map() };
 
 /**
- * Active modes by port of the workload. Without certificates all ports accept only plaintext, see {@link
+ * Modes by port of the workload. Without certificates, all ports only accept plaintext, see {@link
  * unenforcedMutualTls}.
  */
 export function activePeerModes(shape: ProxyShape, push: PushContext): PeerModes {
   return hasWorkloadCertificates(shape) ? push.peerModesFor(shape.configNamespace, shape.labels) : plaintextOnly;
 }
 
-/** A sentence about mutual TLS that a sidecar should require and cannot, `undefined` without such settings. */
+/** For users: mutual TLS that a sidecar should require but cannot. */
 export function unenforcedMutualTls(shape: ProxyShape, push: PushContext): string | undefined {
   if (shape.type !== 'sidecar' || hasWorkloadCertificates(shape)) return undefined;
   const modes = push.peerModesFor(shape.configNamespace, shape.labels);
@@ -36,9 +34,9 @@ export function unenforcedMutualTls(shape: ProxyShape, push: PushContext): strin
 }
 
 /**
- * The object and field that set the mode of a port, empty if none does.
+ * The field that sets the mode of a port. Empty if none does.
  *
- * @param port of the workload, 0 for the ports without a mode of their own
+ * @param port port of the workload, 0 for ports without a mode of their own
  */
 export function peerOrigins({ peerAuthentications }: WorkloadPolicies, port: number): readonly Origin[] {
   const ofPort = peerAuthentications.at(-1);

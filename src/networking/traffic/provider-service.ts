@@ -1,4 +1,3 @@
-/** The service that an extension provider of the mesh configuration names. */
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { Service } from '../../model/services/service.ts';
 
@@ -8,13 +7,13 @@ export interface ProviderService {
 }
 
 /**
- * A provider authorizes requests and receives traces and logs, so a tenant must not replace it with a ServiceEntry for
- * its host. A host in the cluster, `name.namespace.svc.<domain>`, belongs to that namespace even if its Service does
- * not exist or is not exported to the client. The root namespace and the client's own namespace may define it as well.
- * Any other host without a namespace is the service that the client sees under this name. `namespace/host` names the
- * owner explicitly.
+ * Providers authorize requests and receive traces and logs, so a tenant must not be able to replace one with a
+ * ServiceEntry. A host in the cluster, `NAME.NAMESPACE.svc.DOMAIN`, belongs to that namespace, even if its Service
+ * does not exist or is not exported to the client. The root namespace and the client's namespace may also define it.
+ * For any other host without a namespace, the service that the client sees under this name is used. `NAMESPACE/HOST`
+ * names the owner explicitly.
  *
- * @param name `host`, or `namespace/host`
+ * @param name `HOST`, or `NAMESPACE/HOST`
  */
 export function providerService(
   name: string,

@@ -1,5 +1,3 @@
-/** The services that a proxy may reach, for sidecars and gateways. */
-
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { MergedDestinationRule } from '../../model/push-context/resolved-rules.ts';
@@ -10,11 +8,11 @@ export interface ProxyReach {
   readonly services: readonly Service[];
   serviceByHostname(hostname: string): Service | undefined;
   destinationRuleFor(service: Service): MergedDestinationRule | undefined;
-  /** Whether a BackendTLSPolicy applies to connections of this proxy to a port of the service. */
+  /** Whether a BackendTLSPolicy applies to any port of the service for this proxy. */
   hasBackendTls(service: Service): boolean;
 }
 
-/** A sidecar reaches the services of its scope, a gateway all services exported to its namespace. */
+/** For a sidecar, the services of its scope; for a gateway, all services exported to its namespace. */
 export function reachOf(shape: ProxyShape, push: PushContext): ProxyReach {
   if (shape.type === 'sidecar') {
     const scope = push.sidecarScopeFor(shape);
@@ -28,7 +26,7 @@ export function reachOf(shape: ProxyShape, push: PushContext): ProxyReach {
   }
   const namespace = shape.configNamespace;
   return {
-    // If several namespaces define a host, the services of one of them.
+    // If several namespaces define a host, contains the services of one of them.
     services: push.sidecarScopeFor(shape).services,
     serviceByHostname: (hostname) => push.serviceFor(hostname, namespace),
     destinationRuleFor: (service) => push.destinationRuleFor(namespace, service, shape.labels),

@@ -1,11 +1,11 @@
-/** Ports that a generated listener must not take (spec/discovery.md §8.4, reserved). */
+/** Ports that generated listeners must not bind (spec/discovery.md §8.4, reserved). */
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 
 const readinessPort = 15021;
 const prometheusPort = 15090;
 
-/** Whether the proxy itself listens on the port at every address. */
+/** Whether the proxy itself binds the port on all addresses. */
 export function isReservedPort(port: number, mesh: MeshConfig): boolean {
   return (
     port === mesh.proxyListenPort ||
@@ -15,7 +15,7 @@ export function isReservedPort(port: number, mesh: MeshConfig): boolean {
   );
 }
 
-/** Whether the proxy reported that it may not bind the port. */
+/** Whether the proxy reported that it lacks the privilege to bind the port. */
 export function isPrivilegedPort(port: number, shape: ProxyShape): boolean {
   return port > 0 && port < 1024 && shape.metadata.UNPRIVILEGED_POD === 'true';
 }

@@ -14,14 +14,14 @@ describe('cluster names', () => {
   });
 
   it.each(['inbound|80||', 'BlackHoleCluster', 'outbound|80|v1', 'outbound|http||a', 'outbound|80||', ''])(
-    '%j is no outbound cluster name',
+    '%j is not an outbound cluster name',
     (name) => {
       expect(parseOutboundClusterName(name)).toBeUndefined();
     },
   );
 });
 
-it('an origin is the path of an object in the API', () => {
+it("an object's API path is the origin in metadata", () => {
   expect(configPath({ kind: 'DestinationRule', namespace: 'shop', name: 'reviews' })).toBe(
     '/apis/networking.istio.io/v1/namespaces/shop/destination-rule/reviews',
   );

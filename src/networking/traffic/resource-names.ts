@@ -2,7 +2,7 @@
 
 export const blackHoleCluster = 'BlackHoleCluster';
 export const passthroughCluster = 'PassthroughCluster';
-/** Resolves the host name of each request. */
+/** Resolves the host of each request. */
 export const dynamicDnsCluster = 'AllowAnyDynamicDNSCluster';
 export const inboundPassthroughCluster = 'InboundPassthroughCluster';
 
@@ -12,19 +12,21 @@ export const passthroughFilterChain = 'PassthroughFilterChain';
 /** Route configuration of the HTTP_PROXY listener. */
 export const httpProxyRoute = 'http_proxy';
 
-/** `outbound|80|v1|reviews.shop.svc.cluster.local`. The subset is empty for all endpoints. */
+/** `outbound|80|v1|reviews.shop.svc.cluster.local`. An empty subset stands for all endpoints. */
 export function outboundClusterName(port: number, subset: string, host: string): string {
   return `outbound|${port}|${subset}|${host}`;
 }
 
-/** `inbound|8080||`, with the port of the application. */
+/**
+ * `inbound|8080||`.
+ *
+ * @param port port of the application
+ */
 export function inboundClusterName(port: number): string {
   return `inbound|${port}||`;
 }
 
-/**
- * `outbound_.80_.v1_.reviews…`: a cluster name in the form of a valid SNI, used between gateways and for mutual TLS.
- */
+/** `outbound_.80_.v1_.reviews…`: a cluster name as a valid SNI, for mutual TLS and between gateways. */
 export function sniName(port: number, subset: string, host: string): string {
   return `outbound_.${port}_.${subset}_.${host}`;
 }
@@ -37,7 +39,7 @@ export interface OutboundClusterParts {
   readonly sni: boolean;
 }
 
-/** Parses an outbound cluster name, `undefined` for any other name. */
+/** `undefined` if the name is not that of an outbound cluster. */
 export function parseOutboundClusterName(name: string): OutboundClusterParts | undefined {
   const sni = name.startsWith('outbound_.');
   const parts = name.split(sni ? '_.' : '|');
@@ -45,12 +47,12 @@ export function parseOutboundClusterName(name: string): OutboundClusterParts | u
   return { port: Number(parts[1]), subset: parts[2]!, host: parts[3]!, sni };
 }
 
-/** An alias's cluster has the endpoints of its target, so their name contains both. */
+/** The cluster of an alias has the endpoints of its target, so their name contains both. */
 export function aliasAssignmentName(clusterName: string, target: string): string {
   return `${clusterName}|${target}`;
 }
 
-/** Parses the name of a cluster load assignment, `undefined` if it belongs to no outbound cluster. */
+/** Parses an EDS service name. `undefined` if it belongs to no outbound cluster. */
 export function parseAssignmentName(name: string): (OutboundClusterParts & { readonly target?: string }) | undefined {
   const parts = name.split('|');
   if (parts.length !== 5) return parseOutboundClusterName(name);
@@ -58,7 +60,7 @@ export function parseAssignmentName(name: string): (OutboundClusterParts & { rea
   return cluster && parts[4] !== '' ? { ...cluster, target: parts[4]! } : undefined;
 }
 
-/** `0.0.0.0_8080`, or the path and port 0 for a unix socket. */
+/** `0.0.0.0_8080`. For a unix socket, its path and port 0. */
 export function listenerName(bind: string, port: number): string {
   return `${bind}_${port}`;
 }
@@ -67,12 +69,12 @@ export function udpListenerName(bind: string, port: number): string {
   return `udp_${listenerName(bind, port)}`;
 }
 
-/** Route configuration of a gateway's plain HTTP port. */
+/** Route configuration of a gateway's HTTP port. */
 export function gatewayHttpRouteName(port: number, bind?: string): string {
   return bind === undefined ? `http.${port}` : `http.${port}.${bind}`;
 }
 
-/** Route configuration of one HTTPS server of a gateway. */
+/** Route configuration of a gateway's HTTPS server. */
 export function gatewayHttpsRouteName(
   port: number,
   portName: string,
@@ -83,7 +85,7 @@ export function gatewayHttpsRouteName(
   return bind === undefined ? name : `${name}.${bind}`;
 }
 
-/** Route configuration of a listener that serves one service, because its protocol is detected. */
+/** Route configuration of a single service, for a listener with protocol detection. */
 export function sniffedRouteName(host: string, port: number): string {
   return `${host}:${port}`;
 }

@@ -1,4 +1,4 @@
-/** The properties of a shape that outbound clusters and endpoints depend on. Shapes with equal keys share resources. */
+/** Properties of a shape that outbound clusters and endpoints depend on. Shapes with equal keys share resources. */
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { Service } from '../../model/services/service.ts';
@@ -11,24 +11,22 @@ export type ClusterShape = Pick<
 >;
 
 /**
- * Whether resources may refer to workload certificates, which the agent's SDS server provides through the bootstrap's
- * static cluster `sds-grpc`. An Envoy without that cluster accepts such resources and waits for the certificates
- * without limit: it opens no listener and logs nothing (measured with Envoy 1.40). So an Envoy without an agent gets no
- * automatic mutual TLS, and no listener that requires client certificates.
+ * Whether resources may refer to workload certificates, which the agent's SDS server provides through the static
+ * cluster `sds-grpc`. Without that cluster, Envoy accepts such resources but waits for the certificates without
+ * limit: it opens no listener and logs nothing (measured with Envoy 1.40). An Envoy without an agent therefore gets
+ * no auto mTLS and no listener that requires client certificates.
  */
 export function hasWorkloadCertificates({ metadata }: Pick<ProxyShape, 'metadata'>): boolean {
   return metadata.WORKLOAD_CERTIFICATES === 'true';
 }
 
-/**
- * Whether the agent serves certificate authorities from files together with their revocation lists, and checks these.
- */
+/** Whether the agent serves CA certificate files together with their revocation lists, after checking these. */
 export function checksRevocationLists({ metadata }: Pick<ProxyShape, 'metadata'>): boolean {
   return metadata.REVOCATION_LISTS === 'true';
 }
 
 /**
- * Equal for proxies that have equal outbound clusters of a service, given one push context and one destination rule.
+ * Equal for proxies with equal outbound clusters of a service, given the same push context and DestinationRule.
  * Clusters that resolve names contain their endpoints, so their key includes the endpoints' key.
  */
 export function clusterShapeKey(
@@ -42,15 +40,15 @@ export function clusterShapeKey(
   return `${key}~${shape.locality}~${ordersEndpointsByLabels ? labelsText(shape.labels) : ''}`;
 }
 
-/** Whether a service's clusters resolve names, and so contain their endpoints. */
+/** Whether the service's clusters resolve names, and therefore contain their endpoints. */
 export function carriesEndpoints({ resolution }: Pick<Service, 'resolution'>): boolean {
   return resolution === 'DNSLB' || resolution === 'DNSRoundRobinLB';
 }
 
 /**
- * Equal for proxies that have equal endpoints of a service.
+ * Equal for proxies with equal endpoints of a service.
  *
- * @param ordering the active locality setting, `undefined` if endpoints are not ordered by locality
+ * @param ordering locality setting, `undefined` if locality has no effect on the order
  */
 export function endpointShapeKey(
   shape: Pick<ProxyShape, 'locality' | 'labels' | 'nodeName'>,

@@ -22,7 +22,7 @@ const rule: DestinationRule = {
 };
 
 describe('effective traffic policy', () => {
-  it("the rule's policy applies if nothing overrides it", () => {
+  it('the policy of the rule applies if nothing overrides it', () => {
     expect(effectivePolicy(rule, '', 80)).toMatchObject({
       loadBalancer: { simple: 'RANDOM' },
       tls: { mode: 'SIMPLE' },
@@ -36,7 +36,7 @@ describe('effective traffic policy', () => {
     });
   });
 
-  it('a port level replaces all fields that ports may set', () => {
+  it('port settings replace all fields that ports may set', () => {
     expect(effectivePolicy(rule, '', 90)).toEqual({
       outlierDetection: { consecutive5xxErrors: 1 },
       proxyProtocol: { version: 'V1' },
@@ -50,7 +50,7 @@ describe('effective traffic policy', () => {
 });
 
 describe('locality setting', () => {
-  it("the rule's setting overrides the mesh's, and is absent if it is disabled", () => {
+  it("the rule's setting overrides that of the mesh, and is absent if disabled", () => {
     const mesh = { enabled: true };
     const ruleSetting = { failoverPriority: ['a'] };
     const off = { loadBalancer: { localityLbSetting: { enabled: false } } };

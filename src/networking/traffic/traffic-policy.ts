@@ -1,4 +1,4 @@
-/** The effective traffic policy of one port of one subset (spec/discovery.md §8.2, DestinationRule). */
+/** Traffic policy of one port and subset (spec/discovery.md §8.2, DestinationRule). */
 import { onceFor } from '../../model/collections/once-for.ts';
 import type { DestinationRule, Subset } from '../../model/kinds/destinations/destination-rule.ts';
 import type {
@@ -9,14 +9,14 @@ import type {
 } from '../../model/kinds/destinations/traffic-policy.ts';
 import type { Service, TrafficDistribution } from '../../model/services/service.ts';
 
-/** A policy whose port levels were applied. */
+/** A traffic policy with applied port settings. */
 export type EffectivePolicy = PortPolicy & Pick<TrafficPolicy, 'tunnel' | 'proxyProtocol' | 'retryBudget'>;
 
 const noPolicy: EffectivePolicy = {};
 
 /**
- * The subset's policy overrides the rule's field by field. On each level, a matching port level replaces all four port
- * fields, absent ones included.
+ * The subset's policy overrides that of the rule field by field. On each level, matching port settings replace all
+ * four port fields, including absent ones.
  */
 export function effectivePolicy(rule: DestinationRule | undefined, subset: string, port: number): EffectivePolicy {
   if (rule === undefined) return noPolicy;
@@ -27,7 +27,7 @@ export function subsetOf(rule: DestinationRule | undefined, name: string): Subse
   return name === '' || rule?.subsets === undefined ? undefined : subsetsByName(rule.subsets).get(name);
 }
 
-/** Looked up for each port of each subset. The first entry of a name applies. */
+/** Cached for lookups by port and subset. If a name occurs several times, the first entry applies. */
 const subsetsByName = onceFor((subsets: readonly Subset[]) => firstBy(subsets, ({ name }) => name));
 const levelsByPort = onceFor((levels: readonly PortTrafficPolicy[]) => firstBy(levels, ({ port }) => port.number));
 
@@ -48,17 +48,16 @@ function override(parent: EffectivePolicy, policy: TrafficPolicy | undefined, po
   return { ...withoutPortFields, ...portFields };
 }
 
-/** How endpoints of a service are ordered by locality. */
 export interface LocalityOrdering extends LocalityLoadBalancerSetting {
   /** The service's traffic distribution. If set, no other field is, and the registry reports unhealthy endpoints. */
   readonly distribution?: TrafficDistribution;
-  /** Envoy distributes among the zones of a region, if there are enough endpoints. */
+  /** Envoy distributes traffic among the zones of a region if there are enough endpoints. */
   readonly zoneAware?: { readonly minClusterSize?: number };
 }
 
 /**
- * The rule's setting, otherwise the service's distribution, otherwise the mesh's setting. `undefined` if ordering is
- * off.
+ * Setting of the DestinationRule, the service's distribution, or the mesh's setting, in this order. `undefined` if
+ * locality has no effect.
  */
 export function localityOrdering(
   policy: EffectivePolicy,

@@ -1,12 +1,10 @@
-/**
- * TLS servers that cannot verify clients as configured, and therefore reject all connections (spec/discovery.md §8.7).
- */
+/** TLS servers that cannot verify clients as configured. They reject all connections (spec/discovery.md §8.7). */
 import { checksClients, clientAuthority } from '../../model/kinds/destinations/client-authority.ts';
 import type { ServerTlsSettings } from '../../model/kinds/gateway/gateway.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import { hasWorkloadCertificates } from './shape-keys.ts';
 
-/** The reason as a sentence, `undefined` if the settings can be enforced. */
+/** The reason as a sentence. `undefined` if the settings can be enforced. */
 export function unenforceableTls(settings: ServerTlsSettings, shape: Pick<ProxyShape, 'metadata'>): string | undefined {
   if (settings.mode === 'ISTIO_MUTUAL' && !hasWorkloadCertificates(shape)) {
     return 'ISTIO_MUTUAL requires workload certificates, and the proxy has no agent';

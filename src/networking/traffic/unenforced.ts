@@ -1,11 +1,11 @@
-/** Security settings that a sidecar does not enforce. They are logged. */
+/** Security settings that a sidecar cannot enforce. They are logged. */
 
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import { peerModeOf } from '../../model/push-context/mutual-tls-mode.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { activePeerModes, unenforcedMutualTls } from './peer-mode.ts';
 
-/** All reasons as sentences, `undefined` if everything is enforced. */
+/** All reasons as sentences. `undefined` if everything is enforced. */
 export function unenforcedSettings(shape: ProxyShape, push: PushContext): string | undefined {
   const reasons = [unenforcedMutualTls(shape, push), unenforcedIngressTls(shape, push)].filter(
     (one) => one !== undefined,
@@ -13,7 +13,7 @@ export function unenforcedSettings(shape: ProxyShape, push: PushContext): string
   return reasons.length === 0 ? undefined : reasons.join('; ');
 }
 
-/** TLS of a Sidecar object only applies to ports on which mutual TLS of the mesh is off. */
+/** TLS settings of a Sidecar object only apply to ports without mutual TLS of the mesh. */
 function unenforcedIngressTls(shape: ProxyShape, push: PushContext): string | undefined {
   if (shape.type !== 'sidecar') return undefined;
   const { ingressListeners = [] } = push.sidecarScopeFor(shape);

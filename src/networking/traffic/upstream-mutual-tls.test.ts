@@ -36,7 +36,7 @@ function all({ context }: GivenMesh): readonly Endpoint[] {
   return context.endpointsOf('web.test', 'shop');
 }
 
-/** `address:port` of the endpoints that accept mutual TLS. */
+/** `ADDRESS:PORT` of the endpoints that accept mutual TLS. */
 function taking(given: GivenMesh): string[] {
   return endpointsAsSecured(all(given), given.context)
     .filter(({ tlsMode }) => tlsMode === 'istio')
@@ -44,7 +44,7 @@ function taking(given: GivenMesh): string[] {
     .sort();
 }
 
-describe('endpoints that clients reach by mutual TLS', () => {
+describe('endpoints that clients reach with mutual TLS', () => {
   it("endpoints whose proxy accepts mutual TLS are marked, in the registry's own list if no object disables it", () => {
     const given = givenMesh(entry(''));
     expect(taking(given)).toEqual(['10.0.0.1:8080', '10.0.0.1:90', '10.0.0.2:8080', '10.0.0.2:90']);
@@ -65,10 +65,10 @@ describe('endpoints that clients reach by mutual TLS', () => {
     expect(taking(givenMesh(yaml))).toEqual(['10.0.0.1:90', '10.0.0.2:8080', '10.0.0.2:90']);
   });
 
-  it('equal endpoints are one list in any context, and different ones are another', () => {
+  it('equal endpoints are one list in any context, and different endpoints are another list', () => {
     const given = givenMesh(entry(''));
     const { context } = given;
-    /** Another context, in which mutual TLS is off on these ports. */
+    /** A push context in which mutual TLS is disabled on these ports. */
     const offOn = (...ports: number[]): PushContext => {
       const modes: PeerModes = { mode: 'PERMISSIVE', ports: new Map(ports.map((port) => [port, 'DISABLE'])) };
       return { mesh: context.mesh, disablesMutualTls: true, peerModesFor: () => modes } as unknown as PushContext;
@@ -89,26 +89,26 @@ describe('automatic mutual TLS of a service', () => {
     automaticMutualTls(given.context.serviceFor('web.test', 'shop')!, originalDestination, given.context);
 
   it.each([
-    ['goes to each endpoint that takes it', '', 'by endpoint'],
-    ['does so too where it is the only way', policy('{ mtls: { mode: STRICT } }'), 'by endpoint'],
-    ['is off for a namespace that switches it off', policy('{ mtls: { mode: DISABLE } }'), 'never'],
-    ['is off where the whole mesh does', policy('{ mtls: { mode: DISABLE } }', 'istio-system'), 'never'],
-    ['is on where another namespace does', policy('{ mtls: { mode: DISABLE } }', 'other'), 'by endpoint'],
+    ['is used for each endpoint that accepts it', '', 'by endpoint'],
+    ['is used for each endpoint that accepts it in mode STRICT', policy('{ mtls: { mode: STRICT } }'), 'by endpoint'],
+    ['is off if its namespace disables mutual TLS', policy('{ mtls: { mode: DISABLE } }'), 'never'],
+    ['is off if the mesh disables mutual TLS', policy('{ mtls: { mode: DISABLE } }', 'istio-system'), 'never'],
+    ['is on if another namespace disables mutual TLS', policy('{ mtls: { mode: DISABLE } }', 'other'), 'by endpoint'],
     [
-      'is on where an object for some workloads does',
+      'is on if an object with a selector disables mutual TLS',
       policy('{ selector: { matchLabels: { app: web } }, mtls: { mode: DISABLE } }'),
       'by endpoint',
     ],
-  ])('automatic mutual TLS %s', (_, objects, expected) => {
+  ])('auto mTLS of a service %s', (_, objects, expected) => {
     expect(inferred(givenMesh(entry('') + objects))).toBe(expected);
   });
 
-  it('automatic mutual TLS is off for services outside the mesh, and if the mesh disables it', () => {
+  it('auto mTLS is off for services outside the mesh, and if the mesh disables it', () => {
     expect(inferred(givenMesh(entry('').replace('MESH_INTERNAL', 'MESH_EXTERNAL')))).toBe('never');
     expect(inferred(givenMesh(entry(''), { meshConfig: 'enableAutoMtls: false' }))).toBe('never');
   });
 
-  it('automatic mutual TLS applies to original destinations only if every endpoint accepts it', () => {
+  it('auto mTLS of original destinations requires that every endpoint accepts mutual TLS', () => {
     expect(inferred(givenMesh(entry('')), true)).toBe('never');
     const allTake = entry('').replace(', security.istio.io/tlsMode: disabled }', ' }, serviceAccount: web');
     expect(inferred(givenMesh(allTake), true)).toBe('always');

@@ -1,5 +1,5 @@
 /**
- * Endpoints and services that clients reach by mutual TLS, according to the PeerAuthentication objects of the servers
+ * Endpoints and services for which clients use mutual TLS, according to the servers' PeerAuthentication objects
  * (spec/discovery.md §8.10, "auto mTLS inference for clients"; §8.3, metadata of endpoints).
  */
 import { peerModeOf } from '../../model/push-context/mutual-tls-mode.ts';
@@ -8,14 +8,14 @@ import type { MergedDestinationRule } from '../../model/push-context/resolved-ru
 import type { Endpoint, Service } from '../../model/services/service.ts';
 import { type EffectivePolicy, effectivePolicy } from './traffic-policy.ts';
 
-/** The last result for a list of endpoints. */
+/** Last result for each list of endpoints. */
 const lastSecured = new WeakMap<readonly Endpoint[], { refusing: string; endpoints: readonly Endpoint[] }>();
 
 const ofContexts = new WeakMap<PushContext, WeakMap<readonly Endpoint[], readonly Endpoint[]>>();
 
 /**
  * The endpoints, with `tlsMode: 'disabled'` where the workload only accepts plaintext on the endpoint's port. Returns
- * the same list until the endpoints or their modes change.
+ * the same list until endpoints or modes change.
  */
 export function endpointsAsSecured(endpoints: readonly Endpoint[], push: PushContext): readonly Endpoint[] {
   if (!push.disablesMutualTls || endpoints.length === 0) return endpoints;
@@ -50,11 +50,11 @@ function refusesMutualTls({ tlsMode, namespace, labels, port }: Endpoint, push: 
 }
 
 /**
- * Whether clusters of a service use mutual TLS by default: the service belongs to the mesh, and its namespace does not
- * disable mutual TLS. Objects with a selector apply to single endpoints.
+ * Whether clusters of a service use auto mTLS: the service belongs to the mesh, and its namespace does not disable
+ * mutual TLS. PeerAuthentications with a selector affect single endpoints instead.
  *
- * @param originalDestination connections use the client's destination and all the same TLS settings, so they use mutual
- * TLS only if every endpoint accepts it
+ * @param originalDestination all connections of such a cluster use the same TLS settings, so every endpoint must
+ * accept mutual TLS
  */
 export function automaticMutualTls(
   service: Service,
@@ -67,7 +67,7 @@ export function automaticMutualTls(
   return allTakeMutualTls(endpointsOfService(service, push)) ? 'always' : 'never';
 }
 
-/** Whether clients use mutual TLS for endpoints that accept it, under this policy. */
+/** Whether clients use mutual TLS, under this policy, for endpoints that accept it. */
 export function isMutualTlsTried({ tls }: EffectivePolicy, { meshExternal }: Service, { mesh }: PushContext): boolean {
   if (tls?.mode !== undefined) return tls.mode === 'ISTIO_MUTUAL';
   return mesh.enableAutoMtls && !meshExternal;

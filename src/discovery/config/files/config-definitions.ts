@@ -1,6 +1,6 @@
 /**
- * The objects that a set of files defines and the problems found in them. Files are updated one at a time: an update costs what the file contains,
- * and the result equals that of reading all files together.
+ * The objects and problems of a set of files. Files are updated one at a time. The cost of an update depends on the
+ * file's content, and the result equals that of reading all files together.
  */
 import { type Config, compareText, configKeyText, type StandsFor } from '../../../model/config/config.ts';
 import { repetition } from '../../../model/config/config-file.ts';
@@ -9,7 +9,7 @@ import type { Steps } from '../../../runtime/turns.ts';
 import { ConfigSnapshot } from '../snapshots/config-snapshot.ts';
 import { compareWalked, walkKeyOf } from './directory-walk.ts';
 
-/** Content of one file. A file that cannot be read has only problems. */
+/** An unreadable file only has problems. */
 export interface FileContent {
   readonly configs: readonly Config[];
   readonly problems: readonly Problem[];
@@ -19,29 +19,32 @@ export interface FileContent {
 
 export class ConfigDefinitions {
   readonly #files = new Map<string, FileContent>();
-  /** All objects of each key, in file order and then position. The first one applies. */
+  /** All objects of each key, sorted by file and position. The first one applies. */
   readonly #byKey = new Map<string, readonly Config[]>();
-  /** Placeholders by key, in file order. They apply where there is neither a valid object nor an earlier version. */
+  /**
+   * Placeholders by key, in file order. A placeholder applies if there is neither a valid object nor an earlier
+   * version.
+   */
   readonly #placeholders = new Map<string, readonly Config[]>();
-  /** Placeholders by the key of the object that they replace, in file order. */
+  /** Placeholders by the key of the replaced object, in file order. */
   readonly #placeholdersOf = new Map<string, readonly Config[]>();
   readonly #repeated = new Set<string>();
   readonly #filesWithProblems = new Map<string, string>();
-  /** Keys that no file defines and that keep their last valid object or its placeholder. */
+  /** Keys that no file defines, but whose last valid object or placeholder still applies. */
   #kept: ReadonlySet<string> = new Set();
   #touched = new Set<string>();
   #snapshot = ConfigSnapshot.empty;
   #problems: readonly Problem[] = [];
-  /** Which last valid objects are kept, derived from `#problems`. */
+  /** Which last valid objects still apply, derived from `#problems`. */
   #lastGood: LastGood = { isKept: () => false, isOfUnread: () => false };
   #problemsAreStale = false;
 
-  /** The objects that apply, as of the last {@link conclude}. */
+  /** Active objects after the last {@link conclude}. */
   get snapshot(): ConfigSnapshot {
     return this.#snapshot;
   }
 
-  /** All problems as of the last {@link conclude}: errors of files in file order, then repetitions. */
+  /** Problems after the last {@link conclude}: errors of files in file order, then duplicate keys. */
   get problems(): readonly Problem[] {
     return this.#problems;
   }
@@ -71,7 +74,7 @@ export class ConfigDefinitions {
         this.#byKey.get(key)!.filter((other) => other !== config),
       );
     }
-    // A file may list the same objects in another order. The order matters only for a key that it repeats.
+    // Objects of a file may change their order, which only matters for duplicate keys.
     for (const config of now) {
       const key = configKeyText(config);
       const ofKey = this.#byKey.get(key) ?? [];
@@ -112,15 +115,15 @@ export class ConfigDefinitions {
   }
 
   /**
-   * Updates snapshot and problems from all files that were put. Both keep their old values until it completes, and no file may be put before. Returns
-   * the keys of all objects that may have changed.
+   * Updates snapshot and problems from all files. Both keep their previous values until it completes, and {@link put}
+   * must not be called before. Returns the keys of all objects that may have changed.
    */
   *conclude(): Steps<ReadonlySet<string>> {
     const isStale = this.#problemsAreStale;
     const problems = isStale ? yield* this.#collectProblems() : this.#problems;
     if (isStale) this.#lastGood = yield* lastGoodBy(problems);
     const lastGood = this.#lastGood;
-    // Whether a placeholder applies depends on which objects are kept, and that depends on the problems.
+    // Whether a placeholder applies depends on the problems, because they determine which last valid objects apply.
     const candidates = new Set([...this.#touched, ...(isStale ? this.#kept : []), ...this.#placeholders.keys()]);
     const edits = new Map<string, Config | undefined>();
     const kept = new Set(this.#kept);
@@ -132,7 +135,7 @@ export class ConfigDefinitions {
       const current = this.#snapshot.byKey.get(key);
       const refused = this.#rejectedBefore(key, valid);
       if (valid !== undefined && refused === undefined) edits.set(key, valid);
-      // If another file also defines the object, the current one may be from that file.
+      // If another file also defines the object, the active one may be from that file.
       else if (
         current !== undefined &&
         isWritten(current) &&
@@ -147,7 +150,7 @@ export class ConfigDefinitions {
       yield;
       const current = this.#snapshot.byKey.get(key);
       const standIn = this.#placeholderOf(key, isThere);
-      // An unreadable file does not change what applied before.
+      // Objects of a file that becomes unreadable keep applying.
       const isUnread = current?.standsFor !== undefined && lastGood.isOfUnread(current);
       if (standIn === undefined && isUnread) kept.add(key);
       else edits.set(key, standIn);
@@ -184,7 +187,7 @@ export class ConfigDefinitions {
     return problems;
   }
 
-  /** The first rejected object that precedes the valid ones, if any. */
+  /** The first rejected object before the valid ones, if any. */
   #rejectedBefore(object: string, valid = this.#byKey.get(object)?.[0]): Config | undefined {
     const standIns = this.#placeholdersOf.get(object);
     if (standIns === undefined || valid === undefined) return undefined;
@@ -199,8 +202,9 @@ export class ConfigDefinitions {
   }
 
   /**
-   * Reports whether a rejected object still applies, as a valid object of another file or as an earlier version. If the rejected object's key is
-   * unknown, a kept object of the same file and kind may be that version. A kept placeholder is not a version of any object.
+   * Finds out whether another object applies instead of a rejected one: a valid object of another file, or an earlier
+   * version. If the rejected object's key is unknown, any kept object of the same file and kind may be its earlier
+   * version. A kept placeholder is not an earlier version.
    */
   #presence(kept: ReadonlySet<string>): (standsFor: StandsFor, file: string) => boolean {
     const versions = [...kept].map((key) => this.#snapshot.byKey.get(key)!).filter(isWritten);
@@ -213,7 +217,10 @@ export class ConfigDefinitions {
   }
 }
 
-/** Which objects that no file defines now are kept: those that an error names, and all of a file that has an error without a key. */
+/**
+ * Which objects stay active although no file defines them: those that an error names, and all objects of a file with
+ * an error without a key.
+ */
 interface LastGood {
   isKept(key: string, config: Config): boolean;
   isOfUnread(config: Config): boolean;
@@ -236,7 +243,6 @@ function isWritten({ standsFor }: Config): boolean {
   return standsFor === undefined;
 }
 
-/** The key of the rejected object, if known. */
 function objectOf({ standsFor }: Config): string | undefined {
   return standsFor?.key && configKeyText(standsFor.key);
 }
@@ -250,7 +256,7 @@ function isOfKey(config: Config, key: string): boolean {
   return configKeyText(config) === key;
 }
 
-/** Sorting is stable, so objects of one file keep their order. */
+/** Sorting is stable, so objects of one file stay in order. */
 function bySource(a: Config, b: Config): number {
   return compareWalked(a.source?.file ?? '', b.source?.file ?? '');
 }

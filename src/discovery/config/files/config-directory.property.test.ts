@@ -1,4 +1,4 @@
-/** Incremental reading of changed paths gives the same result as reading all files. */
+/** Incremental reading of changed paths has the same result as reading all files. */
 import {
   chmodSync,
   mkdirSync,
@@ -33,7 +33,7 @@ const names = [
   '..data/a.yaml',
 ];
 
-/** Few names in few files, so that most objects are defined twice. */
+/** Few names in few files, so that most objects are duplicates. */
 const document = fc
   .record({
     name: fc.constantFrom('x', 'y', 'z'),
@@ -131,7 +131,7 @@ function keyTextOf(key: ConfigKey | undefined): string {
   return key === undefined ? '' : configKeyText(key);
 }
 
-/** Reference implementation: reads everything each time. */
+/** Reference implementation, which always reads all files. */
 class PlainReading {
   #previous = new Map<string, Config>();
   #problems = new Map<string, string>();
@@ -142,7 +142,7 @@ class PlainReading {
     const contents = files.map(({ path }) => {
       return readConfigFile(path, readFileSync(path, 'utf8'), { creationTimestamp: 0 });
     });
-    // The first object of each key applies, rejected or not.
+    // The first object of each key applies, even if it was rejected.
     const refused = new Map<string, Config>();
     const isDefined = new Set<string>();
     const repetitions: Problem[] = [];
@@ -202,7 +202,7 @@ class PlainReading {
   }
 }
 
-it('reads single changed files with the same result as reading all files', async () => {
+it('reading only changed files has the same result as reading all files', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.array(fileChange, { minLength: 1, maxLength: 3 }), { maxLength: 12 }),

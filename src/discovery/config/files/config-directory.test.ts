@@ -21,7 +21,7 @@ function write(name: string, text: string): void {
   writeFileSync(join(root, name), text);
 }
 
-/** A VirtualService that routes everything to one host. */
+/** A VirtualService that routes all requests to one host. */
 function route(name: string, host: string, extra = ''): string {
   return `apiVersion: networking.istio.io/v1
 kind: VirtualService
@@ -47,7 +47,7 @@ const hostOf = (name: string): string =>
   );
 
 describe('ConfigDirectory', () => {
-  it('reads documents of .yaml, .yml and .json files at any depth, and nothing else', async () => {
+  it('reads YAML and JSON files at any depth, and no others', async () => {
     write('a.yaml', `${route('a', 'x.com')}---\n${route('b', 'x.com')}`);
     write('deep/er/c.yml', route('c', 'x.com'));
     write('d.json', `${JSON.stringify(parse(route('d', 'x.com')), undefined, '\t')}\n`);
@@ -58,7 +58,7 @@ describe('ConfigDirectory', () => {
     expect(problems).toEqual([]);
   });
 
-  it('reports ignored files once because of their extension, until they are renamed', async () => {
+  it('reports files with an ignored extension once, until they are renamed', async () => {
     write('a.yaml', route('a', 'x.com'));
     expect((await read()).problems).toEqual([]);
     write('b.YAML', route('b', 'x.com'));
@@ -85,7 +85,7 @@ describe('ConfigDirectory', () => {
     ]);
   });
 
-  it('reports no change when a file is rewritten with the same content or an object moves to another file', async () => {
+  it('reports no change if a file is rewritten with the same content, or an object moves to another file', async () => {
     write('a.yaml', route('a', 'x.com'));
     const first = await read();
     write('a.yaml', `# a comment\n${route('a', 'x.com')}`);
@@ -103,7 +103,7 @@ describe('ConfigDirectory', () => {
     expect((await read()).changes).toEqual([{ key: 'VirtualService/shop/a', event: 'update' }]);
   });
 
-  it('keeps the last valid object when it becomes invalid, and applies the other objects of its file', async () => {
+  it('keeps the last valid version of an object that becomes invalid, and applies the other objects of its file', async () => {
     write('a.yaml', `${route('a', 'x.com')}---\n${route('b', 'x.com')}`);
     await read();
     write('a.yaml', `${route('a', 'y.com').replace('route:', 'roote:')}---\n${route('b', 'y.com')}`);
@@ -130,7 +130,7 @@ describe('ConfigDirectory', () => {
     expect(keys()).toEqual(['VirtualService/shop/a', 'VirtualService/shop/b']);
   });
 
-  it('reports a problem once, and reports when it is resolved', async () => {
+  it('reports a problem once, and again when it is resolved', async () => {
     write('a.yaml', 'spec: {hosts: [');
     expect((await read()).problems.length).toBeGreaterThan(0);
     write('b.yaml', route('b', 'x.com'));
@@ -139,7 +139,7 @@ describe('ConfigDirectory', () => {
     expect(await read()).toMatchObject({ problems: [], problemCount: 0, recovered: [join(root, 'a.yaml')] });
   });
 
-  it('deletes the objects of a removed file, also of an invalid one', async () => {
+  it('deletes the objects of a removed file, even if the file was invalid', async () => {
     write('a.yaml', route('a', 'x.com'));
     await read();
     write('a.yaml', 'spec: {hosts: [');
@@ -148,7 +148,7 @@ describe('ConfigDirectory', () => {
     expect((await read()).changes).toEqual([{ key: 'VirtualService/shop/a', event: 'delete' }]);
   });
 
-  it('keeps the first of two objects with the same key, and reports its location', async () => {
+  it('applies the first of two objects with one key, and reports the location of the first', async () => {
     write('a.yaml', route('a', 'x.com'));
     write('b.yaml', route('a', 'y.com'));
     expect((await read()).problems).toMatchObject([
@@ -160,7 +160,7 @@ describe('ConfigDirectory', () => {
     expect(hostOf('a')).toBe('y.com');
   });
 
-  it('keeps all objects when the directory is removed', async () => {
+  it('keeps all objects when its directory is removed', async () => {
     write('a.yaml', route('a', 'x.com'));
     await read();
     rmSync(root, { recursive: true });
@@ -176,7 +176,7 @@ describe('ConfigDirectory', () => {
     expect(keys()).toEqual(['VirtualService/shop/a']);
   });
 
-  it('reports a file at the path of the directory as a problem', async () => {
+  it('reports a problem if its path is a file', async () => {
     rmSync(root, { recursive: true });
     writeFileSync(root, '');
     expect(await directory.read()).toMatchObject({
@@ -185,7 +185,7 @@ describe('ConfigDirectory', () => {
     });
   });
 
-  it('follows the links of a Kubernetes volume mount and reads each object once', async () => {
+  it('follows the links of a Kubernetes volume mount, and reads each object once', async () => {
     write('..v1/a.yaml', route('a', 'x.com'));
     symlinkSync('..v1', join(root, '..data'));
     symlinkSync('..data/a.yaml', join(root, 'a.yaml'));
@@ -196,7 +196,7 @@ describe('ConfigDirectory', () => {
     expect((await read()).changes).toEqual([{ key: 'VirtualService/shop/a', event: 'update' }]);
   });
 
-  it('reads the objects of a single version while Kubernetes switches the mount', async () => {
+  it('reads the objects of one version while Kubernetes switches the mount', async () => {
     const names = Array.from({ length: 20 }, (_, number) => `a${number}`);
     const versions = ['one.test', 'two.test', 'three.test'].map((host) =>
       Object.fromEntries(names.map((name) => [`${name}.yaml`, route(name, host)])),
@@ -204,7 +204,7 @@ describe('ConfigDirectory', () => {
     const mount = await switchedMount(root, versions, 60);
     const seen = new Set<string>();
     try {
-      // On a busy machine the other process may not switch the link during sixty readings.
+      // On a busy machine, the other process may be too slow to switch the link during sixty readings.
       for (let i = 0; i < 60 || seen.size < 2; i++) {
         await directory.read();
         const specs = [...directory.snapshot.byKey.values()].map(({ spec }) => JSON.stringify(spec));
@@ -223,7 +223,7 @@ describe('ConfigDirectory', () => {
     expect(await read()).toMatchObject({ objects: 1, problems: [] });
   });
 
-  it('parses one file when one of three thousand changed', async () => {
+  it('parses one file if one of three thousand has changed', async () => {
     for (let i = 0; i < 3_000; i++) write(`${i}.yaml`, route(`r${i}`, 'x.com'));
     await read();
     const previous = directory.snapshot.byKey.get('VirtualService/shop/r7');
@@ -236,8 +236,9 @@ describe('ConfigDirectory', () => {
     expect(directory.snapshot.byKey.get('VirtualService/shop/r7')).toBe(previous);
   });
 
-  // Found by the property test: the placeholder of x was taken for an earlier version of y, because b/c.yaml had contained both.
-  it('keeps attributing a rejected object to its first file when nothing changes', async () => {
+  // Found by the property test: the placeholder of x counted as an earlier version of y, because b/c.yaml had
+  // contained both.
+  it('keeps reporting a rejected object for the same file while nothing changes', async () => {
     const brokenPolicy = (name: string): string =>
       `spec: [apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: ${name}}\n`;
     const filesInForce = (): unknown[] =>
@@ -260,8 +261,8 @@ describe('ConfigDirectory', () => {
     expect(directory.snapshot).toBe(snapshot);
   });
 
-  // Found by the property test: the first file in reading order was named.
-  it('applies the first rejected definition in file order, whatever the reading order', async () => {
+  // Found by the property test: the problem named the first file in reading order.
+  it('applies the first rejected definition in file order, regardless of the reading order', async () => {
     const policy = (rules: string): string =>
       `apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: x}\nspec: {rules: ${rules}}\n`;
     write('b.yaml', policy('"?"'));

@@ -31,7 +31,6 @@ import {
 } from './directory-walk.ts';
 import { watchDirectory } from './directory-watch.ts';
 
-/** Result of a reading, with the change of each object. */
 export type DirectoryReading =
   | (Extract<ConfigReading, { outcome: 'read' }> & Extract<SourceReading, { outcome: 'read' }>)
   | Extract<ConfigReading, { outcome: 'missing' }>;
@@ -42,24 +41,27 @@ interface KnownFile {
   readonly content: ConfigFile;
 }
 
-/** Fingerprint of a path that may be a directory. It is checked only when all files are read. */
+/** Fingerprint of a path that may be a directory. Only checked when all files are read. */
 const unknownFingerprint = '';
 
-/** Unreadable files that are retried with each reading. Further ones are retried when all files are read. */
+/** Maximum number of unreadable files that every reading retries. Others are retried when all files are read. */
 const maxRetriedFiles = 16;
 
-/** Objects without a creation time have the same age, so that the result depends on the files and not on when this process first read them. */
+/**
+ * Objects without a creation time have equal age. Precedence then depends on the files, not on when they were first
+ * read.
+ */
 const unknownAge = 0;
 
 /** Maximum number of attempts to read a directory while Kubernetes switches its mount. */
 const maxReadings = 10;
 
-/** If more files change together, reading all of them costs no more and misses nothing. */
+/** For more changed files, reading all files costs no more and misses no change. */
 const maxSingleFiles = 256;
 
 /**
- * Reads the directory repeatedly and keeps the objects that apply: the valid ones, and the last valid version of each one that became invalid. It
- * reads only the changed files, and all of them where that could miss a change. An unchanged file is not opened again.
+ * Reads a directory repeatedly. Valid objects apply, and the last valid version of each object that became invalid.
+ * Reads only changed files if that cannot miss a change, otherwise all files. Unchanged files are not opened.
  */
 export class ConfigDirectory implements ConfigSource {
   readonly path: string;
@@ -68,17 +70,19 @@ export class ConfigDirectory implements ConfigSource {
   #bytes = 0;
   readonly #definitions = new ConfigDefinitions();
   #directories: ReadonlySet<string> = new Set();
-  /** Files and directories that could not be read. A file with a fingerprint is not retried until the fingerprint changes. */
+  /**
+   * Files and directories that could not be read. A file with a fingerprint is retried when its fingerprint changes.
+   */
   readonly #unreadable = new Map<string, string | undefined>();
-  /** Rejected directory trees. They are checked again at the next full inspection. */
+  /** Directory trees above the entry limit. They are checked at the next full inspection. */
   readonly #rejectedTrees = new RejectedTrees();
   #hasLinks = false;
-  /** The first file that is ignored because of its extension; empty if no file is ignored. */
+  /** The first file that is ignored because of its extension, empty if none is. */
   #ignored = '';
-  /** Targets of the Kubernetes links at the time when the files behind them were last read. */
+  /** Targets of the Kubernetes links when the linked files were last read. */
   #versions: ReadonlyMap<string, string> = new Map();
   #isComplete = false;
-  /** Text of each known problem → its file. */
+  /** File of each known problem, by the problem's text. */
   #problems: ReadonlyMap<string, string> = new Map();
   #lastProblems: readonly Problem[] = [];
 
@@ -91,7 +95,7 @@ export class ConfigDirectory implements ConfigSource {
     return this.#definitions.snapshot;
   }
 
-  /** Files with content that could not be identified, each with the first reason. */
+  /** Files with unidentified content, each with the first reason. */
   get unreadable(): ReadonlyMap<string, string> {
     const unknown = this.#definitions.problems.filter(
       ({ severity, key, standIn }) => severity === 'error' && key === undefined && standIn === undefined,
@@ -108,9 +112,9 @@ export class ConfigDirectory implements ConfigSource {
   }
 
   /**
-   * Updates the snapshot. Must not be called again before it returns.
+   * Updates the snapshot. Calls must not overlap.
    *
-   * @param paths changed paths; if empty, everything is read
+   * @param paths changed paths, or empty for all files
    */
   async read(paths: readonly string[] = []): Promise<DirectoryReading> {
     const singly = this.#isSwitched() ? undefined : this.#filesToRead(paths);
@@ -126,8 +130,8 @@ export class ConfigDirectory implements ConfigSource {
   }
 
   /**
-   * The files to read, or `undefined` for all. A path can be read alone if it is a file and no other path can have changed with it. This excludes
-   * added and removed directories, and hidden files that a link may lead to.
+   * The files to read, or `undefined` for all. A path can be read alone if it is a file and no other path can have
+   * changed with it. That excludes added and removed directories, and hidden files that may be link targets.
    */
   #filesToRead(paths: readonly string[]): readonly string[] | undefined {
     if (!this.#isComplete || paths.length === 0 || paths.length > maxSingleFiles) return undefined;
@@ -148,7 +152,7 @@ export class ConfigDirectory implements ConfigSource {
     return [...files];
   }
 
-  /** A hidden path, or one in a hidden directory. It contains no configuration unless a link leads to it. */
+  /** Hidden paths and paths in hidden directories only contain configuration if a link refers to them. */
   #isHiddenPath(path: string): boolean {
     if (!path.startsWith(`${this.path}/`)) return false;
     return path
@@ -157,7 +161,10 @@ export class ConfigDirectory implements ConfigSource {
       .some(isHidden);
   }
 
-  /** Kubernetes may switch a mounted ConfigMap while its files are read. A mixture of both versions must not be applied. */
+  /**
+   * If Kubernetes switches a mounted ConfigMap while files are read, the mixture of both versions must not be
+   * applied.
+   */
   async #readOneVersion(turns: Turns): Promise<DirectoryReading | undefined> {
     for (let attempt = 1; ; attempt++) {
       this.#versions = this.#mountedVersions();
@@ -171,7 +178,7 @@ export class ConfigDirectory implements ConfigSource {
     return now.size !== this.#versions.size || [...now].some(([link, target]) => this.#versions.get(link) !== target);
   }
 
-  /** Targets of the `..data` links by path. Each mounted directory has one. */
+  /** Targets of `..data` links by path. Each ConfigMap mount has one. */
   #mountedVersions(): ReadonlyMap<string, string> {
     const directories = this.#hasLinks ? new Set([this.path, ...this.#directories]) : [this.path];
     const versions = new Map<string, string>();
@@ -188,7 +195,7 @@ export class ConfigDirectory implements ConfigSource {
     try {
       found = await walk(this.path, this.#limits, turns, this.#rejectedTrees);
     } catch (error) {
-      // The directory exceeds the entry limit. The reading fails and is retried.
+      // The directory exceeds the entry limit. The reading fails and will be retried.
       if (error instanceof TooManyEntries) throw error;
       const reason = isSystemError(error, 'ENOENT') ? 'the configuration directory does not exist' : fileErrorOf(error);
       const problem = toConfigProblem({
@@ -218,7 +225,6 @@ export class ConfigDirectory implements ConfigSource {
     return undefined;
   }
 
-  /** Reports the first of the files that look like configuration but are ignored. */
   #setIgnored({ count, first }: DirectoryWalk['ignored']): void {
     if (this.#ignored !== first) this.#definitions.put(this.#ignored, undefined);
     this.#ignored = first;
@@ -248,7 +254,6 @@ export class ConfigDirectory implements ConfigSource {
       this.#checkTotalBytes(size - (known?.size ?? 0));
       text = readBoundedText(path, maxFileBytes);
     } catch (error) {
-      // Removed since it was found.
       if (isMissingPath(error)) this.#forget(path);
       else this.#fail(path, error, error instanceof FileTooLarge ? fingerprint : undefined);
       return;
@@ -280,7 +285,7 @@ export class ConfigDirectory implements ConfigSource {
     this.#definitions.put(path, undefined);
   }
 
-  /** The objects of an unreadable file keep their last valid version, and those of an unreadable directory are unchanged. */
+  /** Objects of an unreadable file keep their last valid version. Objects of an unreadable directory are unchanged. */
   #fail(path: string, error: unknown, fingerprint?: string): void {
     const problem: Problem = {
       ...{ severity: 'error', code: 'CONFIG_SOURCE_UNREADABLE' },
@@ -307,7 +312,7 @@ export class ConfigDirectory implements ConfigSource {
     };
   }
 
-  /** Problems that are new since the last reading, and files whose problems are all resolved. */
+  /** New problems since the last reading, and files without problems that had some before. */
   *#reportProblems(
     problems: readonly Problem[],
     { byKey }: ConfigSnapshot,
@@ -330,7 +335,6 @@ export class ConfigDirectory implements ConfigSource {
   }
 }
 
-/** Reports whether a path can be read alone. */
 function isFileOrNothing(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false })?.isFile() ?? true;

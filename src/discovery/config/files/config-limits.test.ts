@@ -1,4 +1,4 @@
-/** Limits of configuration directories. Content beyond a limit is rejected and does not affect other content. */
+/** Limits of configuration directories. Content beyond a limit is rejected without affecting other content. */
 import { execFileSync } from 'node:child_process';
 import {
   appendFileSync,
@@ -54,7 +54,7 @@ const limited = (limits: Partial<typeof defaultConfigLimits>): ConfigDirectory =
   new ConfigDirectory(root, { ...defaultConfigLimits, ...limits });
 
 describe('a configuration file that is too large', () => {
-  it('is rejected with its size and a remedy, and its last valid content applies', async () => {
+  it('is rejected with its size and a remedy, while its last valid content still applies', async () => {
     write('a.yaml', entry('a'));
     write('b.yaml', entry('b'));
     const directory = limited({ maxFileBytes: 1_000 });
@@ -71,14 +71,14 @@ describe('a configuration file that is too large', () => {
     expect(namesIn(directory)).toEqual(['a3', 'b2']);
   });
 
-  it('is not read, whatever its size, so that it cannot exhaust memory', async () => {
+  it('is never read completely, so that it cannot exhaust the memory', async () => {
     write('a.yaml', '');
     truncateSync(join(root, 'a.yaml'), 2 ** 40);
     const { problems } = await read(limited({}));
     expect(problems[0]?.message).toMatch(/1099511627776 bytes, the limit .* is 8388608:/);
   });
 
-  it('is rejected if all files together exceed the limit, and accepted when another file is removed', async () => {
+  it('is rejected if the total exceeds the limit, and accepted after another file is removed', async () => {
     for (const name of ['a', 'b', 'c']) write(`${name}.yaml`, `${entry(name)}# ${'x'.repeat(500)}\n`);
     const directory = limited({ maxBytes: 1_400 });
     const { problems } = await read(directory);
@@ -97,7 +97,7 @@ describe('a path that is no regular file', () => {
     ['a named pipe', (path: string) => void execFileSync('mkfifo', [path])],
     ['one of a kernel file system', (path: string) => symlinkSync('/proc/kmsg', path)],
     ['a device', (path: string) => symlinkSync('/dev/zero', path)],
-  ])('is not read: %s', async (kind, make) => {
+  ])('is not read if it is %s', async (kind, make) => {
     write('a.yaml', entry('a'));
     const directory = limited({});
     await read(directory);
@@ -121,7 +121,7 @@ describe('a directory tree that is too large', () => {
     return tree;
   }
 
-  it('is a problem of the link that leads to it, and all other files are read', async () => {
+  it('is reported at the link that leads to it, while all other files are read', async () => {
     write('a.yaml', entry('a'));
     symlinkSync(makeTree(), join(root, '0-first'));
     const directory = limited({ maxEntries });
@@ -142,7 +142,7 @@ describe('a directory tree that is too large', () => {
       for (const name of readdirSync(join(tree, String(i)))) rmSync(join(tree, String(i), name));
   }
 
-  it('is not walked again by each full reading until its root changes', async () => {
+  it('is not walked again by full readings until its root changes', async () => {
     write('a.yaml', entry('a'));
     const tree = makeTree();
     symlinkSync(tree, join(root, '0-first'));
@@ -151,7 +151,7 @@ describe('a directory tree that is too large', () => {
     thinOut(tree);
     write('a.yaml', entry('b'));
     await read(directory);
-    // A new walk would have found that the tree fits.
+    // Another walk would have found that the tree is within the limit.
     expect(namesIn(directory)).toEqual(['b']);
     expect([...directory.unreadable.keys()]).toEqual([join(root, '0-first')]);
     writeFileSync(join(tree, 'new.txt'), '');
@@ -159,7 +159,7 @@ describe('a directory tree that is too large', () => {
     expect(namesIn(directory)).toEqual(['b', 'found']);
   });
 
-  it('is walked again when the link leads to another tree', async () => {
+  it('is walked again if the link leads to another tree', async () => {
     const tree = makeTree();
     symlinkSync(tree, join(root, 'a'));
     const directory = limited({ maxEntries });
@@ -194,7 +194,7 @@ describe('a directory tree that is too large', () => {
     }
   });
 
-  it('does not cause a full reading when something changes in it', async () => {
+  it('does not cause a full reading when its content changes', async () => {
     for (const name of ['b', 'c']) write(`${name}.yaml`, entry(name));
     const tree = makeTree();
     symlinkSync(tree, join(root, 'a'));
@@ -206,7 +206,7 @@ describe('a directory tree that is too large', () => {
     expect(namesIn(directory)).toEqual(['b2', 'c']);
   });
 
-  it('is walked again and read when other trees that used up the limit have shrunk', async () => {
+  it('is walked and read when other trees that used up the limit have shrunk', async () => {
     write('z/a.yaml', entry('a'));
     for (const name of ['b', 'c', 'd']) for (let i = 0; i <= maxEntries; i++) write(`${name}/${i}.txt`, '');
     const directory = limited({ maxEntries });
@@ -216,7 +216,7 @@ describe('a directory tree that is too large', () => {
     expect([...directory.unreadable.keys()].sort()).toEqual(['b', 'c', 'd'].map((name) => join(root, name)));
   });
 
-  it('keeps its objects when it grows beyond the limit', async () => {
+  it('keeps its active objects when it grows beyond the limit', async () => {
     write('a.yaml', entry('a'));
     write('sub/b.yaml', entry('b'));
     const directory = limited({ maxEntries });
@@ -229,8 +229,8 @@ describe('a directory tree that is too large', () => {
     expect(namesIn(directory)).toEqual(['a', 'b']);
   });
 
-  it('has a total limit when it is linked from many places and from itself', async () => {
-    // Each directory links to the next by two names, which gives 2^40 paths.
+  it('has a total limit even if it is linked many times, or links to itself', async () => {
+    // Each directory has two links to the next one, which results in 2^40 paths.
     for (let i = 0; i < 40; i++) {
       write(`..hidden/${i}/a.txt`, '');
       for (const name of ['left', 'right'])
@@ -244,7 +244,7 @@ describe('a directory tree that is too large', () => {
     expect(namesIn(directory)).toEqual(['a']);
   });
 
-  it('is not walked if it is a kernel file system', async () => {
+  it('is not walked if it is in a kernel file system', async () => {
     write('a.yaml', entry('a'));
     symlinkSync('/proc', join(root, 'proc'));
     const directory = limited({});
@@ -272,7 +272,7 @@ describe('a directory tree that is too large', () => {
     expect(namesIn(directory)).toEqual(['a', 'b']);
   });
 
-  it('is watched up to the limit with a warning, and other trees stay watched', async () => {
+  it('is watched up to the limit, with a warning, while other trees are watched completely', async () => {
     write('a.yaml', entry('a'));
     symlinkSync(makeTree(), join(root, '0-first'));
     const [reported, failures]: [Set<string>, unknown[]] = [new Set(), []];
@@ -289,8 +289,8 @@ describe('a directory tree that is too large', () => {
   });
 });
 
-describe('one file among many', () => {
-  it('is read alone, even if there are links and unreadable files', async () => {
+describe('a single changed file', () => {
+  it('is read alone, even if the directory contains links and unreadable files', async () => {
     for (const name of ['a', 'b', 'c']) write(`${name}.yaml`, entry(name));
     writeFileSync(join(parent, 'linked.yaml'), entry('linked'));
     symlinkSync('../linked.yaml', join(root, 'linked.yaml'));
@@ -300,14 +300,14 @@ describe('one file among many', () => {
     await read(directory);
     write('b.yaml', entry('b2'));
     write('c.yaml', entry('c2'));
-    // Reading all files would find the other file too.
+    // Reading all files would also find the other file.
     await read(directory, 'b.yaml');
     expect(namesIn(directory)).toEqual(['a', 'b2', 'c', 'linked']);
     await read(directory);
     expect(namesIn(directory)).toEqual(['a', 'b2', 'c2', 'linked']);
   });
 
-  it('is not reported by itself when very many change at once: the directory is reported', async () => {
+  it('is not reported individually if too many files change at once', async () => {
     const reported: string[] = [];
     const stop = watchDirectory(root, { changed: (path) => void reported.push(path), failed: () => {} });
     for (let i = 0; i < 2_000; i++) write(`${i}.yaml`, entry(`a${i}`));
@@ -316,14 +316,14 @@ describe('one file among many', () => {
     expect(reported.length).toBeLessThan(300);
   });
 
-  it('is found when a directory with very many files is moved into the watched one', async () => {
+  it('is detected in a large directory that was moved into the watched directory', async () => {
     for (let i = 0; i < 500; i++) write(`../stage/${i % 50}/${i}.yaml`, entry(`a${i}`));
     const reported = new Set<string>();
     const stop = watchDirectory(root, { changed: (path) => void reported.add(path), failed: () => {} });
     renameSync(join(parent, 'stage'), join(root, 'moved'));
     await eventually('the move is seen', () => reported.has(join(root, 'moved')));
     await eventually('what changes in it is seen', () => {
-      // The directory is reported until all of it is watched.
+      // The directory is reported until it is completely watched.
       write('moved/49/new.yaml', entry('new'));
       return reported.has(join(root, 'moved/49/new.yaml'));
     });

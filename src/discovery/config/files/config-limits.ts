@@ -2,37 +2,45 @@
 import type { Environment } from '../../environment.ts';
 
 export interface ConfigLimits {
-  /** Maximum bytes of one file (PILOT_CONFIG_MAX_FILE_BYTES). */
+  /** Maximum size of a file in bytes (PILOT_CONFIG_MAX_FILE_BYTES). */
   readonly maxFileBytes: number;
-  /** Maximum bytes of all files (PILOT_CONFIG_MAX_BYTES). */
+  /** Maximum total size of all files in bytes (PILOT_CONFIG_MAX_BYTES). */
   readonly maxBytes: number;
-  /** Maximum number of directory entries of any kind (PILOT_CONFIG_MAX_ENTRIES). */
+  /** Maximum number of directory entries of any type (PILOT_CONFIG_MAX_ENTRIES). */
   readonly maxEntries: number;
-  /** Clusters and routes that the objects of one namespace may add to sidecars of other namespaces (PILOT_MAX_EXPORTED_PER_NAMESPACE). */
+  /**
+   * Maximum number of clusters and routes that a namespace adds to sidecars of other namespaces
+   * (PILOT_MAX_EXPORTED_PER_NAMESPACE).
+   */
   readonly maxExportedPerNamespace: number;
-  /** Routes that the objects of one namespace may add to gateways, and paths of its Ingresses (PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE). */
+  /**
+   * Maximum number of routes that a namespace adds to gateways, and of its Ingress paths
+   * (PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE).
+   */
   readonly maxGatewayRoutesPerNamespace: number;
-  /** Endpoints of the services of one namespace (PILOT_MAX_ENDPOINTS_PER_NAMESPACE). */
+  /** Maximum number of endpoints of a namespace's services (PILOT_MAX_ENDPOINTS_PER_NAMESPACE). */
   readonly maxEndpointsPerNamespace: number;
 }
 
 const mebibyte = 1024 * 1024;
 
 export const defaultConfigLimits: ConfigLimits = {
-  // etcd accepts objects of at most 1.5 MiB. A file may contain many, and reading one must take at most half a second.
+  // etcd limits an object to 1.5 MiB. A file may contain many objects, but reading it must take at most half a
+  // second.
   maxFileBytes: 8 * mebibyte,
   maxBytes: 256 * mebibyte,
   maxEntries: 100_000,
-  // Each takes about 300 bytes in each sidecar without a Sidecar object, and 20 us of each push that adds or removes a service.
+  // Each unit takes about 300 bytes in each sidecar without a Sidecar object, and 20 us of each push that adds or
+  // removes a service.
   maxExportedPerNamespace: 10_000,
   maxGatewayRoutesPerNamespace: 20_000,
-  // Each takes about 100 bytes in each sidecar without a Sidecar object, 6.5 MB in total.
+  // Each endpoint takes about 100 bytes in each sidecar without a Sidecar object, 6.5 MB in total.
   maxEndpointsPerNamespace: 65_536,
 };
 
 export const maxDirectoryDepth = 32;
 
-/** Reads the limits from the environment. Each is at least 1: a limit of 0 would allow no configuration. */
+/** Limits are at least 1, because 0 would allow no configuration. */
 export function configLimitsOf(from: Environment): ConfigLimits {
   const limits = defaultConfigLimits;
   return {

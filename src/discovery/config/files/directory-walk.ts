@@ -1,4 +1,4 @@
-/** The YAML and JSON files below a directory (spec/discovery.md §4.3). */
+/** Finds the YAML and JSON files below a directory (spec/discovery.md §4.3). */
 import { type Dirent, lstatSync, opendirSync, type Stats, statSync } from 'node:fs';
 import { dirname, extname, join } from 'node:path';
 import { compareText } from '../../../model/config/config.ts';
@@ -9,24 +9,24 @@ import { defaultConfigLimits, maxDirectoryDepth } from './config-limits.ts';
 
 export interface FoundFile {
   readonly path: string;
-  /** Changes with the content, as far as that can be detected without reading it. */
+  /** Changes with the content, as far as file metadata reveals that. */
   readonly fingerprint: string;
   readonly size: number;
 }
 
 export interface DirectoryWalk {
-  /** Files by directory, sorted by name. Files reached through links come last. */
+  /** By directory, sorted by name. Files behind links are last. */
   readonly files: readonly FoundFile[];
   readonly directories: ReadonlySet<string>;
-  /** Reason by path for files and directories that cannot be read or exceed the entry limit. */
+  /** Errors by path, for unreadable files and directories, and for those beyond the entry limit. */
   readonly failures: ReadonlyMap<string, unknown>;
   /** Files that are ignored because of their extension, such as `.YAML`. */
   readonly ignored: { readonly count: number; readonly first: string };
-  /** A path was reached through a symbolic link, so its content may change outside the tree. */
+  /** Whether any path was reached through a symbolic link, so that its content may change outside the tree. */
   readonly hasLinks: boolean;
 }
 
-/** Hidden files are ignored: temporary files of editors, and the versions of a Kubernetes mount. */
+/** Ignores temporary files of editors, and the version directories of a Kubernetes mount. */
 export function isHidden(name: string): boolean {
   return name.startsWith('.');
 }
@@ -38,29 +38,29 @@ export function isConfigName(name: string): boolean {
   return extensions.includes(extname(name));
 }
 
-/** Reports whether a name was probably meant as configuration, such as `a.YAML`. */
+/** Whether the name probably belongs to a configuration file, such as `a.YAML`. */
 export function isAlmostConfigName(name: string): boolean {
   return extensions.includes(extname(name).toLowerCase()) && !isConfigName(name);
 }
 
 export const configNames = '*.yaml, *.yml and *.json';
 
-/** There is nothing at the path, or one of its parents is no directory. */
+/** The path does not exist, or one of its parents is not a directory. */
 export function isMissingPath(error: unknown): boolean {
   return isSystemError(error, 'ENOENT') || isSystemError(error, 'ENOTDIR');
 }
 
-/** Differs if the file is another one, or its size or any of its times changed. */
+/** Differs if the file was replaced, or its size or times changed. */
 export function fingerprintOf({ dev, ino, size, mtimeMs, ctimeMs }: Stats): string {
   return `${dev}:${ino}:${size}:${mtimeMs}:${ctimeMs}`;
 }
 
 /**
- * Finds files at any depth. A link may lead anywhere. If its target has more entries than the remaining limit, the link is reported as a failure and
- * the rest is still found.
+ * Finds files at any depth. Links may refer to any directory. If a link's target has too many entries, the link is
+ * reported as a failure and all other files are still found.
  *
- * @param refused known trees that are too large and must not be walked; updated by this call
- * @throws if the directory cannot be read or has too many entries
+ * @param refused known trees with too many entries, which are skipped. Updated by the call.
+ * @throws if the directory is unreadable or has too many entries
  */
 export async function walk(
   directory: string,
@@ -75,8 +75,9 @@ export async function walk(
 }
 
 /**
- * Trees with too many entries, by the directory or link that leads to them. Walking such a tree again would cost the whole entry limit. A tree is
- * skipped until it is forgotten or its root directory changes. Changes further below are not detected.
+ * Trees with too many entries, by the directory or link that leads to them. Walking one again would use up the entry
+ * limit. A tree is skipped until it is removed from this list or its root directory changes; changes further below
+ * are not detected.
  */
 export class RejectedTrees {
   readonly #trees = new Map<string, { readonly fingerprint: string; readonly error: TooManyEntries }>();
@@ -92,7 +93,7 @@ export class RejectedTrees {
     return false;
   }
 
-  /** @param fingerprint of the tree before the walk */
+  /** @param fingerprint of the tree before it was walked */
   add(path: string, fingerprint: string, error: TooManyEntries): void {
     this.#trees.set(path, { fingerprint, error });
   }
@@ -106,7 +107,7 @@ export class RejectedTrees {
   }
 }
 
-/** Fingerprint of the link, if any, and of the directory; empty if nothing exists. */
+/** Fingerprint of the directory, and of the link that leads to it. Empty if it does not exist. */
 function treeFingerprintOf(path: string): string {
   try {
     return `${fingerprintOf(lstatSync(path))} ${fingerprintOf(statSync(path))}`;
@@ -117,7 +118,7 @@ function treeFingerprintOf(path: string): string {
 
 interface Place {
   readonly path: string;
-  /** Identities of the directories above, independent of their names. */
+  /** Identities (device and inode) of the parent directories. */
   readonly above: readonly string[];
 }
 
@@ -141,9 +142,12 @@ class Walker implements DirectoryWalk {
   readonly #turns: Turns;
   readonly #rejected: RejectedTrees;
   #entries = 0;
-  /** Number of entries visited, including those of rejected trees: a thousand links to large trees cost no more than two walks. */
+  /**
+   * Number of visited entries, including those of rejected trees, so that a thousand links to large trees cost at
+   * most two walks.
+   */
   #visited = 0;
-  /** Links are followed last, so that their targets cannot use up the limit for the files here. */
+  /** Followed last, so that their targets do not use up the limit for other files. */
   #links: Place[] = [];
 
   constructor(maxEntries: number, turns: Turns, refused: RejectedTrees) {
@@ -160,7 +164,6 @@ class Walker implements DirectoryWalk {
     }
   }
 
-  /** Skips a tree that is known to be too large. */
   async #attemptTree(path: string, visit: () => Promise<void>): Promise<void> {
     const reason = this.#rejected.reasonFor(path);
     if (reason !== undefined) {
@@ -170,12 +173,13 @@ class Walker implements DirectoryWalk {
     const fingerprint = treeFingerprintOf(path);
     await this.#attempt(path, visit);
     const failure = this.failures.get(path);
-    // A tree that failed because others used up the limit may be small. It is walked again when those are skipped.
+    // The tree failed although it may be small, because others used up the limit. It is walked again when those are
+    // skipped.
     if (failure instanceof TooManyEntries && this.#visited <= 2 * this.#maxEntries)
       this.#rejected.add(path, fingerprint, failure);
   }
 
-  /** A tree with too many entries counts as not walked. */
+  /** A tree with too many entries is treated as not walked. */
   async #attempt(path: string, visit: () => Promise<void>): Promise<void> {
     const [files, directories, links, entries] = [
       this.files.length,
@@ -186,7 +190,7 @@ class Walker implements DirectoryWalk {
     try {
       await visit();
     } catch (error) {
-      // Removed since it was found, or a dangling link.
+      // A dangling link, or removed after it was found.
       if (isMissingPath(error)) return;
       if (error instanceof TooManyEntries) {
         this.files = this.files.slice(0, files);
@@ -201,7 +205,7 @@ class Walker implements DirectoryWalk {
 
   async #walkDirectory({ path, above }: Place, stats: Stats): Promise<void> {
     const identity = `${stats.dev}:${stats.ino}`;
-    // A link to a parent directory would be followed forever.
+    // A link to a parent directory would never end.
     if (above.includes(identity)) return;
     if (above.length > 0 && isOfTheKernel(path))
       throw new Error(
@@ -226,7 +230,7 @@ class Walker implements DirectoryWalk {
     }
   }
 
-  /** Too many entries in a directory fail its parent too. */
+  /** A directory with too many entries also fails its parent. */
   async #visitBelow(place: Place, isOurs: boolean): Promise<void> {
     try {
       await this.#visit(place, isOurs);
@@ -246,7 +250,6 @@ class Walker implements DirectoryWalk {
     }
   }
 
-  /** Entries of a directory that may be configuration, sorted by name. */
   async #entriesOf(path: string): Promise<readonly Dirent[]> {
     const entries: Dirent[] = [];
     const directory = opendirSync(path, { bufferSize: entriesAtOnce });
@@ -276,12 +279,12 @@ class Walker implements DirectoryWalk {
   }
 }
 
-/** Order of a walk: compares path segments, not whole paths. */
+/** Compares path segments in the order of a walk. */
 export function compareWalked(a: string, b: string): number {
   return compareText(walkKeyOf(a), walkKeyOf(b));
 }
 
-/** Text order of these keys equals walk order, because no name contains a character that sorts before this one. */
+/** Text order of these keys is the order of a walk: the separator is the character that sorts before all others. */
 export function walkKeyOf(path: string): string {
   return path.replaceAll('/', '\0');
 }

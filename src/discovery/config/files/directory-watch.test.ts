@@ -1,4 +1,4 @@
-/** Watch and reading together on the real file system: from a change of files until it applies. */
+/** Watch and reader on a real file system: from a file change until it applies. */
 import { appendFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -31,7 +31,7 @@ afterEach(() => {
   rmSync(parent, { recursive: true, force: true });
 });
 
-/** As the chart does: waits 20 ms after the first path of a batch, then reads the batch. */
+/** Like the chart: waits 20 ms after the first reported path, then reads the batch. */
 function begin(): void {
   directory = new ConfigDirectory(root);
   reported = [];
@@ -72,19 +72,19 @@ const address = (name = 'a'): unknown =>
 async function until(holds: () => boolean): Promise<void> {
   const start = performance.now();
   while (!holds()) {
-    // Only a safety limit, long enough for a machine that runs ten other tasks.
+    // A safety limit for a machine that runs ten other tasks.
     if (performance.now() - start > 90_000) throw new Error('it never came to that');
     await sleep(1);
   }
 }
 
-/** Watches before the first reading, as the chart does. */
+/** Starts the watch before the first reading, like the chart. */
 async function begun(): Promise<void> {
   begin();
   await directory.read();
 }
 
-/** Switches the mount in one step, as Kubernetes does. */
+/** Switches the mount atomically, like Kubernetes. */
 function mount(version: string, text: string): void {
   write(`..${version}/a.yaml`, text);
   symlinkSync(`..${version}`, join(root, '..data_tmp'));
@@ -92,7 +92,7 @@ function mount(version: string, text: string): void {
 }
 
 describe('the watch of a changed file', () => {
-  it('applies the change at once and reports that file alone', async () => {
+  it('reports only the changed file, and the change applies immediately', async () => {
     write('a.yaml', entry('10.0.0.1'));
     await begun();
     const took: number[] = [];
@@ -102,11 +102,11 @@ describe('the watch of a changed file', () => {
       took.push(await msWithoutQueueing([process.pid], () => until(() => address() === `10.0.0.${i}`)));
       expect(new Set(reported)).toEqual(new Set([join(root, 'a.yaml')]));
     }
-    // Up to 20 ms is batching. The median tolerates single delays on a busy machine.
+    // Includes up to 20 ms of batching. The median tolerates single delays on a busy machine.
     expect(took.sort((a, b) => a - b)[1]).toBeLessThan(60);
   });
 
-  it('does not lose a change that follows soon after another', async () => {
+  it('detects a change that soon follows another', async () => {
     write('a.yaml', entry('10.0.0.1'));
     await begun();
     for (let i = 2; i < 30; i++) {
@@ -116,7 +116,7 @@ describe('the watch of a changed file', () => {
     await until(() => address() === '10.0.0.29');
   });
 
-  it('detects a file that is replaced in one step, appended to, or removed', async () => {
+  it('detects a file that is replaced, appended to, or removed', async () => {
     write('a.yaml', entry('10.0.0.1'));
     await begun();
     write('.a.yaml.tmp', entry('10.0.0.2'));
@@ -142,7 +142,7 @@ describe('the watch of a changed file', () => {
 });
 
 describe('the watch of directories and links', () => {
-  it('adds and removes directories with their content at any depth', async () => {
+  it('detects added and removed directories at any depth', async () => {
     await begun();
     write('shop/routes/a.yaml', entry('10.0.0.1'));
     await until(() => address() === '10.0.0.1');
@@ -157,7 +157,7 @@ describe('the watch of directories and links', () => {
     await until(() => address() === '10.0.0.4');
   });
 
-  it('detects a directory that replaces a file, and the reverse', async () => {
+  it('detects a directory that replaces a file, and vice versa', async () => {
     write('a.yaml', entry('10.0.0.1'));
     await begun();
     rmSync(join(root, 'a.yaml'));
@@ -170,7 +170,7 @@ describe('the watch of directories and links', () => {
     await until(() => address('b') === undefined && address() === '10.0.0.4');
   });
 
-  it('follows the switch of a Kubernetes mount', async () => {
+  it('detects that a Kubernetes mount was switched', async () => {
     mount('1', entry('10.0.0.1'));
     symlinkSync('..data/a.yaml', join(root, 'a.yaml'));
     await begun();
@@ -182,7 +182,7 @@ describe('the watch of directories and links', () => {
     }
   });
 
-  it('follows links to files in other directories', async () => {
+  it('watches link targets in other directories', async () => {
     const elsewhere = join(parent, 'elsewhere.yaml');
     writeFileSync(elsewhere, entry('10.0.0.1'));
     symlinkSync(elsewhere, join(root, 'a.yaml'));
@@ -194,7 +194,7 @@ describe('the watch of directories and links', () => {
     await until(() => address() === '10.0.0.3');
   });
 
-  it('tolerates dangling links and links to themselves', async () => {
+  it('tolerates dangling links and link cycles', async () => {
     write('a.yaml', entry('10.0.0.1'));
     symlinkSync('nothing.yaml', join(root, 'broken.yaml'));
     symlinkSync('circle.yaml', join(root, 'circle.yaml'));
@@ -208,7 +208,7 @@ describe('the watch of directories and links', () => {
     await until(() => address('b') === '10.0.0.3');
   });
 
-  it('keeps all objects while the directory itself is missing', async () => {
+  it('keeps all objects while the directory does not exist', async () => {
     write('a.yaml', entry('10.0.0.1'));
     await begun();
     rmSync(root, { recursive: true });
@@ -223,7 +223,7 @@ describe('the watch of directories and links', () => {
     await until(() => address() === '10.0.0.4');
   });
 
-  it('keeps the objects of files that cannot be read any more', async () => {
+  it('keeps the objects of files that become unreadable', async () => {
     write('a.yaml', entry('10.0.0.1'));
     await begun();
     const previous = readings;
@@ -239,7 +239,7 @@ describe('the watch of directories and links', () => {
   });
 });
 
-it('continues with the rest of a tree when reporting a part of it fails', async () => {
+it('a failed report does not prevent watching the rest of a tree', async () => {
   const caught = uncaughtErrors();
   for (let i = 0; i < 5; i++) mkdirSync(join(root, `${i}`));
   reported = [];
@@ -251,7 +251,7 @@ it('continues with the rest of a tree when reporting a part of it fails', async 
     { changed: (path) => void reported.push(path), failed },
     { ...defaultConfigLimits, maxEntries: 3 },
   );
-  // Written again, where it is watched only now.
+  // Written again, because some directories are watched only now.
   await eventually('what is below the first names is told', () => {
     for (let i = 0; i < 5; i++) write(`${i}/a.yaml`, entry('10.0.0.1'));
     return new Set(reported.filter((path) => /\d.a.yaml$/.test(path))).size >= 3;
@@ -259,7 +259,7 @@ it('continues with the rest of a tree when reporting a part of it fails', async 
   expect(caught.map(({ error }) => String(error))).toContain('Error: no log');
 });
 
-it('reports the directory as a whole only if something was watched late, not because it has very many entries', async () => {
+it('the whole directory is only reported if some of it was watched too late, not because it is large', async () => {
   for (let i = 0; i < 20_000; i++) writeFileSync(join(root, `${i}.txt`), '');
   reported = [];
   const handlers = {
@@ -290,14 +290,14 @@ describe('a burst of changes', () => {
     return bursts;
   };
 
-  it('is reported when thousands of files are overwritten', async () => {
+  it('is detected when thousands of files are overwritten', async () => {
     const bursts = await changesWith(() => {
       for (let i = 0; i < 3_000; i++) write(`${i % 30}/${i}.yaml`, entry('10.0.0.1', `a-${i}`));
     });
     expect(bursts).toContain(true);
   });
 
-  it('is not caused by a few files or a switched link', async () => {
+  it('is not detected for a few files or a switched link', async () => {
     expect(
       await changesWith(() => {
         for (const name of ['a.yaml', 'b.yaml', 'c.yaml']) write(name, entry('10.0.0.1', name[0]));

@@ -1,6 +1,6 @@
 /**
- * Reports where a directory changes. One watch for each directory of the tree and none for its files, so that thousands of files cost nothing until
- * one changes, and each event names the path.
+ * Reports paths that change below a directory. Each directory has a watch, but no file, so that thousands of files
+ * cost nothing until one changes.
  */
 import { type Dir, type FSWatcher, lstatSync, opendirSync, type Stats, statSync, watch } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -11,29 +11,30 @@ import type { StopWatching, WatchHandlers } from '../../../runtime/files/file-wa
 import type { Steps } from '../../../runtime/turns.ts';
 import { defaultConfigLimits, maxDirectoryDepth } from './config-limits.ts';
 
-/** Interval of the inspection of everything, because operating systems may drop events when very many occur at once. */
+/** Interval of complete inspections, because operating systems may drop events during a burst. */
 const inspectionMs = 60_000;
 
-/** The kernel's watches are limited and shared with other processes. Directories without a watch are inspected. */
+/** Watches are a limited kernel resource, shared with other processes. Directories without a watch are inspected. */
 const maxWatches = 8_192;
 
 const entriesAtOnce = 256;
 
-/** Maximum time of one turn, after which other work proceeds. */
+/** Maximum duration of one turn, before other work proceeds. */
 const turnMs = 10;
 
-/** Events within {@link burstMs} that count as a burst. Saving a few files causes fewer. */
+/** More events within {@link burstMs} count as a burst. Saving a few files causes fewer. */
 const burstEvents = 16;
 const burstMs = 100;
 
-/** Paths that are reported one by one in a turn. If more change, the directory is reported and all of it is read. */
+/** Maximum number of paths that are reported individually per turn. Beyond it, the whole directory is reported. */
 const maxPathsPerTurn = 256;
 
 /**
- * Watches a directory and everything below it, including hidden directories and targets of links. The directory may be missing, appear and disappear.
- * All changes after this call are reported: if a tree cannot be watched in one turn, the directory is reported again when it is. A tree that is too
- * large is watched up to the limit. The reported path is a file if that file was written, added or removed, and a directory if anything below it may
- * have changed.
+ * Watches a directory and everything below, including hidden directories and link targets. The directory may appear
+ * and disappear. All changes after this call are reported. If a tree cannot be watched in one turn, the directory is
+ * reported again once it is. Trees above the limit are watched partially.
+ *
+ * A reported path is a file that was written, added or removed, or a directory below which anything may have changed.
  *
  * @param inspecting called each minute before the directory is reported
  */
@@ -50,14 +51,12 @@ export function watchDirectory(
 
 interface Watched {
   readonly watcher: FSWatcher;
-  /** Identity of the directory or file, independent of its name. */
   readonly identity: string;
   names: number;
 }
 
 interface Place {
   readonly path: string;
-  /** Identities of the directories above, as far as they were just visited. */
   readonly above: readonly string[];
 }
 
@@ -66,26 +65,25 @@ class TreeWatch {
   readonly #handlers: WatchHandlers;
   readonly #maxEntries: number;
   readonly #inspecting: () => void;
-  /** Directories of the tree, and files that links lead to. */
+  /** Directories of the tree, and link target files. */
   readonly #watched = new Map<string, Watched>();
   #names = 0;
   #isLimitReported = false;
-  /** Directories to watch. Targets of links come last. */
+  /** Directories to watch. Link targets come last. */
   #pending: Place[] = [];
   #pendingLinks: Place[] = [];
   #current: Steps<void> | undefined;
-  /** The turn in which watching continues. */
   #next: NodeJS.Immediate | undefined;
-  /** Other work has run since the pending paths were requested. */
+  /** Whether other work ran after the pending paths were requested. */
   #isResumed = false;
-  /** A path was watched after it was requested, so that changes in between may have been missed. */
+  /** Whether a path was watched later than requested, so that a change may have been missed. */
   #isLate = false;
   readonly #changedPaths = new Set<string>();
   readonly #renamed = new Set<string>();
   #reporting: NodeJS.Immediate | undefined;
-  /** Events since the start of the current period of {@link burstMs}. */
+  /** Events in the current period of {@link burstMs}. */
   #recent = { since: Number.NEGATIVE_INFINITY, events: 0 };
-  /** Watch of the directory in which the root, or its nearest missing parent, would appear. */
+  /** Watch of the nearest existing parent, where the root would appear. */
   #parentWatcher: FSWatcher | undefined;
   #parentIdentity = '';
   #inspection: NodeJS.Timeout | undefined;
@@ -131,7 +129,7 @@ class TreeWatch {
     if (!this.#isClosed) this.#handlers.failed(error);
   }
 
-  /** Changes in the rest are detected by the inspection. */
+  /** Inspections detect changes in directories beyond the limit. */
   #reportLimit(excess: string): void {
     if (!this.#isLimitReported)
       this.#reportFailure(
@@ -150,9 +148,9 @@ class TreeWatch {
 
   #onEvent(directory: string, event: string, name: string | null): void {
     const path = name === null ? directory : join(directory, name);
-    // An entry was added, removed or renamed. Its inode number proves nothing, because it may be reused.
+    // An entry was added, removed or renamed. Its inode number may be reused, so it does not identify the entry.
     if (event === 'rename') this.#renamed.add(path);
-    // A directory that is itself removed or renamed is reported by its own name.
+    // A removed or renamed directory reports its own name.
     if (name === null || name === basename(directory)) {
       this.#renamed.add(directory);
       this.#queueReport(directory);
@@ -160,7 +158,7 @@ class TreeWatch {
     this.#queueReport(path);
   }
 
-  /** Very many paths at once are not reported one by one. */
+  /** Reports the directory if too many paths change at once. */
   #queueReport(path: string): void {
     if (this.#isClosed) return;
     if (this.#changedPaths.size <= maxPathsPerTurn) this.#changedPaths.add(path);
@@ -189,7 +187,10 @@ class TreeWatch {
     this.#continue();
   }
 
-  /** Watches a directory and everything below, or the target file of a link. Other files are reported by the watch of their directory. */
+  /**
+   * Watches a directory tree, or the file that a link refers to. Other files are covered by the watch of their
+   * directory.
+   */
   #watchTree(path: string): void {
     this.#pending.push({ path, above: [] });
     this.#continue();
@@ -231,7 +232,6 @@ class TreeWatch {
       if (stats.isFile() && isLink(path)) this.#watch(path, identity, (event) => this.#onLinkedFileEvent(path, event));
       return;
     }
-    // A link to a parent directory would be followed forever.
     if (above.includes(identity) || above.length >= maxDirectoryDepth) return;
     if (path !== this.#root && isInKernelFileSystem(path)) return;
     const watched = this.#watch(path, identity, (event, name) => this.#onEvent(path, event, name));
@@ -249,14 +249,14 @@ class TreeWatch {
         yield;
       }
     } catch (error) {
-      // If it was removed, the watch of its parent reports that. If it is not readable, the reader reports it.
+      // The parent's watch reports a removed directory, the reader an unreadable one.
       if (!isSystemError(error, 'ENOENT') && !isSystemError(error, 'EACCES')) this.#reportFailure(error);
     } finally {
       directory?.closeSync();
     }
   }
 
-  /** Returns `undefined` if the path cannot be watched. Nothing below it is watched then either. */
+  /** `undefined` if the path cannot be watched, in which case nothing below it is watched. */
   #watch(path: string, identity: string, happened: (event: string, name: string | null) => void): Watched | undefined {
     if (this.#watched.size >= maxWatches) {
       this.#reportLimit(`more than ${maxWatches} directories`);
@@ -291,13 +291,12 @@ class TreeWatch {
   }
 
   #unwatchTree(path: string): void {
-    // Without a watch of this path nothing below it is watched.
     if (!this.#watched.has(path)) return;
     for (const known of [...this.#watched.keys()])
       if (known === path || known.startsWith(`${path}/`)) this.#unwatch(known);
   }
 
-  /** The root was created, removed or replaced, or a link on its path was switched. */
+  /** Called after the root was created, removed or replaced, or a link on its path changed. */
   #renewRoot(): void {
     if (this.#isClosed) return;
     this.#isLimitReported = false;
@@ -328,12 +327,12 @@ class TreeWatch {
     } catch (error) {
       if (!isSystemError(error, 'ENOENT') && !isSystemError(error, 'EACCES')) this.#reportFailure(error);
     }
-    // A directory may have appeared between the check and the watch.
+    // A directory may have appeared between check and watch.
     if (statsOf(this.#root) !== undefined && directory !== dirname(this.#root)) this.#watchParent();
   }
 }
 
-/** The target of a path, or `undefined` if it does not exist or is not accessible. */
+/** `undefined` if the path does not exist or is inaccessible. */
 function statsOf(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false });
@@ -346,7 +345,6 @@ function isInKernelFileSystem(path: string): boolean {
   try {
     return isOfTheKernel(path);
   } catch {
-    // Removed again, or not accessible.
     return false;
   }
 }

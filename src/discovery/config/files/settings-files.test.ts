@@ -26,7 +26,7 @@ function readText(text: string): SettingsReading {
   return files.read('mesh', file);
 }
 
-it('uses the defaults until a version is adopted', () => {
+it('settings have their defaults until a version is adopted', () => {
   expect(files.mesh).toBe(defaultMeshConfig);
   const reading = readText('connectTimeout: 3s');
   expect(files.mesh).toBe(defaultMeshConfig);
@@ -34,19 +34,19 @@ it('uses the defaults until a version is adopted', () => {
   expect(files.mesh.connectTimeoutMs).toBe(3_000);
 });
 
-it('gives equal values the same version, whatever their notation', () => {
+it('settings with equal values have equal versions, regardless of notation', () => {
   const first = readText('connectTimeout: 3s\ntrustDomain: example.com');
   expect(readText('# a comment\ntrustDomain: "example.com"\nconnectTimeout: 3000ms')).toEqual(first);
   expect(readText('connectTimeout: 4s')).not.toEqual(first);
 });
 
-it('gives an empty file the version of the defaults', () => {
+it('settings of an empty file have the version of the defaults', () => {
   const empty = readText('') as { version: string };
   rmSync(file);
   expect(files.read('mesh', file)).toEqual({ outcome: 'absent', defaults: empty.version });
 });
 
-it('reports each error with its location', () => {
+it('each error in settings is reported with its location', () => {
   expect(readText('connectTimeout: 3s\nprotocolDetectionTimeout: soon')).toMatchObject({
     outcome: 'invalid',
     problems: [{ place: { file, line: 2 }, field: 'protocolDetectionTimeout' }],
@@ -55,13 +55,13 @@ it('reports each error with its location', () => {
   expect(files.read('mesh', root)).toMatchObject({ outcome: 'invalid', problems: [{ place: { file: root } }] });
 });
 
-it('warns once of a field that has no effect', () => {
+it('a settings field without effect causes one warning', () => {
   expect(readText('connectTimeouts: 3s')).toMatchObject({ outcome: 'valid' });
   readText('connectTimeouts: 3s');
   expect(warnings).toEqual([expect.stringContaining('connectTimeouts')]);
 });
 
-it('reads mesh networks', () => {
+it('mesh networks are read from their file', () => {
   writeFileSync(
     file,
     'networks:\n  here:\n    endpoints: [{fromCidr: 10.0.0.0/8}]\n    gateways: [{address: 1.1.1.1, port: 15443}]',

@@ -1,4 +1,4 @@
-/** The files of mesh-wide settings: MeshConfig and MeshNetworks (spec/discovery.md §3.1). */
+/** Files with mesh-wide settings: MeshConfig and MeshNetworks (spec/discovery.md §3.1). */
 import { createHash } from 'node:crypto';
 import * as E from 'fp-ts/lib/Either.js';
 import type { SettingsReading } from '../../../../machines/discovery/config/mesh-config.machine.ts';
@@ -21,7 +21,7 @@ type Decoded<Value> = E.Either<readonly Problem[], { readonly value: Value; read
 
 const defaults: SettingsValues = { mesh: defaultMeshConfig, networks: { networks: {} } };
 
-/** Read settings and active settings. They differ until the chart adopts what was read. Values are immutable and can be compared by identity. */
+/** Caches read settings until the chart adopts them. Values are immutable and can be compared by identity. */
 export class SettingsFiles {
   #active: SettingsValues = defaults;
   readonly #read: { [Name in SettingsName]: Map<string, SettingsValues[Name]> } = {
@@ -46,7 +46,6 @@ export class SettingsFiles {
     return this.#active.networks;
   }
 
-  /** Reads a file and keeps its value under its version. */
   read(name: SettingsName, file: string): SettingsReading {
     const defaultVersion = versionOf(defaults[name]);
     let text: string;
@@ -65,9 +64,9 @@ export class SettingsFiles {
   }
 
   /**
-   * Merges texts of ConfigMaps in order, later ones over earlier ones, and keeps the result under its version.
+   * Merges texts of ConfigMaps. Later texts override earlier ones.
    *
-   * @param texts if empty, the active settings are kept
+   * @param texts without any, the active settings are kept
    */
   readTexts(name: SettingsName, texts: readonly { readonly place: string; readonly text: string }[]): SettingsReading {
     const last = texts.at(-1);
@@ -85,12 +84,11 @@ export class SettingsFiles {
     return ofCluster(this.#keep(name, decoded));
   }
 
-  /** Makes the value that was read under this version the active one. */
   adopt(name: SettingsName, version: string): void {
     const value = this.#read[name].get(version);
     if (value === undefined) return;
     this.#active = { ...this.#active, [name]: value };
-    // Values that were read and not adopted are dropped.
+    // Settings that were not adopted are dropped.
     const kept = new Set([version, versionOf(defaults[name])]);
     for (const old of this.#read[name].keys()) if (!kept.has(old)) this.#read[name].delete(old);
   }
@@ -109,7 +107,7 @@ export class SettingsFiles {
     }
     const { value, warnings } = decoded.right;
     const version = versionOf(value);
-    // An equal value keeps its identity, so that a comparison detects no change.
+    // Equal settings keep their identity, so that comparing them detects no change.
     if (!versions.has(version)) versions.set(version, value);
     this.#warnOnce(name, warnings);
     return { outcome: 'valid', version };

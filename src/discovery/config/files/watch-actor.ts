@@ -1,4 +1,4 @@
-/** Connects a watch of files to a chart. */
+/** Runs a file watch as an actor. */
 import { fromCallback } from 'xstate';
 import { messageOf } from '../../../runtime/errors.ts';
 import type { StopWatching, WatchHandlers } from '../../../runtime/files/file-watch.ts';
@@ -6,7 +6,7 @@ import type { Logger } from '../../../runtime/output/log.ts';
 
 type ChangeEventType = 'files.changed' | 'source.changed';
 
-/** Forwards the events of a watch. A failed watch is logged, and the last read content still applies. */
+/** A failed watch is logged, and the last read content still applies. */
 export function watchEffect<Input>(
   begin: (input: Input, handlers: WatchHandlers) => StopWatching,
   type: ChangeEventType,

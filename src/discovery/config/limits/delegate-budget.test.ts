@@ -18,7 +18,7 @@ import { NamespaceBudgets } from './namespace-budgets.ts';
 const listOf = <T>(length: number, make: (index: number) => T): T[] =>
   Array.from({ length }, (_, index) => make(index));
 
-/** A delegate with routes of one match each. */
+/** A delegate VirtualService. Each route has one match. */
 function delegate(namespace: string, name: string, routes: number): Config {
   const http = listOf(routes, (index) => ({
     match: [{ uri: { prefix: `/${index}` } }],
@@ -27,7 +27,7 @@ function delegate(namespace: string, name: string, routes: number): Config {
   return givenObject('VirtualService', namespace, name, { hosts: [], http });
 }
 
-/** An object with one route for each delegate, and one more for all other requests. */
+/** A VirtualService with one route per delegate, and one for all other requests. */
 function root(name: string, age: number, delegates: readonly string[], { hosts = 1, matches = 1 } = {}): Config {
   const http = delegates.map((text) => {
     const [namespace, delegateName] = text.split('/');
@@ -41,7 +41,7 @@ function root(name: string, age: number, delegates: readonly string[], { hosts =
   return givenObject('VirtualService', 'mallory', name, { hosts: names, http: [...http, last] }, age);
 }
 
-/** Limits with objects that are added and removed; its state is what each call returned. */
+/** Objects that are added and removed one by one, with the resulting limitations. */
 class Given {
   readonly #budgets: NamespaceBudgets;
   readonly objects = new Map<string, Config>();
@@ -79,7 +79,7 @@ class Given {
     return [...this.#limited.values()].map(({ problem }) => `${problem.object} ${problem.field}: ${problem.message}`);
   }
 
-  /** For each route of an object: what it does. */
+  /** The action of each route of an object. */
   routesOf(name: string): string[] {
     const key = `VirtualService/mallory/${name}`;
     const { http = [] } = (this.#limited.get(key)?.config ?? this.objects.get(key)!).spec as VirtualService;
@@ -89,8 +89,8 @@ class Given {
   }
 }
 
-describe('the limit of routes that delegates add', () => {
-  it('responds with 503 where one object has more than its limit, and keeps its other routes', () => {
+describe('the limit of routes from delegates', () => {
+  it('makes excess routes of an object respond with 503, and keeps its other routes', () => {
     const given = new Given();
     given.put(delegate('mallory', 'large', 4_000), delegate('mallory', 'small', 10));
     given.put(root('a', 1, ['mallory/small', 'mallory/large', 'mallory/small'], { matches: 3 }));
@@ -100,7 +100,7 @@ describe('the limit of routes that delegates add', () => {
     ]);
   });
 
-  it('counts each host and each match of the delegating route', () => {
+  it('counts each host and each match of a delegating route', () => {
     const given = new Given();
     given.put(delegate('mallory', 'd', maxHostRoutes / 8));
     given.put(root('fits', 1, ['mallory/d'], { hosts: 2, matches: 4 }));
@@ -109,7 +109,7 @@ describe('the limit of routes that delegates add', () => {
     expect(['fits', 'hosts', 'matches'].map((name) => given.routesOf(name)[0])).toEqual(['delegate d', '503', '503']);
   });
 
-  it('counts a route of a delegate, or of the object, with many bytes once for each unit, as each merged route repeats them', () => {
+  it('counts large routes of a delegate or a delegating object as several units', () => {
     const given = new Given();
     const headers = { request: { set: Object.fromEntries(listOf(64, (index) => [`h${index}`, 'x'.repeat(100)])) } };
     const large = delegate('mallory', 'large', maxHostRoutes / 16);
@@ -128,7 +128,7 @@ describe('the limit of routes that delegates add', () => {
     ]);
   });
 
-  it('keeps the delegates of the oldest objects, whatever order objects arrive in', () => {
+  it('keeps the delegates of the oldest objects, regardless of the order of arrival', () => {
     const d = delegate('mallory', 'd', maxHostRoutes);
     const roots = listOf(maxDelegatedRoutes / maxHostRoutes + 1, (index) => root(`r${index}`, index, ['mallory/d']));
     for (const order of [[d, ...roots], [d, ...roots].toReversed()]) {
@@ -141,13 +141,13 @@ describe('the limit of routes that delegates add', () => {
     }
   });
 
-  it('follows a delegate that grows in place, shrinks, and is removed', () => {
+  it('is applied again when a delegate grows, shrinks or is removed', () => {
     const given = new Given();
     given.put(root('a', 1, ['mallory/d'], { matches: 100 }), delegate('mallory', 'd', 10));
     expect(given.routesOf('a')[0]).toBe('delegate d');
     expect(given.put(delegate('mallory', 'd', 100))).toEqual(['a']);
     expect(given.routesOf('a')[0]).toBe('503');
-    // The same limitation is not reported again.
+    // An unchanged limitation is not reported again.
     expect(given.put(delegate('mallory', 'd', 101))).toEqual([]);
     expect(given.put(delegate('mallory', 'd', 10))).toEqual(['a']);
     expect(given.routesOf('a')[0]).toBe('delegate d');
@@ -156,7 +156,7 @@ describe('the limit of routes that delegates add', () => {
     expect(given.problems).toEqual([]);
   });
 
-  it('does not let a delegate of another namespace use up the share of the own ones', () => {
+  it('is separate for delegates of other namespaces', () => {
     const given = new Given();
     given.put(delegate('other', 'd', maxHostRoutes), delegate('mallory', 'own', 1_000));
     const many = listOf(8, (index) => root(`r${index}`, index, ['other/d', 'mallory/own']));
@@ -164,7 +164,7 @@ describe('the limit of routes that delegates add', () => {
     expect(given.routesOf('r7')).toEqual(['503', 'delegate own', 'route']);
   });
 
-  it('reports an object once that exceeds this limit and the one of exports', () => {
+  it('reports an object once if it also exceeds the export limit', () => {
     const given = new Given(0);
     given.put(delegate('mallory', 'd', 4_000));
     expect(given.put(root('a', 1, ['mallory/d'], { matches: 3 }))).toEqual(['a']);
@@ -172,7 +172,7 @@ describe('the limit of routes that delegates add', () => {
     expect(given.put(root('b', 2, ['mallory/d']))).toEqual(['b']);
   });
 
-  it('keeps two objects of a file from becoming 16 million routes', async () => {
+  it('prevents that two objects in a file result in 16 million routes', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'delegates-'));
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
     const written = ({ kind, namespace, name, spec }: Config): string =>

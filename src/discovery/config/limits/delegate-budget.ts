@@ -1,7 +1,8 @@
 /**
- * Limits the routes that VirtualServices of one namespace get from delegates. Each route of a delegate is merged with each match of the
- * route that delegates to it, for each host: two objects of 300 kB would become 16 million routes. Beyond the limit the oldest objects
- * keep their delegates. A route of a younger one responds with 503 instead, so that its requests reach no later route.
+ * Limits the routes that the VirtualServices of a namespace get from delegates. Each route of a delegate is combined
+ * with each match of the delegating route and each host, so two objects of 300 kB could result in 16 million routes.
+ * Beyond the limit, the oldest objects keep their delegates. In younger objects, a delegating route responds with
+ * 503, so that its requests do not match a later route.
  */
 import { createHash } from 'node:crypto';
 import type { Config } from '../../../model/config/config.ts';
@@ -21,14 +22,12 @@ import {
 
 interface Delegating extends LimitShare {
   readonly index: number;
-  /** Delegates of other namespaces have their own share: their authors must not use up that of the namespace. */
+  /** Delegates of other namespaces have a separate limit, so that their authors cannot use up that of the namespace. */
   readonly isForeign: boolean;
 }
 
 export class DelegateBudget implements NamespaceBudget {
-  /** Units of all routes of each delegate, by namespace/name. */
   readonly #delegates = new Map<string, number>();
-  /** Objects with delegating routes, by namespace and key. */
   readonly #roots = new Map<string, Map<string, Config>>();
 
   *limiting(

@@ -64,7 +64,7 @@ const workload = (index: number, labels: Record<string, string> = { app: 'x' }):
   givenObject('WorkloadEntry', 'mallory', `w${index}`, { address: address(index), labels });
 const pod = (index: number): Config => ({ ...givenObject('Pod', 'mallory', `pod${index}`, {}), labels: { app: 'x' } });
 
-/** Limits with objects that are added and removed; its state is what each call returned. */
+/** Objects that are added and removed one by one, with the resulting limitations. */
 class Given {
   readonly #budgets: NamespaceBudgets;
   readonly objects = new Map<string, Config>();
@@ -122,8 +122,8 @@ const endpointCount = ({ endpoints }: ServiceRegistry): number =>
     .flatMap((byNamespace) => [...byNamespace.values()])
     .reduce((sum, list) => sum + list.length, 0);
 
-describe('the limit of endpoints that objects of one namespace select', () => {
-  it('bounds the endpoints of 400 ServiceEntries that select the same 1,500 WorkloadEntries, and keeps all services', () => {
+describe('the limit of endpoints per namespace', () => {
+  it('limits the endpoints of 400 ServiceEntries that select the same 1,500 WorkloadEntries, and keeps all services', () => {
     const given = new Given(
       ...listOf(400, (index) => entry(`s${index}`, { age: index })),
       ...listOf(1_500, (index) => workload(index)),
@@ -144,7 +144,7 @@ describe('the limit of endpoints that objects of one namespace select', () => {
     );
   });
 
-  it('counts pods and WorkloadEntries for a ServiceEntry, with each host and port', () => {
+  it('counts the pods and WorkloadEntries of a ServiceEntry once per host and port', () => {
     const workloads = [...listOf(512, (index) => workload(index)), ...listOf(512, pod)];
     const fits = { hosts: 16, ports: 8 };
     expect(new Given(entry('a', fits), ...workloads).names).toEqual([]);
@@ -153,7 +153,7 @@ describe('the limit of endpoints that objects of one namespace select', () => {
     expect(new Given(entry('a', { ...fits, ports: 9, resolution: 'NONE' }), ...workloads).names).toEqual([]);
   });
 
-  it('counts the WorkloadEntries that a Service selects, and gives a Service beyond the limit none of them', () => {
+  it('counts the WorkloadEntries that a Service selects, and removes them from a Service beyond the limit', () => {
     const given = new Given(
       service('old', 1, 100),
       service('young', 2, 100),
@@ -166,7 +166,7 @@ describe('the limit of endpoints that objects of one namespace select', () => {
     expect(new Given(service('a', 1, 200), ...listOf(1_000, pod)).names).toEqual([]);
   });
 
-  it('admits by default 10 ServiceEntries of 5,000 pods each, 500 of 100 workloads each, and slices of 30,000 pods with 2 ports', () => {
+  it('admits by default 10 ServiceEntries with 5,000 pods each, 500 with 100 workloads each, and slices of 30,000 pods with 2 ports', () => {
     expect(new GivenByDefault(...listOf(10, (index) => entry(`s${index}`)), ...listOf(5_000, pod)).names).toEqual([]);
     expect(new GivenByDefault(...listOf(300, (index) => slice(`s${index}`, 100, 2))).names).toEqual([]);
     const entries = listOf(500, (index) => entry(`s${index}`, { labels: { app: `a${index % 20}`, team: 't' } }));
@@ -174,7 +174,7 @@ describe('the limit of endpoints that objects of one namespace select', () => {
     expect(new GivenByDefault(...entries, ...workloads).names).toEqual([]);
   });
 
-  it('counts the endpoints that a ServiceEntry lists, with each host and port, and ignores those beyond the limit', () => {
+  it('counts the endpoints of a ServiceEntry once per host and port, and omits those beyond the limit', () => {
     const listed = (name: string, age: number, resolution: string, count = 4_096): Config => {
       const config = entry(name, { age, hosts: 8, ports: 2, resolution });
       const { workloadSelector: _, ...spec } = config.spec as Record<string, unknown>;
@@ -183,14 +183,14 @@ describe('the limit of endpoints that objects of one namespace select', () => {
     const given = new Given(listed('old', 1, 'STATIC'), listed('young', 2, 'STATIC'), listed('dns', 3, 'DNS', 4_000));
     expect(given.names).toEqual(['dns']);
     expect(given.limited.get('ServiceEntry/mallory/dns')!.problem.field).toBe('spec.endpoints');
-    // A DNS service without endpoints resolves its host: it must not be sent there instead.
+    // Without endpoints, a DNS service would resolve its host. Requests must not be sent there.
     const { endpoints, services } = given.registry();
     expect(endpoints.get('dns-0.test')?.get('mallory') ?? []).toEqual([]);
     expect(services.filter(({ hostname }) => hostname.startsWith('dns-'))).toHaveLength(8);
     expect(endpoints.get('young-0.test')?.get('mallory')).toHaveLength(2 * 4_096);
   });
 
-  it('counts addresses x ports of EndpointSlices, and ignores the endpoints of the youngest', () => {
+  it('counts addresses x ports of EndpointSlices, and omits the endpoints of the youngest', () => {
     const given = new Given(service('web', 0, 25), ...listOf(6, (index) => slice(`s${index}`, 1_000, 25, index)));
     expect(given.names).toEqual(['s5']);
     expect(given.limited.get('EndpointSlice/mallory/s5')!.problem).toMatchObject({
@@ -200,7 +200,7 @@ describe('the limit of endpoints that objects of one namespace select', () => {
     expect(given.limited.get('EndpointSlice/mallory/s5')!.config.spec).toMatchObject({ endpoints: [] });
   });
 
-  it('limits the youngest objects whatever order objects arrive in, reports each once, and admits them when there is room', () => {
+  it('limits the youngest objects regardless of the order of arrival, reports each once, and admits them when possible', () => {
     const entries = listOf(4, (index) => entry(`s${index}`, { age: index, hosts: 50 }));
     const workloads = listOf(1_000, (index) => workload(index));
     for (const order of [
@@ -214,12 +214,12 @@ describe('the limit of endpoints that objects of one namespace select', () => {
       expect(given.names).toEqual([]);
       expect(given.put(...workloads)).toEqual(['s2', 's3']);
       expect(given.put(workload(1_000))).toEqual([]);
-      // The oldest object's share goes to the next one.
+      // The share of the oldest object becomes available for the next one.
       expect(given.remove(entries[0]!)).toEqual(['s2']);
     }
   });
 
-  it('has the same endpoints as a full rebuild after objects became limited and were admitted again', () => {
+  it('has the same result as a full rebuild after objects were limited and admitted again', () => {
     const workloads = listOf(700, (index) => workload(index));
     const given = new Given(...listOf(2, (index) => entry(`s${index}`, { age: index, hosts: 100 })), ...workloads);
     const addresses = (registry: ServiceRegistry, host: string): string =>
@@ -240,7 +240,7 @@ describe('the limit of endpoints that objects of one namespace select', () => {
     }
   });
 
-  it('forgets a limited object that is removed or selects no more', () => {
+  it('does not count a limited object that is removed, or no longer has a selector', () => {
     const given = new Given(
       entry('a', { hosts: 200 }),
       entry('b', { hosts: 200 }),
@@ -253,8 +253,8 @@ describe('the limit of endpoints that objects of one namespace select', () => {
   });
 });
 
-describe('endpoints of one ServiceEntry', () => {
-  it('are one list for all of its hosts, also after a workload was added', () => {
+describe('the endpoints of a ServiceEntry', () => {
+  it('are one list for all hosts, even after a workload is added', () => {
     const given = new Given(entry('a', { hosts: 3 }), workload(0), workload(1));
     const first = given.registry();
     given.put(workload(2));

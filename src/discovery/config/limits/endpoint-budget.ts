@@ -1,8 +1,8 @@
 /**
- * Limits the endpoints of the services of one namespace. A ServiceEntry has each of its endpoints, and each workload that it selects, for each
- * host and port: 1,500 ServiceEntries that select the same 1,500 WorkloadEntries, 500 kB in all, would become 2.25 million endpoints, which
- * every proxy receives that sees the services. Beyond the limit the oldest objects keep their endpoints; a younger one keeps its services, and
- * these get none of its endpoints.
+ * Limits the endpoints of the services of a namespace. A ServiceEntry has an endpoint for each of its addresses or
+ * selected workloads, host and port. 1,500 ServiceEntries that select the same 1,500 WorkloadEntries (500 kB in
+ * total) would result in 2.25 million endpoints for every proxy that sees the services. Beyond the limit, the oldest
+ * objects keep their endpoints. Younger ones keep their services, but without endpoints.
  */
 import type { Config } from '../../../model/config/config.ts';
 import { beyondLimit, type LimitShare } from '../../../model/config/oldest-first.ts';
@@ -34,11 +34,11 @@ interface EndpointSource {
   readonly selection: Selection | undefined;
 }
 
-/** The selector of an object, and its endpoints for each workload selected by it. */
+/** The selector of an object, with its number of endpoints per selected workload. */
 interface Selection {
   readonly selector: Labels;
   readonly clusters: number;
-  /** Services get pods from EndpointSlices. */
+  /** Kubernetes Services get endpoints of pods from EndpointSlices instead. */
   readonly selectsPods: boolean;
 }
 
@@ -47,16 +47,16 @@ interface NamespaceEndpoints {
   readonly entries: LabelIndex<Labelled>;
   readonly pods: Map<string, Labelled>;
   readonly sums: Sums;
-  /** Exists only while an object selects pods. */
+  /** Set while an object selects pods. */
   podIndex?: LabelIndex<Labelled> | undefined;
 }
 
-/** Upper bounds of what the objects of a namespace have, without matching selectors with workloads. */
+/** Upper bounds for a namespace, without evaluating selectors. */
 interface Sums {
   listed: number;
-  /** Endpoints for each WorkloadEntry of the namespace, if every selector selects it. */
+  /** Endpoints per WorkloadEntry of the namespace, if all selectors selected it. */
   clusters: number;
-  /** The same for each pod. */
+  /** Endpoints per pod, if all selectors selected it. */
   clustersOfPods: number;
 }
 
@@ -64,7 +64,7 @@ export class EndpointBudget implements NamespaceBudget {
   readonly #maxEndpoints: number;
   readonly #namespaces = new Map<string, NamespaceEndpoints>();
 
-  /** @param maxEndpoints of the services of one namespace (PILOT_MAX_ENDPOINTS_PER_NAMESPACE) */
+  /** @param maxEndpoints per namespace (PILOT_MAX_ENDPOINTS_PER_NAMESPACE) */
   constructor(maxEndpoints: number) {
     this.#maxEndpoints = maxEndpoints;
   }
@@ -86,7 +86,7 @@ export class EndpointBudget implements NamespaceBudget {
     return yield* limitedAgain(touched, previous, (name) => this.#excessOf(name));
   }
 
-  /** Whether the objects of the namespace are within the limit, whatever their selectors select. */
+  /** Whether the namespace is within the limit, regardless of what its selectors select. */
   #isWithinLimit(name: string): boolean {
     const namespace = this.#namespaces.get(name);
     if (namespace === undefined) return true;
@@ -119,7 +119,7 @@ export class EndpointBudget implements NamespaceBudget {
       addTo(namespace.sums, source, 1);
       if (source === undefined) namespace.sources.delete(key);
       else namespace.sources.set(key, source);
-      // Touched in any case: its result may be in the map of the caller.
+      // Always added, because the caller's map may contain its previous result.
       touched.add(name);
     }
     if (namespace.sources.size > 0) touched.add(name);
@@ -159,7 +159,7 @@ const kinds: ReadonlySet<string> = new Set([
   ...['ServiceEntry', 'Service', 'EndpointSlice', 'Endpoints', 'WorkloadEntry', 'Pod'],
 ]);
 
-/** `undefined`: the object neither has nor selects endpoints. */
+/** `undefined` if the object has no endpoints and selects none. */
 function sourceOf(config: Config): EndpointSource | undefined {
   const listed = listedEndpoints(config);
   const selection = selectionOf(config);
@@ -193,7 +193,7 @@ function selectionOf({ kind, spec }: Config): Selection | undefined {
   }
   if (kind !== 'ServiceEntry') return undefined;
   const { workloadSelector, resolution, hosts, ports } = spec as ServiceEntry;
-  // Without resolution connections go to their original destination: there are no endpoints.
+  // Without resolution, connections use their original destination, so there are no endpoints.
   if (workloadSelector === undefined || resolution === 'NONE') return undefined;
   return { selector: workloadSelector.labels, clusters: hosts.length * ports.length, selectsPods: true };
 }
@@ -217,7 +217,7 @@ function sharesOf(namespace: NamespaceEndpoints): readonly LimitShare[] {
   return [...sources.values()].map(({ config, listed, selection }) => {
     if (selection === undefined) return { config, cost: listed };
     const { selector, clusters, selectsPods } = selection;
-    // Counting what exactly is selected would match each selector with each workload.
+    // An exact count would evaluate each selector for each workload.
     const selected = entries.maxSelectedBy(selector) + (selectsPods ? (podIndex?.maxSelectedBy(selector) ?? 0) : 0);
     return { config, cost: listed + clusters * selected };
   });

@@ -31,7 +31,7 @@ function entry(
   );
 }
 
-/** A budget with objects that are added and removed; its state is what each call returned. */
+/** Objects that are added and removed one by one, with the resulting limitations. */
 class Given {
   readonly budget: ExportBudget;
   readonly objects = new Map<string, Config>();
@@ -66,7 +66,7 @@ class Given {
 }
 
 describe('the export limit of a namespace', () => {
-  it('keeps the oldest objects exported, whatever their order of arrival', () => {
+  it('keeps the oldest objects exported, regardless of the order of arrival', () => {
     const objects = [entry('a', 1), entry('b', 2), entry('c', 3), entry('d', 4)];
     for (const order of [objects, objects.toReversed()]) {
       const given = new Given();
@@ -75,7 +75,7 @@ describe('the export limit of a namespace', () => {
     }
   });
 
-  it('exports a younger object as soon as an older one is deleted, and limits it again', () => {
+  it('exports a younger object when an older one is deleted, and limits it when the older one is added again', () => {
     const given = new Given();
     const [a, b, c] = [entry('a', 1), entry('b', 2), entry('c', 3)];
     expect(given.put(a, b, c)).toEqual(['c']);
@@ -84,13 +84,13 @@ describe('the export limit of a namespace', () => {
     expect(given.put(a)).toEqual(['c']);
   });
 
-  it('keeps a small object that follows one that is too large', () => {
+  it('exports a small object even if a larger older one exceeds the limit', () => {
     const given = new Given();
     given.put(entry('a', 1, { hosts: 100 }), entry('b', 2));
     expect(given.names).toEqual(['a']);
   });
 
-  it('counts neither private objects, nor those of another namespace, nor those of the root namespace', () => {
+  it('does not count private objects, other namespaces, or the root namespace', () => {
     const given = new Given();
     given.put(entry('a', 1, { exportTo: ['.'], hosts: 100 }), entry('b', 2, { exportTo: ['mallory'], hosts: 100 }));
     given.put(entry('c', 3, { namespace: 'other' }), entry('d', 4, { namespace: 'other' }), entry('e', 5));
@@ -98,7 +98,7 @@ describe('the export limit of a namespace', () => {
     expect(given.names).toEqual([]);
   });
 
-  it('counts a changed object again, and reports a changed limited object', () => {
+  it('counts a changed object again, and reports a limited object whose limitation changes', () => {
     const given = new Given();
     given.put(entry('a', 1), entry('b', 2), entry('c', 3));
     expect(given.put(entry('c', 3, { ports: 3 }))).toEqual(['c']);
@@ -106,7 +106,7 @@ describe('the export limit of a namespace', () => {
     expect(given.names).toEqual([]);
   });
 
-  it('gives the same result when a call is repeated because its result was not applied', () => {
+  it('has the same result if a call is repeated because its result was not applied', () => {
     const given = new Given();
     given.put(entry('a', 1), entry('b', 2), entry('c', 3));
     const keys = [...given.objects.keys()];
@@ -117,7 +117,7 @@ describe('the export limit of a namespace', () => {
     expect(given.names).toEqual([]);
   });
 
-  it('takes the subsets of a DestinationRule, and never its TLS settings', () => {
+  it('removes the subsets of a DestinationRule, but never its TLS settings', () => {
     const given = new Given();
     const trafficPolicy = { tls: { mode: 'ISTIO_MUTUAL' } };
     const subsets = [{ name: 'v1' }];
@@ -126,7 +126,7 @@ describe('the export limit of a namespace', () => {
     expect(given.limited.get(configKeyText(rule))!.config.spec).toEqual({ host: '*.test', trafficPolicy });
   });
 
-  it('counts Services by their annotation, and routes of VirtualServices for gateways separately from those for the mesh', () => {
+  it('counts Services according to their annotation, and routes of VirtualServices separately for gateways and sidecars', () => {
     const given = new Given();
     const ports = Array.from({ length: 11 }, (_, index) => ({ name: `p${index}`, port: 1 + index }));
     const service = givenObject('Service', 'mallory', 's', { spec: { ports } }, 1);
@@ -148,7 +148,7 @@ describe('the export limit of a namespace', () => {
     expect(given.names).toEqual(['mesh']);
   });
 
-  it('counts a route or cluster with many bytes once for each unit', () => {
+  it('counts large routes and clusters as several units', () => {
     const given = new Given();
     const text = 'x'.repeat(5 * unitBytes);
     const headers = { request: { set: { a: text } } };
@@ -186,7 +186,7 @@ describe('routes at gateways beyond the export limit', () => {
   };
   const specOf = (given: Given, name: string) => given.limited.get(`VirtualService/mallory/${name}`)?.config.spec;
 
-  it('respond with 503 to the same requests, so that none reaches a wider route', () => {
+  it('respond with 503 to the same requests, so that no request matches a wider route', () => {
     const given = new Given();
     given.put(bound('old', 1, 8), bound('young', 2, 3));
     const closed = { match: match('young'), directResponse: { status: 503 } };
@@ -201,7 +201,7 @@ describe('routes at gateways beyond the export limit', () => {
     );
   });
 
-  it('are removed at gateways of other namespaces if those that respond with 503 also exceed the limit', () => {
+  it('are removed from gateways of other namespaces if routes with 503 also exceed the limit', () => {
     const given = new Given();
     given.put(bound('a', 1, 8), bound('b', 2, 8), bound('c', 3, 8));
     expect([specOf(given, 'b'), specOf(given, 'c')]).toMatchObject([
@@ -211,7 +211,7 @@ describe('routes at gateways beyond the export limit', () => {
     expect(specOf(given, 'b')).not.toHaveProperty('exportTo');
   });
 
-  it('have a limit of their own, which the message names with its setting', () => {
+  it('have a separate limit, whose setting the message contains', () => {
     const given = new Given(20);
     given.put(bound('a', 1, 11), bound('b', 2, 8), bound('c', 3, 8));
     expect(given.names).toEqual(['c']);
@@ -237,7 +237,7 @@ describe('routes at gateways beyond the export limit', () => {
     });
   });
 
-  it('are unchanged if only the limit of the mesh is exceeded: they then do not apply to the mesh', () => {
+  it('are unchanged if only the limit of sidecars is exceeded, and no longer apply to sidecars', () => {
     const given = new Given();
     given.put(entry('a', 1, { hosts: 5 }), bound('both', 2, 3, ['mesh', 'infra/edge']));
     expect(specOf(given, 'both')).toMatchObject({ gateways: ['infra/edge'], http: [{ route }, { route }, { route }] });
@@ -249,7 +249,7 @@ describe('routes at gateways beyond the export limit', () => {
 });
 
 describe('objects beyond the export limit', () => {
-  it('are visible in their own namespace only, are reported once, and are exported again below the limit', async () => {
+  it('are only visible in their own namespace, are reported once, and are exported again below the limit', async () => {
     const root = mkdtempSync(join(tmpdir(), 'chartpilot-budget-'));
     onTestFinished(() => rmSync(root, { recursive: true, force: true }));
     const limits = { ...defaultConfigLimits, maxExportedPerNamespace: 3, maxGatewayRoutesPerNamespace: 3 };

@@ -1,8 +1,9 @@
 /**
- * Limits the configuration that one namespace adds to the proxies of all others. Every sidecar gets the clusters and routes of every exported object,
- * and every gateway the routes that are bound to it, so that a tenant with many valid objects could slow down the whole mesh. Beyond the limit the
- * oldest objects stay exported; a younger one is visible in its own namespace only, loses its subsets, or responds with 503. Which ones depends on
- * the objects alone, not on their order of arrival.
+ * Limits the configuration that one namespace adds to proxies of other namespaces. Every sidecar gets the clusters
+ * and routes of all exported objects, and every gateway the routes bound to it, so one tenant with many valid objects
+ * could slow down the mesh. Beyond the limit, the oldest objects stay exported. A younger object is only visible in
+ * its own namespace, loses its subsets, or responds with 503. The selection depends only on the objects, not on their
+ * order of arrival.
  */
 import type { Config } from '../../../model/config/config.ts';
 import { beyondLimit, type LimitShare } from '../../../model/config/oldest-first.ts';
@@ -26,11 +27,11 @@ import {
   type NamespaceBudget,
 } from './limited-objects.ts';
 
-/** Sidecars and gateways are different proxies: routes of one cost the other nothing. */
+/** Separate costs for sidecars and gateways, which are different proxies. */
 interface Costs {
-  /** Units of clusters and routes in each client of another namespace. */
+  /** Clusters and routes in each sidecar of another namespace, in units. */
   readonly mesh: number;
-  /** Units of routes in gateways of other namespaces. */
+  /** Routes in gateways of other namespaces, in units. */
   readonly gateways: number;
 }
 
@@ -48,8 +49,8 @@ export class ExportBudget implements NamespaceBudget {
   readonly #namespaces = new Map<string, NamespaceExports>();
 
   /**
-   * @param limits for the objects of one namespace: clusters and routes of sidecars (PILOT_MAX_EXPORTED_PER_NAMESPACE), routes of gateways
-   * (PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE)
+   * @param limits per namespace: PILOT_MAX_EXPORTED_PER_NAMESPACE for sidecars,
+   * PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE for gateways
    */
   constructor(limits: Costs) {
     this.#limits = limits;
@@ -99,7 +100,7 @@ export class ExportBudget implements NamespaceBudget {
       new Set(shares.map(({ config }) => config));
     const meshBeyond = configsOf(this.#beyond(namespace, 'mesh'));
     const gatewaysBeyond = configsOf(this.#beyond(namespace, 'gateways'));
-    // A route with 503 has no backend but keeps its matches, so these need a limit too.
+    // A route that responds with 503 keeps its matches, so these need a limit too.
     const closable = [...gatewaysBeyond].map((config) => ({ config, cost: virtualServiceUnits(closedSpec(config)) }));
     const hidden = configsOf(beyondLimit(closable, this.#limits.gateways));
     for (const config of new Set([...meshBeyond, ...gatewaysBeyond])) {
@@ -143,11 +144,14 @@ export class ExportBudget implements NamespaceBudget {
 }
 
 interface Limitation {
-  /** Visible in its own namespace only. */
+  /** Only visible in its own namespace. */
   readonly isHidden: boolean;
-  /** A VirtualService that stays bound to its gateways, where its routes keep requests from wider ones. */
+  /**
+   * A VirtualService that no longer applies to sidecars, but still to its gateways, where its routes keep requests
+   * from routes of wider hosts.
+   */
   readonly isOutOfMesh: boolean;
-  /** Its routes respond with 503, at gateways and in the mesh. */
+  /** The routes respond with 503 in gateways and sidecars. */
   readonly isClosed: boolean;
 }
 
@@ -158,7 +162,7 @@ const exported: Readonly<Record<keyof Costs, { readonly resources: string; reado
 
 const nothing: Costs = { mesh: 0, gateways: 0 };
 
-/** No cost: no other namespace sees the object. */
+/** Cost by kind. Objects that no other namespace sees cost nothing. */
 const costs: ReadonlyMap<string, (config: Config, settings: BudgetSettings) => Costs> = new Map([
   [
     'ServiceEntry',
@@ -181,11 +185,11 @@ const costs: ReadonlyMap<string, (config: Config, settings: BudgetSettings) => C
     (config, { defaultVirtualServiceExportTo }) => {
       const spec = config.spec as VirtualService;
       const { hosts, gateways = [], exportTo } = spec;
-      // Delegates are counted in the objects that delegate to them.
+      // Delegates count for the objects that delegate to them.
       if (hosts.length === 0 || !isExported(config, exportTo, defaultVirtualServiceExportTo)) return nothing;
       const units = virtualServiceUnits(spec);
       const isOfMesh = gateways.length === 0 || gateways.includes('mesh');
-      // A Gateway of any namespace may be for workloads of another one. Ingresses have a limit of their own.
+      // A Gateway of any namespace may select workloads of another one. Ingresses have a separate limit.
       const isOfGateways = gateways.some((name) => name !== 'mesh') && config.generatedFrom !== 'Ingress';
       return { mesh: isOfMesh ? units : 0, gateways: isOfGateways ? units : 0 };
     },
@@ -196,7 +200,7 @@ const costs: ReadonlyMap<string, (config: Config, settings: BudgetSettings) => C
       const { host, subsets = [], exportTo, trafficPolicy } = config.spec as DestinationRule;
       if (!isExported(config, exportTo, defaultDestinationRuleExportTo)) return nothing;
       const common = policyBytes(trafficPolicy);
-      // A policy of usual size adds nothing to the clusters that services are counted for.
+      // Policies of typical size are covered by the cost of their service's clusters.
       const baseUnits = unitsOf(common) - 1;
       const ofSubsets = subsets.reduce((sum, subset) => sum + unitsOf(common + policyBytes(subset.trafficPolicy)), 0);
       return { mesh: (baseUnits + ofSubsets) * (isWildcard(host) ? maxWildcardSubsets : 1), gateways: 0 };
@@ -204,7 +208,7 @@ const costs: ReadonlyMap<string, (config: Config, settings: BudgetSettings) => C
   ],
 ]);
 
-/** Bytes that a policy adds to each cluster. Of its port settings only the largest counts. */
+/** Bytes that a policy adds to each cluster. Only the largest port settings count. */
 function policyBytes(policy: TrafficPolicy | undefined): number {
   if (policy === undefined) return 0;
   const { portLevelSettings = [], ...common } = policy;
@@ -216,7 +220,7 @@ function isExported(
   exportTo: readonly string[] | undefined,
   byDefault: readonly string[] = ['*'],
 ): boolean {
-  // The placeholder of a rejected object restricts access, so it is never narrowed.
+  // A placeholder restricts access, so it must apply everywhere.
   if (standsFor !== undefined) return false;
   const targets = exportTo !== undefined && exportTo.length > 0 ? exportTo : byDefault;
   return targets.length === 0 || targets.some((target) => target !== '.' && target !== '~' && target !== namespace);
@@ -228,7 +232,7 @@ function gatewaysOf({ kind, spec }: Config): readonly string[] {
 
 const inOwnNamespace = 'it is visible in its own namespace only';
 
-/** A DestinationRule keeps its TLS settings, which must not be lost, and has no subsets. */
+/** A limited DestinationRule keeps its TLS settings but loses its subsets. */
 function limited(config: Config, how: Limitation): { readonly config: Partial<Config>; readonly effect: string } {
   switch (config.kind) {
     case 'DestinationRule': {
@@ -264,7 +268,10 @@ function limited(config: Config, how: Limitation): { readonly config: Partial<Co
   }
 }
 
-/** Takes the same requests as before, so that none reaches a wider route. Connections are closed by a destination that does not exist. */
+/**
+ * Keeps all matches, so that no request matches a wider route. Connections are sent to a nonexistent destination,
+ * which closes them.
+ */
 function closedSpec({ spec }: Config): VirtualService {
   const { http, tls, tcp, ...rest } = spec as VirtualService;
   return {

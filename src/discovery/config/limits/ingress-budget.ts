@@ -1,7 +1,7 @@
 /**
- * Limits the paths that Ingresses of one namespace add to the gateway of Ingresses. They are counted before Ingresses become VirtualServices:
- * one of these has the paths of all namespaces for a host, and belongs to the oldest of them. Beyond the limit the oldest Ingresses stay as
- * they are; the paths of a younger one respond with 503, so that its requests reach no wider path.
+ * Limits the Ingress paths of a namespace. They are counted before translation, because a translated VirtualService
+ * contains the paths of all namespaces for a host and belongs to the oldest one. Beyond the limit, the oldest
+ * Ingresses are unchanged. Paths of younger ones respond with 503, so that their requests do not match a wider path.
  */
 import type { Config } from '../../../model/config/config.ts';
 import { beyondLimit, type LimitShare } from '../../../model/config/oldest-first.ts';
@@ -20,7 +20,10 @@ export class IngressBudget implements NamespaceBudget {
   readonly #maxPaths: number;
   readonly #namespaces = new Map<string, Map<string, LimitShare>>();
 
-  /** @param maxPaths paths and hosts of TLS of one namespace (PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE); as many again respond with 503 */
+  /**
+   * @param maxPaths paths and TLS hosts per namespace (PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE). As many again may
+   * respond with 503.
+   */
   constructor(maxPaths: number) {
     this.#maxPaths = maxPaths;
   }

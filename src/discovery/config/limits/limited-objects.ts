@@ -1,14 +1,13 @@
-/** Objects beyond a limit that all objects of their namespace share: the reduced object that applies instead, and the problem that reports it. */
+/**
+ * Objects beyond a limit of their namespace, with the reduced object that applies instead and the problem to report.
+ */
 import type { ConfigProblem } from '../../../../machines/discovery/protocol.ts';
 import { type Config, configKeyText } from '../../../model/config/config.ts';
 import type { Steps } from '../../../runtime/turns.ts';
 import { clusterConfig } from '../sources/config-sources.ts';
 
-/** Result of a limit for the objects of some keys. */
 export interface LimitedObjects {
-  /** By key: the reduced object that replaces one beyond the limit. */
   readonly limited: ReadonlyMap<string, LimitedObject>;
-  /** Keys of objects that became limited, are no longer limited, or are limited in another way. */
   readonly changed: ReadonlySet<string>;
 }
 
@@ -27,11 +26,11 @@ export interface BudgetSettings {
 
 export interface NamespaceBudget {
   /**
-   * Idempotent: after a failure the caller calls it again with the same keys.
+   * Idempotent: after a failure, the caller repeats the call with the same keys.
    *
    * @param keys of all objects that may have changed since the last call
-   * @param objectOf the current object of a key
-   * @param previous result of the last call that was applied
+   * @param objectOf returns the current object of a key
+   * @param previous last applied result
    */
   limiting(
     keys: Iterable<string>,
@@ -43,22 +42,21 @@ export interface NamespaceBudget {
 
 export interface Excess {
   readonly original: Config;
-  /** Differs for each way in which the object is limited; becomes part of its resourceVersion. */
+  /** Identifies the limitation, as part of the object's resourceVersion. */
   readonly variant: string;
-  /** Called if the object was not limited in this way before. */
+  /** Called if the object did not have this limitation before. */
   readonly limit: () => {
-    /** Fields that differ from the original. */
     readonly config: Partial<Config>;
-    /** `spec.workloadSelector`; empty: the object as a whole. */
+    /** The limited field, such as `spec.workloadSelector`. Empty for the whole object. */
     readonly field: string;
     readonly message: string;
   };
 }
 
 /**
- * Applies a limit to some namespaces; all others keep their results.
+ * Applies a limit to some namespaces. All others keep their results.
  *
- * @param excessOf objects of the namespace that are beyond the limit
+ * @param excessOf returns the objects of a namespace beyond the limit
  */
 export function* limitedAgain(
   namespaces: ReadonlySet<string>,

@@ -1,4 +1,4 @@
-/** All limits that the objects of one namespace share, applied in order: each limit gets the objects as reduced by the previous ones. */
+/** Applies all limits per namespace in order. Each limit gets the objects as reduced by previous ones. */
 import type { Config } from '../../../model/config/config.ts';
 import type { Steps } from '../../../runtime/turns.ts';
 import { DelegateBudget } from './delegate-budget.ts';
@@ -10,19 +10,17 @@ import type { BudgetSettings, LimitedObject, LimitedObjects, NamespaceBudget } f
 type Limited = ReadonlyMap<string, LimitedObject>;
 
 export interface NamespaceLimits {
-  /** As for {@link ExportBudget}. */
   readonly maxExportedPerNamespace: number;
-  /** As for {@link ExportBudget} and {@link IngressBudget}. */
   readonly maxGatewayRoutesPerNamespace: number;
-  /** As for {@link EndpointBudget}. If absent, the registries apply it (`src/discovery/registry/service-objects.ts`). */
+  /** See {@link EndpointBudget}. If absent, the registries apply it (`src/discovery/registry/service-objects.ts`). */
   readonly maxEndpointsPerNamespace?: number;
 }
 
 export class NamespaceBudgets implements NamespaceBudget {
   readonly #budgets: readonly NamespaceBudget[];
-  /** The result of each limit that a returned map combines. */
+  /** Results of the single limits in each combined map. */
   readonly #parts = new WeakMap<Limited, readonly Limited[]>();
-  /** Objects beyond several limits, by their result of the last one: the same result is reported once. */
+  /** Combined results by that of the last limit, so that equal results are reported once. */
   readonly #combined = new WeakMap<LimitedObject, LimitedObject>();
 
   constructor({ maxExportedPerNamespace, maxGatewayRoutesPerNamespace, maxEndpointsPerNamespace }: NamespaceLimits) {
@@ -69,7 +67,11 @@ export class NamespaceBudgets implements NamespaceBudget {
   }
 }
 
-/** Combines two limits of one object. @param last applies to the object as `reduced` left it */
+/**
+ * Combines two limitations of one object.
+ *
+ * @param last limitation of the object after `reduced`
+ */
 export function combinedLimit(reduced: LimitedObject, last: LimitedObject): LimitedObject {
   const message = `${reduced.problem.message}; ${last.problem.message}`;
   return { ...last, original: reduced.original, problem: { ...reduced.problem, message } };

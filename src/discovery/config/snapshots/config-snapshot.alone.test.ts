@@ -1,10 +1,10 @@
-/** The cost of editing one object must not grow with the number of objects (50,000 objects: 0.1 ms). */
+/** The cost of editing an object does not grow with the number of objects (50,000 objects: 0.1 ms). */
 import { describe, expect, it } from 'vitest';
 import { collectGarbage } from '../../../../test/harness/collect-garbage.ts';
 import type { Config } from '../../../model/config/config.ts';
 import { ConfigSnapshot } from './config-snapshot.ts';
 
-/** Number of comparisons of two objects' order. */
+/** Counts comparisons of objects. */
 let comparisons = 0;
 
 function route(number: number, version = 0): Config {
@@ -24,7 +24,7 @@ function snapshotOf(count: number): ConfigSnapshot {
   return new ConfigSnapshot(Array.from({ length: count }, (_, number) => route(number)));
 }
 
-/** A hundred versions, each with one object replaced, added or removed since the previous one. */
+/** Yields versions, each with one object replaced, added or removed. */
 function* versionsOf(snapshot: ConfigSnapshot, count: number): Generator<ConfigSnapshot> {
   let last = snapshot;
   for (let step = 0; step < 100; step++) {
@@ -40,7 +40,7 @@ function* versionsOf(snapshot: ConfigSnapshot, count: number): Generator<ConfigS
   }
 }
 
-/** Bytes in use after garbage collection frees no more: earlier test files share the process. */
+/** Heap bytes after garbage collection stops freeing memory. Earlier test files share the process. */
 async function settledHeap(): Promise<number> {
   let last = Number.POSITIVE_INFINITY;
   for (let round = 0; round < 20; round++) {
@@ -68,20 +68,20 @@ function comparisonsPerEdit(count: number): number {
   return comparisons / versions.length;
 }
 
-describe('an edit of one object in a snapshot', () => {
-  it('shares all unchanged objects: it takes no more memory among 40,000 objects than among 4,000', async () => {
-    // A copy of 40,000 references is 320,000 bytes.
+describe('editing one object of a snapshot', () => {
+  it('takes no more memory among 40,000 objects than among 4,000, because unchanged objects are shared', async () => {
+    // A copy of 40,000 references would take 320,000 bytes.
     expect(await bytesPerEdit(4_000)).toBeLessThan(20_000);
     expect(await bytesPerEdit(40_000)).toBeLessThan(20_000);
   });
 
-  it('compares few objects to find its position, among 40,000 hardly more than among 4,000', () => {
+  it('needs hardly more comparisons among 40,000 objects than among 4,000', () => {
     const [few, many] = [comparisonsPerEdit(4_000), comparisonsPerEdit(40_000)];
     expect(many).toBeLessThan(2 * few);
     expect(many).toBeLessThan(150);
   });
 
-  it('does not change the earlier snapshot, and keeps the identity of arrays of other kinds', () => {
+  it('does not modify the earlier snapshot, and keeps the arrays of other kinds', () => {
     const previous = new ConfigSnapshot([route(1), route(2), { ...route(3), kind: 'Gateway' }]);
     const set = previous.set;
     const after = previous.edited(new Map([[keyOf(route(1)), undefined]]));

@@ -8,23 +8,22 @@ import type { ConfigSet } from '../../../model/config/config-set.ts';
 import { kinds } from '../../../model/kinds/index.ts';
 import { atOnce, type Steps } from '../../../runtime/turns.ts';
 
-/** Objects by key (`Kind/namespace/name`); `undefined` removes the object. */
+/** Objects by key (`KIND/NAMESPACE/NAME`). `undefined` removes the object. */
 export type ConfigEdits = ReadonlyMap<string, Config | undefined>;
 
 /** Oldest first. */
 type ConfigLists = Readonly<Record<string, SortedList<Config>>>;
 
 /**
- * All configuration objects at one time. Immutable: the next snapshot shares all unchanged objects, so that an edit costs the same among fifty
- * objects and among fifty thousand.
+ * All configuration objects at one time. Immutable: snapshots share unchanged objects, so the cost of an edit does
+ * not depend on the number of objects.
  */
 export class ConfigSnapshot {
   static readonly empty = new ConfigSnapshot([]);
   readonly byKey: ReadonlyMap<string, Config>;
   readonly #objects: PersistentMap<Config>;
-  /** Lists of the kinds that configuration is generated from. */
   readonly #lists: ConfigLists;
-  /** Sum of the hashes of all objects, so that adding or removing one costs one hash. */
+  /** Sum of the hashes of all objects, so that an edit only hashes the edited object. */
   readonly #sum: bigint;
   #set: ConfigSet | undefined;
   #placeholders: readonly Config[] | undefined;
@@ -36,12 +35,12 @@ export class ConfigSnapshot {
     this.#sum = derived?.sum ?? sumOf(this.byKey);
   }
 
-  /** A hash of all objects: equal for equal objects, whatever files they came from. */
+  /** Hash of all objects. Equal for equal objects, regardless of their source. */
   get version(): string {
     return this.#sum.toString(16).padStart(16, '0');
   }
 
-  /** The objects by kind, oldest first. The array of a kind is built on first use and keeps its identity until the kind is edited. */
+  /** Objects by kind, oldest first. The array of a kind is built on first use and keeps its identity until an edit. */
   get set(): ConfigSet {
     this.#set ??= setOf(this.#lists);
     return this.#set;
@@ -52,7 +51,10 @@ export class ConfigSnapshot {
     return this.#placeholders;
   }
 
-  /** A copy with some objects replaced. Lists of unedited kinds keep their identity, and so does the snapshot if nothing differs. */
+  /**
+   * A copy with replaced objects. Lists of other kinds keep their identity. Returns the same snapshot if nothing
+   * differs.
+   */
   edited(edits: ConfigEdits): ConfigSnapshot {
     return atOnce(this.editing(edits));
   }
@@ -70,12 +72,12 @@ export class ConfigSnapshot {
     return hasChanged ? new ConfigSnapshot([], { ...derived, sum: BigInt.asUintN(64, derived.sum) }) : this;
   }
 
-  /** Keys of objects that are missing in the other snapshot or differ there. Costs little if one was edited from the other. */
+  /** Keys of objects that differ or exist in only one of the snapshots. Fast if one was edited from the other. */
   differingKeys(other: ConfigSnapshot): Iterable<string> {
     return this.#objects.differingKeys(other.#objects);
   }
 
-  /** Changes since an earlier snapshot, deletions first (spec/discovery.md §4.3). */
+  /** Changes since another snapshot, deletions first (spec/discovery.md §4.3). */
   changesSince(previous: ConfigSnapshot, keys?: Iterable<string>): ConfigChange[] {
     return atOnce(this.comparing(previous, keys));
   }
@@ -99,7 +101,7 @@ export class ConfigSnapshot {
   }
 }
 
-/** Edits of one step. Larger edits rebuild a kind's list several times. */
+/** Number of edits per step. Larger edits rebuild a kind's list several times. */
 const editsPerStep = 64;
 
 function* inParts<T>(items: readonly T[], length: number): Generator<readonly T[]> {
@@ -157,7 +159,7 @@ function editedLists(
   const result: Record<string, SortedList<Config>> = { ...lists };
   for (const [kind, ofKind] of Map.groupBy(edits, ([key]) => key.slice(0, key.indexOf('/')))) {
     const list = lists[kind];
-    // No configuration is generated from this kind.
+    // Not a kind from which configuration is generated.
     if (list === undefined) continue;
     const removed = ofKind.map(([key]) => previous.get(key)).filter((config) => config !== undefined);
     const added = ofKind.map(([, config]) => config).filter((config) => config !== undefined);
@@ -166,7 +168,7 @@ function editedLists(
   return result;
 }
 
-/** The lists as arrays, each built on first use. */
+/** Each array is built on first use. */
 function setOf(lists: ConfigLists): ConfigSet {
   const set = Object.defineProperties(
     {},

@@ -1,4 +1,7 @@
-/** Long readings yield to the event loop. Turns are measured in CPU time of this thread, which a busy machine does not lengthen. */
+/**
+ * Long readings yield to the event loop. Turns are measured in CPU time of the thread, because a busy machine does
+ * not affect it.
+ */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -39,7 +42,7 @@ async function readAndJoin(...paths: string[]) {
   return { count, problems, reading };
 }
 
-it('yields to other work while a file with very many objects is read, merged, changed in all of them, and made invalid', async () => {
+it('other work proceeds while a file with very many objects is read, merged, changed and made invalid', async () => {
   const file = join(root, 'a.yaml');
   const write = (timeout: string): void =>
     writeFileSync(file, Array.from({ length: objects }, (_, i) => route(`r${i}`, timeout)).join('---\n'));
@@ -59,12 +62,12 @@ it('yields to other work while a file with very many objects is read, merged, ch
     expect(result.problems).toBe(stage === 'break' ? objects : 0);
   }
   for (const [stage, { maxMs, sumMs }] of Object.entries(stages)) {
-    // Ten milliseconds of some hundred. One turn may include a garbage collection.
+    // A turn takes about 10 ms of some hundred in total, and may include a garbage collection.
     expect(maxMs, `${stage}: ${JSON.stringify(stages)}`).toBeLessThan(sumMs / 5);
   }
 });
 
-it('an edit of one file costs the same beside many invalid files as beside few', async () => {
+it('editing a file costs the same with many other invalid files as with few', async () => {
   const broken = Array.from({ length: objects }, (_, i) => route(`r${i}`, '1s')).join('---\n');
   writeFileSync(join(root, 'many.yaml'), broken);
   writeFileSync(join(root, 'one.yaml'), route('one', '1s'));
@@ -78,7 +81,7 @@ it('an edit of one file costs the same beside many invalid files as beside few',
     expect(result.reading).toMatchObject({ changes: [{ key: 'VirtualService/shop/one' }], problemCount: objects });
     edits.push(sumMs);
   }
-  // A hundredth, with a minimum for clock resolution and garbage collection.
+  // An edit takes about a hundredth. The minimum allows for clock resolution and garbage collection.
   expect(edits.sort((a, b) => a - b)[4]).toBeLessThan(Math.max(5, all.sumMs / 50));
 });
 
@@ -118,7 +121,7 @@ spec: {ports: [{name: http, port: 80}]}
 `;
 
 it.each(Object.keys(kinds))(
-  'yields to other work while objects generated from very many objects of kind %s are built, and applies all in one turn',
+  'other work proceeds while objects are generated from very many %s objects, and the result applies at once',
   async (kind) => {
     const file = join(root, 'a.yaml');
     writeFileSync(join(root, 'gateway.yaml'), gateway);
@@ -128,7 +131,7 @@ it.each(Object.keys(kinds))(
     for (const timeout of ['1s', '2s']) {
       write(timeout);
       expect(await configs.readSource(source(), [])).toMatchObject({ problems: 0 });
-      // Each turn must show the VirtualServices of one timeout, all of them and never a mixture.
+      // Each turn must see all VirtualServices with one timeout, never a mixture.
       const seen = new Set<string>();
       const { longestMs, sumMs } = await measuredTurns(
         () => configs.join([source()]),

@@ -1,6 +1,6 @@
 /**
- * All configuration that applies: the objects of all sources, and those generated from Ingresses and Gateway API objects (spec/discovery.md §4.3,
- * §4.4).
+ * All active configuration: objects of all sources, and objects generated from Ingresses and Gateway API objects
+ * (spec/discovery.md §4.3, §4.4).
  */
 import { resolve } from 'node:path';
 import type { ConfigReading } from '../../../../machines/discovery/config/config-controller.machine.ts';
@@ -38,54 +38,48 @@ import { ConfigSnapshot } from './config-snapshot.ts';
 
 type TranslationSettings = IngressSettings & BudgetSettings & Partial<Pick<MeshConfig, 'rootNamespace'>>;
 
-/** Result of reading a source, with its address. */
 type Reading = readonly [address: string, reading: SourceReading];
 
-/** `limited` is `undefined` if the object is no longer limited. */
+/** @param limited `undefined` if the object is no longer limited */
 export type LimitListener = (key: string, limited: LimitedObject | undefined) => void;
 
 export interface MeshConfigsOptions {
-  /** The current mesh settings. Those that translation depends on are checked whenever the snapshot is read. */
+  /** Current mesh settings. When the snapshot is read, objects are translated again if relevant settings changed. */
   readonly mesh: () => TranslationSettings;
-  /** `--domain`. */
   readonly domain: string;
   readonly adapters?: SourceAdapters;
   readonly limits?: ConfigLimits;
 }
 
 /**
- * Merges sources: the first source that has an object applies, and generated objects come last. A change of one file costs what it changes, whatever
- * the number of sources.
+ * Merges sources. The first source with an object takes precedence, and generated objects come last. The cost of a
+ * change does not depend on the number of sources.
  */
 export class MeshConfigs {
   readonly #mesh: () => TranslationSettings;
   readonly #domain: string;
   readonly #listeners: ((changes: readonly ConfigChange[], touched: ReadonlySet<string>) => void)[] = [];
   readonly #adapters: SourceAdapters;
-  /** Every source that is read or watched, by address. */
   readonly #opened = new Map<string, ConfigSource>();
-  /** The merged sources, highest precedence first. */
   #sources: readonly (readonly [address: string, source: ConfigSource])[] = [];
   #readings: Reading[] = [];
-  /** Snapshot of each source as of its last reading. */
+  /** Last read snapshot of each source. */
   readonly #snapshots = new WeakMap<ConfigSource, ConfigSnapshot>();
   readonly #read = new WeakSet<ConfigSource>();
   #sourceObjects = ConfigSnapshot.empty;
-  /** Objects of all sources and generated ones. */
   #snapshot = ConfigSnapshot.empty;
   #ofIngresses: ReadonlyMap<string, Config> = new Map();
   #gatewayApi: GatewayApiTranslation = noTranslation;
   readonly #budgets: NamespaceBudgets;
-  /** Applied before Ingresses are translated; {@link NamespaceBudgets} reports the same objects. */
+  /** Applied before Ingresses are translated. {@link NamespaceBudgets} reports the same objects. */
   readonly #ingressBudget: IngressBudget;
   #limitedIngresses: ReadonlyMap<string, LimitedObject> = new Map();
   #limited: ReadonlyMap<string, LimitedObject> = new Map();
   readonly #limitListeners: LimitListener[] = [];
   #settings: IngressSettings | undefined;
-  /** The snapshot as of the last reported changes. */
+  /** The snapshot of the last reported changes. */
   #reported = ConfigSnapshot.empty;
   readonly #joining = new OneByOne();
-  /** Keys that single readings touched since the last merge. */
   readonly #touched = new Set<string>();
 
   constructor({ mesh, domain, adapters = {}, limits }: MeshConfigsOptions) {
@@ -98,28 +92,24 @@ export class MeshConfigs {
   }
 
   get snapshot(): ConfigSnapshot {
-    // A changed mesh configuration regenerates everything (a forced push), so that listeners need no changes of single objects.
+    // A change of mesh settings regenerates everything (forced push), so listeners need no object changes.
     if (this.#settings !== this.#mesh() && this.#ofIngresses.size + this.#sourceObjects.set.Ingress.length > 0) {
       this.#updateSnapshot(this.#translateIngresses());
     }
     return this.#snapshot;
   }
 
-  /** Files with content that could not be identified, each with a reason. They may contain objects that restrict access. */
+  /** Files with unidentified content, with the reason. They may contain objects that restrict access. */
   get unreadable(): ReadonlyMap<string, string> {
     return new Map(this.#sources.flatMap(([, { unreadable = [] }]) => [...unreadable]));
   }
 
-  /**
-   * Called with the change of each object.
-   *
-   * @param listener `touched` has the keys of these changes, and of objects that differ without effect
-   */
+  /** @param listener `touched` contains the keys of all changes, and of objects that changed without effect */
   onChanges(listener: (changes: readonly ConfigChange[], touched: ReadonlySet<string>) => void): void {
     this.#listeners.push(listener);
   }
 
-  /** Gateway API objects, or parts of them, that have no effect, with the reason. */
+  /** Gateway API objects without effect, or partially so, with the reason. */
   get translationProblems(): Iterable<Problem> {
     return this.#gatewayApi.problems.values();
   }
@@ -128,12 +118,11 @@ export class MeshConfigs {
     return this.#limited.size + this.#gatewayApi.beyondLimit;
   }
 
-  /** How an object is limited, or `undefined` if it is not. */
   limitOf(key: string): LimitedObject | undefined {
     return this.#limited.get(key);
   }
 
-  /** Called for each object that becomes limited by its namespace's limits and for each that no longer is. */
+  /** Called for each object whose limitation starts, changes or ends. */
   onLimited(listener: LimitListener): void {
     this.#limitListeners.push(listener);
   }
@@ -143,9 +132,9 @@ export class MeshConfigs {
   }
 
   /**
-   * Reads a source. Its objects apply with the next {@link join}. Must not be called again for the same source before it returns.
+   * Reads a source, whose objects apply after the next {@link join}. Calls for one source must not overlap.
    *
-   * @param places changed places; if empty, everything is read
+   * @param places changed places, or empty for everything
    */
   async readSource(address: string, places: readonly string[]): Promise<SourceSummary> {
     try {
@@ -158,7 +147,7 @@ export class MeshConfigs {
   async #readSource(address: string, places: readonly string[]): Promise<SourceSummary> {
     const source = this.#open(address);
     const reading = await source.read(places);
-    // The source changes its snapshot during the reading, so the merge uses the one taken here.
+    // The source may change its snapshot while it is read again, so the merge uses this one.
     this.#snapshots.set(source, source.snapshot);
     this.#readings.push([address, reading]);
     if (reading.outcome === 'missing')
@@ -172,10 +161,10 @@ export class MeshConfigs {
   }
 
   /**
-   * Reads directories and merges them.
+   * Reads and merges directories.
    *
-   * @param directories the first that has an object applies
-   * @param paths changed paths; if empty, everything is read
+   * @param directories in order of precedence
+   * @param paths changed paths, or empty for all files
    */
   async read(directories: readonly string[], paths: readonly string[] = []): Promise<ConfigReading> {
     const addresses = directories.map((path) => `fs://${resolve(path)}`);
@@ -188,11 +177,11 @@ export class MeshConfigs {
   }
 
   /**
-   * Merges the last readings of these sources into the snapshot. Sources may be read at the same time.
+   * Merges the last readings of sources. Sources may be read simultaneously.
    *
-   * @param addresses the first that has an object applies
-   * @param known these, and others that are read but not merged yet; all other sources are dropped
-   * @param signal aborts; the changes are then reported by the next call
+   * @param addresses in order of precedence
+   * @param known these and other sources to keep, which are read but not merged yet
+   * @param signal aborts. The next call then reports the changes.
    */
   join(addresses: readonly string[], known = addresses, signal?: AbortSignal): Promise<ConfigReading> {
     return this.#joining.do(() => this.#join(addresses, known, signal));
@@ -226,7 +215,7 @@ export class MeshConfigs {
     const missing = all.filter(([, { outcome }]) => outcome === 'missing');
     const problems = all.flatMap(([, reading]) => reading.problems);
     const isSourceMissing = missing.some(([address]) => this.#sources.some(([known]) => known === address));
-    // Keeps the snapshot. At the start there is no configuration to serve.
+    // Keeps the current snapshot, which is empty at the start.
     const isNothing = readings.length === 0 && touched.size === 0;
     const hasNothing = isNothing ? missing.length > 0 : isSourceMissing && this.snapshot === ConfigSnapshot.empty;
     if (hasNothing) {
@@ -240,7 +229,7 @@ export class MeshConfigs {
     signal?.throwIfAborted();
     this.#reported = now;
     for (const listener of this.#listeners) listener(changes, touched);
-    // A problem of an object is reported again when the object changes.
+    // A problem is reported again if its object changes.
     const found = [...this.#gatewayApi.problems].filter(([key]) => !reportedTranslationProblems.has(key));
     const limited = this.#reportLimits(reportedLimits);
     const inForce = this.#effectOfPlaceholders(problems);
@@ -258,7 +247,7 @@ export class MeshConfigs {
     };
   }
 
-  /** @returns the problems of objects that were not limited before */
+  /** @returns problems of objects that were not limited before */
   #reportLimits(previous: ReadonlyMap<string, LimitedObject>): readonly ConfigProblem[] {
     if (previous === this.#limited) return [];
     const problems: ConfigProblem[] = [];
@@ -272,8 +261,8 @@ export class MeshConfigs {
   }
 
   /**
-   * An object that is rejected in one source may be valid in another, and sources do not know the root namespace. So the effect of placeholders is
-   * determined here.
+   * Determines whether placeholders apply. A source cannot: the object may be valid in another source, and sources do
+   * not know the root namespace.
    */
   #effectOfPlaceholders(problems: readonly ConfigProblem[]): (problem: ConfigProblem) => ConfigProblem {
     if (problems.every(({ closed }) => closed === undefined)) return (problem) => problem;
@@ -305,7 +294,7 @@ export class MeshConfigs {
     const previous = this.#sources;
     if (previous.map(([address]) => address).join('\n') === addresses.join('\n')) return;
     this.#sources = addresses.map((address) => [address, this.#open(address)]);
-    // Changed precedence may affect any object of these sources.
+    // A changed order of precedence may affect all objects of these sources.
     for (const [, source] of [...previous, ...(previous.length > 0 ? this.#sources : [])])
       for (const key of this.#snapshotOf(source).byKey.keys()) this.#touched.add(key);
   }
@@ -314,7 +303,7 @@ export class MeshConfigs {
     return this.#snapshots.get(source) ?? ConfigSnapshot.empty;
   }
 
-  /** @param touched keys of all objects that may have changed; keys of their generated objects are added */
+  /** @param touched keys of all objects that may have changed. The keys of generated objects are added. */
   async #merge(touched: Set<string>, turns: Turns): Promise<void> {
     // Taken at once, because sources may be read during the merge.
     const snapshots = this.#sources.map(([, source]) => this.#snapshotOf(source));
@@ -362,7 +351,7 @@ export class MeshConfigs {
       }
       snapshot = await turns.through(previous.snapshot.editing(edits));
     }
-    // Applies everything in one turn. A translation that ran in between for other settings is repeated for these objects.
+    // Applies all results in one turn. If mesh settings changed during the merge, the objects are translated again.
     this.#sourceObjects = now;
     this.#ofIngresses = made;
     this.#limitedIngresses = ingresses.limited;
@@ -413,7 +402,7 @@ function withLimited(set: ConfigSet, limited: ReadonlyMap<string, LimitedObject>
 }
 
 function firstOf(snapshots: readonly ConfigSnapshot[], key: string): Config | undefined {
-  // Placeholders of rejected objects count too, so that a later source does not open what an earlier one restricts.
+  // Includes placeholders of rejected objects, so that a later source does not lift a restriction of an earlier one.
   for (const { byKey } of snapshots) {
     const config = byKey.get(key);
     if (config !== undefined) return config;
@@ -421,7 +410,7 @@ function firstOf(snapshots: readonly ConfigSnapshot[], key: string): Config | un
   return undefined;
 }
 
-/** Reports whether a path is the directory, is in it, or is one of its parents. */
+/** Whether the path is the directory, a path within it, or one of its parents. */
 function isRelatedPath(directory: string, path: string): boolean {
   return path === directory || path.startsWith(`${directory}/`) || directory.startsWith(`${path}/`);
 }

@@ -6,7 +6,7 @@ const about: Problem = {
   ...{ severity: 'warning', file: '', line: 1, object: 'Gateway shop/web', field: 'spec.servers', message: 'is empty' },
 };
 
-it('an object of the cluster has its cluster as place, not line 1 of an empty file name', () => {
+it('a problem of an object in a cluster has the cluster as its place', () => {
   const problem = toConfigProblem(about);
   expect(problem.place).toEqual({ source: 'k8s://' });
   expect(problemLine(problem)).toBe('k8s://: Gateway shop/web: spec.servers: is empty');
@@ -14,7 +14,7 @@ it('an object of the cluster has its cluster as place, not line 1 of an empty fi
   expect(problemText(about)).toMatch(/^warning: Gateway/);
 });
 
-it('a problem keeps its code as a field in the log and has it in brackets in Events', () => {
+it('a problem has its code as a field in the log, and in brackets in Events', () => {
   const problem = toConfigProblem({ ...about, code: 'FIELD_EMPTY' });
   expect(problem.code).toBe('FIELD_EMPTY');
   expect(codedMessage(problem)).toBe('is empty [FIELD_EMPTY]');
@@ -23,7 +23,7 @@ it('a problem keeps its code as a field in the log and has it in brackets in Eve
   );
 });
 
-it('an object of a file has its file and line as place', () => {
+it('a problem of an object in a file has file and line as its place', () => {
   const problem = toConfigProblem({ ...about, file: 'mesh/web.yaml', line: 12 });
   expect(problem.place).toEqual({ file: 'mesh/web.yaml', line: 12 });
   expect(problemText({ ...about, file: 'mesh/web.yaml', line: 12 })).toMatch(/^mesh\/web\.yaml:12: warning: /);

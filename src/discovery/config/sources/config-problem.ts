@@ -4,16 +4,16 @@ import type { Problem } from '../../../model/config/problem.ts';
 import { clusterConfig } from './config-sources.ts';
 
 /**
- * Converts a problem to the form that events carry.
+ * Converts a problem to the form in events.
  *
- * @param inForce active objects by key; if absent, no placeholder applies
+ * @param inForce active objects by key. If absent, no placeholder applies.
  */
 export function toConfigProblem(
   { severity, file, line, object = '', field = '', message, code, standIn = '' }: Problem,
   inForce?: ReadonlyMap<string, Config>,
 ): ConfigProblem {
   const closed = inForce?.get(standIn)?.standsFor?.effect;
-  // Objects of a cluster have no file.
+  // Objects in a cluster have no file.
   const place = file === '' ? { source: clusterConfig } : { file, line };
   return { severity, place, object, field, message, ...codeIn(code), ...(closed !== undefined && { closed }) };
 }
@@ -22,17 +22,16 @@ export function codeIn(code: string | undefined): Pick<ConfigProblem, 'code'> {
   return code === undefined ? {} : { code };
 }
 
-/** The codes of problems, each once: `FIELD_REQUIRED, FIELD_TYPE_INVALID`; empty if none has one. */
 export function codesOf(problems: readonly ConfigProblem[]): string {
   return [...new Set(problems.flatMap(({ code }) => code ?? []))].join(', ');
 }
 
-/** `must not be empty [FIELD_EMPTY]`: for texts that have no field for the code. */
+/** `must not be empty [FIELD_EMPTY]`, for outputs without a field for the code. */
 export function codedMessage({ message, code }: Pick<ConfigProblem, 'message' | 'code'>): string {
   return code === undefined || message.includes(`(${code})`) ? message : `${message} [${code}]`;
 }
 
-/** `mesh/web.yaml:12`; of an object without a file its source, `k8s://east`. */
+/** `mesh/web.yaml:12`, or the source of an object without a file: `k8s://east`. */
 export function placeText(place: ConfigPlace): string {
   if ('source' in place) return place.source;
   return place.line > 0 ? `${place.file}:${place.line}` : place.file;
@@ -45,9 +44,10 @@ export function fileOrSourceOf(place: ConfigPlace): string {
 const maxProblemsPerLine = 5;
 
 /**
- * `mesh/web.yaml:12: VirtualService shop/web: spec.http[0].timeout: must be a duration; line 14: spec.hosts: is required`.
+ * `mesh/web.yaml:12: VirtualService shop/web: spec.http[0].timeout: must be a duration; line 14: spec.hosts: is
+ * required`.
  *
- * @param problems of one object, or of one file
+ * @param problems of one object or one file
  */
 export function describeProblems(problems: readonly ConfigProblem[]): string {
   const [first] = problems;
@@ -55,7 +55,7 @@ export function describeProblems(problems: readonly ConfigProblem[]): string {
   return [placeText(first.place), first.object, fieldTexts(problems)].filter((part) => part !== '').join(': ');
 }
 
-/** As {@link describeProblems}, without place and object of the first one. */
+/** As {@link describeProblems}, without place and object of the first problem. */
 export function fieldTexts([first, ...further]: readonly ConfigProblem[]): string {
   if (first === undefined) return '';
   const shown = further.slice(0, maxProblemsPerLine - 1).map(({ place, ...other }) => {

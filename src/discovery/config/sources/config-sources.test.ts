@@ -5,24 +5,24 @@ import { configSources } from './config-sources.ts';
 const sources = (configDir: string, registries: string[], ...addresses: string[]) =>
   configSources({ configDir, registries }, { configSources: addresses.map((address) => ({ address })) });
 
-it('configuration sources are the directory of the flag, then those of the mesh, each once', () => {
+it('configuration sources are the directory of the flag, then those of the mesh, without duplicates', () => {
   expect(sources('/mesh', [], 'fs:///more', 'fs:///mesh', 'fs://relative/dir')).toEqual({
     sources: ['fs:///mesh', 'fs:///more', 'fs://relative/dir'],
     ignored: new Map(),
   });
 });
 
-it('configuration sources are empty if none is named and no registry is enabled', () => {
+it('there are no configuration sources if none is specified and no registry is enabled', () => {
   expect(sources('', []).sources).toEqual([]);
 });
 
-it('configuration sources must exist if services of a cluster are requested without a cluster', () => {
+it('the start fails if services of a cluster are requested without a cluster', () => {
   expect(() => sources('', ['Kubernetes'])).toThrow('needs a cluster: this process does not run in a pod');
   expect(() => sources('', ['Kubernetes'], 'k8s://')).toThrow('k8s:// needs a cluster');
   expect(sources('/mesh', ['Kubernetes']).sources).toEqual(['fs:///mesh']);
 });
 
-it('configuration sources are those of the cluster if the mesh names none, after the directory of the flag, and always those of the registry', () => {
+it("configuration sources are the directory of the flag, the cluster if the mesh specifies none, and always the registry's objects", () => {
   const cluster = ['k8s://', 'k8s://services'];
   const ofMesh = (configDir: string, ...addresses: string[]) =>
     configSources(
@@ -36,7 +36,7 @@ it('configuration sources are those of the cluster if the mesh names none, after
   expect(() => ofMesh('', 'k8s://services')).toThrow('k8s://services must be k8s://');
 });
 
-it('configuration sources are ignored with a reason if their scheme is not supported or unknown', () => {
+it('a configuration source with an unsupported or unknown scheme is ignored with a reason', () => {
   const { sources: found, ignored } = sources('', [], 'mcp://pilot:15010', 'ftp://host/dir', 'fs:///mesh');
   expect(found).toEqual(['fs:///mesh']);
   expect([...ignored]).toEqual([
@@ -61,11 +61,11 @@ it.each([
   ['xds://istiod:15010?optional=soon', 'optional must be a duration such as 30s'],
   ['xds://istiod:15010?versions=one', 'versions must be a list such as v1,v1alpha3'],
   ['xds://istiod:15010?protocol=mcp', 'protocol must be auto, sotw or delta'],
-])('configuration sources end the start if the address of an xDS server is %s', (address, reason) => {
+])('the start fails for the xDS source address %s', (address, reason) => {
   expect(() => sources('', [], address)).toThrow(reason);
 });
 
-it('configuration sources end the start if they are invalid', () => {
+it('the start fails for invalid configuration sources', () => {
   expect(() => sources('', [], '/mesh')).toThrow('/mesh must be a URL');
   expect(() => sources('', [], 'fs://')).toThrow('fs:// must have a directory');
 });

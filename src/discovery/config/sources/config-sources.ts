@@ -1,35 +1,34 @@
-/** Selects the sources of configuration: `--configDir` and `configSources` of the mesh (spec/discovery.md §4.3). */
+/** Selects configuration sources by `--configDir` and `configSources` of the mesh (spec/discovery.md §4.3). */
 import type { MeshConfig } from '../../../model/mesh/mesh-config.ts';
 import { ChartpilotError } from '../../../runtime/errors.ts';
 import { sourceAddressProblem } from '../xds/source-address.ts';
 import type { SourceAdapters } from './config-source.ts';
 
 export interface ConfigSources {
-  /** Addresses such as `fs:///etc/mesh`, highest precedence first. */
+  /** Addresses such as `fs:///etc/mesh`, in order of precedence. */
   readonly sources: readonly string[];
-  /** Addresses that cannot be read, with the reason. */
+  /** Unsupported addresses, with the reason. */
   readonly ignored: ReadonlyMap<string, string>;
 }
 
 export interface RequestedSources {
-  /** `--configDir`, or empty. */
   readonly configDir: string;
   readonly registries: readonly string[];
-  /** What is read from the cluster: {@link clusterConfig}, {@link clusterServices}; absent or empty without a cluster. */
+  /** Sources in the cluster: {@link clusterConfig}, {@link clusterServices}. Absent or empty without a cluster. */
   readonly cluster?: readonly string[];
 }
 
-/** Address of the configuration of the cluster, also in `configSources` of the mesh. */
+/** Address of the cluster's configuration, also used in `configSources` of the mesh. */
 export const clusterConfig = 'k8s://';
-/** Address of the objects of the cluster's registry, which is read with any configuration. */
+/** Address of the objects of the cluster's service registry, which is always read if there is a cluster. */
 export const clusterServices = 'k8s://services';
 
-/** Schemes of Istio before 1.9. */
+/** Schemes that Istio supported before 1.9. */
 const unsupportedSchemes: ReadonlySet<string> = new Set(['mcp', 'mcps']);
 
 /**
- * The sources to read: the directory of the flag, then those of the mesh, or the cluster's if the mesh names none, then the objects of the cluster's
- * registry.
+ * Sources in order of precedence: the directory of the flag; sources of the mesh (default: the cluster); the
+ * cluster's service registry.
  *
  * @param adapters supported schemes
  * @throws ChartpilotError FLAG_INVALID if no source can be read, CONFIG_INVALID for an invalid address

@@ -1,10 +1,10 @@
-/** Problems of objects that are received one by one, from a cluster or over xDS. */
+/** Problems of objects that are received individually, from a cluster or over xDS. */
 import type { ConfigProblem } from '../../../../machines/discovery/protocol.ts';
 import { type Config, configKeyText } from '../../../model/config/config.ts';
 import type { Problem } from '../../../model/config/problem.ts';
 import { codeIn } from './config-problem.ts';
 
-/** A problem of an object without a file, with the effect of its placeholder. */
+/** A problem of an object without a file. Includes the effect of its placeholder. */
 export function problemOf(
   { severity, object = '', field = '', message, code, standIn = '' }: Problem,
   standIns: readonly Config[],
@@ -18,10 +18,10 @@ export function problemOf(
   };
 }
 
-/** A list of 100,000 invalid ports would otherwise produce as many texts in memory, in the log and in statuses. */
+/** Bounds memory, logs and statuses for an object with, for example, a list of 100,000 invalid ports. */
 const maxProblemsOfObject = 50;
 
-/** At most 50, errors first: they reject the object. */
+/** At most 50 problems. Errors come first, because they reject the object. */
 export function boundedProblems(problems: readonly Problem[]): readonly Problem[] {
   if (problems.length <= maxProblemsOfObject) return problems;
   const errors = problems.filter(({ severity }) => severity === 'error');

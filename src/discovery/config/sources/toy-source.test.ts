@@ -1,6 +1,6 @@
 /**
- * A new source of configuration, built as README.md of this folder describes: an external object store that notifies of changes. It runs beside a
- * directory, under the same controller.
+ * A new type of configuration source, built as README.md of this folder describes: an external object store that
+ * sends notifications. The same controller also reads a directory.
  */
 
 import { rmSync, writeFileSync } from 'node:fs';
@@ -19,11 +19,11 @@ import type { ConfigSource, SourceReading } from './config-source.ts';
 
 afterEach(stopControlPlanes);
 
-/** The external store: objects by name, each as text. */
+/** The external store: texts of objects by name. */
 class Store {
   readonly listeners = new Set<(name: string) => void>();
   readonly objects = new Map<string, string>();
-  /** Settles when all its objects can be read. */
+  /** Resolves when all objects can be read. */
   readonly listed = Promise.withResolvers<void>();
   isBroken = false;
 
@@ -34,12 +34,12 @@ class Store {
   }
 }
 
-// ---- the adapter, which is everything a new source needs
+// ---- the adapter: everything that a new source needs
 
 class ToySource implements ConfigSource {
   readonly #address: string;
   readonly #store: Store;
-  /** The active objects of each name, or their placeholders. */
+  /** Active objects or placeholders by name. */
   readonly #inForce = new Map<string, readonly Config[]>();
   readonly #problems = new Map<string, readonly ConfigProblem[]>();
   #snapshot = ConfigSnapshot.empty;
@@ -73,7 +73,7 @@ class ToySource implements ConfigSource {
       const previous = this.#inForce.get(name) ?? [];
       const lastGood = previous.filter(({ standsFor }) => standsFor === undefined);
       const isRefused = read.problems.some(({ severity }) => severity === 'error');
-      // Invalid objects keep the last valid version. Without one, an object that restricts access is replaced by its placeholder.
+      // An invalid object keeps its last valid version. Without one, its placeholder applies if it restricts access.
       const now = !isRefused ? read.configs : lastGood.length > 0 ? lastGood : read.standIns;
       for (const config of previous) edits.set(configKeyText(config), undefined);
       for (const config of now) edits.set(configKeyText(config), config);
@@ -113,7 +113,7 @@ function given(store: Store): ControlPlane {
 
 const clustersOf = async (plane: ControlPlane): Promise<string[]> => (await plane.subscribe()).clusters;
 
-test('the start waits for a new source and reports that, then its objects are served beside those of files', async () => {
+test('the start waits for a new source and reports this, then serves its objects together with those of files', async () => {
   const store = new Store();
   store.put('toy', toyEntry());
   const plane = given(store);
@@ -127,7 +127,7 @@ test('the start waits for a new source and reports that, then its objects are se
   expect(plane.departures()).toEqual([]);
 });
 
-test('a change in a new source is pushed, and so is a change of a file beside it', async () => {
+test('changes in a new source and in a file are both pushed', async () => {
   const store = new Store();
   store.put('toy', toyEntry());
   store.listed.resolve();
@@ -147,7 +147,7 @@ test('a change in a new source is pushed, and so is a change of a file beside it
   expect(plane.departures()).toEqual([]);
 });
 
-test('an error in a new source is reported with object and field, keeps the last valid object, and is reported when resolved', async () => {
+test('an error in a new source is reported with object and field, keeps the last valid object, and is reported as resolved', async () => {
   const store = new Store();
   store.put('toy', toyEntry());
   store.listed.resolve();
@@ -166,7 +166,7 @@ test('an error in a new source is reported with object and field, keeps the last
   expect(plane.departures()).toEqual([]);
 });
 
-test('a rejected object that restricts access denies access until it is valid; a warning rejects nothing', async () => {
+test('an invalid object that restricts access denies access until it is valid, and a warning has no such effect', async () => {
   const store = new Store();
   const policy = (spec: string): string =>
     `apiVersion: security.istio.io/v1\nkind: PeerAuthentication\nmetadata: {name: strict, namespace: shop}\nspec: ${spec}\n`;
@@ -185,7 +185,7 @@ test('a rejected object that restricts access denies access until it is valid; a
   expect(plane.departures()).toEqual([]);
 });
 
-test('a failing source keeps its objects and is read again when it recovers', async () => {
+test('a failing source keeps its objects, and is read again when it recovers', async () => {
   const store = new Store();
   store.put('toy', toyEntry());
   store.listed.resolve();
@@ -207,7 +207,7 @@ test('a failing source keeps its objects and is read again when it recovers', as
   expect(plane.departures()).toEqual([]);
 });
 
-test('an object that two sources have applies as in the first source', async () => {
+test('the first of two sources with the same object takes precedence', async () => {
   const store = new Store();
   store.put('cart', serviceEntry(['10.7.7.7'], 99));
   store.listed.resolve();

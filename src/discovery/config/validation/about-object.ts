@@ -2,7 +2,7 @@ import { type Config, configKeyOf } from '../../../model/config/config.ts';
 import type { Problem } from '../../../model/config/problem.ts';
 import { writtenKind } from '../../../model/kinds/index.ts';
 
-/** The object that a problem is about, and its location. */
+/** Identifies and locates an object in a problem. */
 export function aboutObject(config: Config): Pick<Problem, 'file' | 'line' | 'key'> & { readonly object: string } {
   const { source } = config;
   return {
@@ -11,7 +11,7 @@ export function aboutObject(config: Config): Pick<Problem, 'file' | 'line' | 'ke
   };
 }
 
-/** `VirtualService shop/web`, with the kind as in the file. */
+/** `VirtualService shop/web`. */
 export function objectText({ kind, namespace, name }: Pick<Config, 'kind' | 'namespace' | 'name'>): string {
   return kind === 'MeshConfig' ? 'mesh configuration' : `${writtenKind(kind)} ${namespace}/${name}`;
 }

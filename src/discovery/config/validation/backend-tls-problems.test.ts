@@ -16,19 +16,19 @@ async function warnings(...documents: string[]): Promise<string[]> {
   return problems.map(({ severity, object, message }) => `${severity} ${object}: ${message}`);
 }
 
-it('validate warns of a BackendTLSPolicy without a usable authority', async () => {
+it('validate warns about a BackendTLSPolicy without usable CA certificates', async () => {
   expect(await warnings(policy('tls', 'caCertificateRefs: [{group: "", kind: ConfigMap, name: ca}]'))).toEqual([
     'warning BackendTLSPolicy shop/tls: no reference has a valid CA certificate: requests get 503; ConfigMap shop/ca does not exist',
   ]);
 });
 
-it('validate warns of the younger of two BackendTLSPolicies for one Service', async () => {
+it('validate warns about the younger of two BackendTLSPolicies for one Service', async () => {
   expect(await warnings(policy('a', system, '2024-02-01T00:00:00Z'), policy('b', system))).toEqual([
     'warning BackendTLSPolicy shop/a: BackendTLSPolicy shop/b applies to Service cart instead: it is older, or first by name',
   ]);
 });
 
-it('validate warns of a port name that the Service does not have: connections there stay unencrypted', async () => {
+it('validate warns about a port name that the Service does not have, because connections to it stay unencrypted', async () => {
   const service = document('Service', 'cart', '{ports: [{name: https, port: 443}]}');
   const targets = '{targetRefs: [{group: "", kind: Service, name: cart, sectionName: nosuch}], ';
   const mistyped = document('BackendTLSPolicy', 'tls', `${targets}validation: {hostname: a.test, ${system}}}`);
@@ -39,13 +39,13 @@ it('validate warns of a port name that the Service does not have: connections th
   ]);
 });
 
-it('validate reports what an invalid BackendTLSPolicy closes', async () => {
+it('validate reports which connections an invalid BackendTLSPolicy closes', async () => {
   expect(await warnings(policy('tls', `${system}, crl: list`))).toEqual([
     'warning BackendTLSPolicy shop/tls: the object is rejected and has no valid earlier version, so requests from gateways to Service cart of namespace shop get 503',
     'error BackendTLSPolicy shop/tls: unknown field',
   ]);
 });
 
-it('validate accepts a BackendTLSPolicy that gateways can honour', async () => {
+it('validate accepts a BackendTLSPolicy that gateways can apply', async () => {
   expect(await warnings(policy('tls', system))).toEqual([]);
 });

@@ -1,4 +1,4 @@
-/** BackendTLSPolicies of one set of files that conflict, or whose authorities gateways cannot use. */
+/** Finds BackendTLSPolicies in a set of files that conflict, or whose CA certificates gateways cannot use. */
 import type { Config } from '../../../model/config/config.ts';
 import { configSetOf } from '../../../model/config/config-set.ts';
 import type { Problem } from '../../../model/config/problem.ts';
@@ -6,7 +6,7 @@ import { CredentialIndex } from '../../../model/push-context/credential-index.ts
 import { backendTlsReports } from '../../../model/translation/gateway-api/backend-tls-status.ts';
 import { aboutObject } from './about-object.ts';
 
-/** Reports warnings only: a ConfigMap that is missing in the files may be in the cluster. */
+/** Only warnings, because a ConfigMap that is missing in the files may exist in the cluster. */
 export function backendTlsProblems(configs: readonly Config[]): Problem[] {
   const { BackendTLSPolicy: policies, ConfigMap } = configSetOf(configs);
   const credentials = new CredentialIndex({ Secret: [], ConfigMap });

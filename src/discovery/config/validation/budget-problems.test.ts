@@ -152,11 +152,14 @@ it.each<{ readonly limit: string; readonly objects: readonly Given[]; readonly p
     ],
     problem: /^warning 13 HTTPRoute shop\/h4 spec\.parentRefs\[0\]: requests for the route get 503/,
   },
-])('validate reports the object beyond the limit of $limit as the control plane does', async ({ objects, problem }) => {
-  expect(await limitProblems(objects)).toEqual([expect.stringMatching(problem)]);
-});
+])(
+  'validate reports the object that exceeds the limit of $limit, like the control plane',
+  async ({ objects, problem }) => {
+    expect(await limitProblems(objects)).toEqual([expect.stringMatching(problem)]);
+  },
+);
 
-it('validate and the control plane limit the same objects with the same messages', async () => {
+it('validate and the control plane limit the same objects, with the same messages', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'budgets-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const objects = [entry('c', 2, 2), entry('a', 3, 2), entry('b', 1, 3), entry('d', 0, 1)];
@@ -172,6 +175,6 @@ it('validate and the control plane limit the same objects with the same messages
   expect(validated.map(({ object }) => object).sort()).toEqual(['ServiceEntry shop/a', 'ServiceEntry shop/c']);
 });
 
-it('validate reports nothing about limits that the objects keep', async () => {
+it('validate reports nothing if no limit is exceeded', async () => {
   expect(await limitProblems([entry('a', 0, 2), entry('b', 1, 2)])).toEqual([]);
 });

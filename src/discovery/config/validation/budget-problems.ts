@@ -1,4 +1,4 @@
-/** Objects of one set of files that exceed a limit of their namespace, as in the control plane. */
+/** Finds objects in a set of files that exceed a limit per namespace, as the control plane would. */
 import { type Config, configKeyText } from '../../../model/config/config.ts';
 import type { ConfigSet } from '../../../model/config/config-set.ts';
 import type { Problem } from '../../../model/config/problem.ts';
@@ -10,8 +10,8 @@ import { aboutObject } from './about-object.ts';
 import type { TranslatedFiles } from './translated-files.ts';
 
 /**
- * @param files if the cluster has more objects, only limits that these alone exceed are found. Without a `creationTimestamp` all have the same age,
- * so that the cluster may limit others of them.
+ * @param files the cluster may contain more objects, so only limits that the files exceed are found. Objects without
+ * a `creationTimestamp` have equal age, so the cluster may limit other objects.
  */
 export function budgetProblems(
   { configs, written: set, mesh, gatewayApi, generated }: TranslatedFiles,
@@ -27,7 +27,7 @@ export function budgetProblems(
     ...[...gatewayApi.problems.values()].filter(({ code }) => code === 'LIMIT_EXCEEDED'),
     ...issuerProblems(set),
   ];
-  // Several objects that are generated from one have the same problem.
+  // Objects that are generated from one object have the same problem.
   return [...new Map(found.map((problem) => [`${problem.object} ${problem.message}`, problem])).values()];
 }
 

@@ -26,13 +26,13 @@ async function warnings(...documents: string[]): Promise<string[]> {
   return problems.filter(({ code }) => code === 'CREDENTIAL_INVALID' || code === 'FIELD_DOUBTFUL').map(problemText);
 }
 
-it('reports a Secret without an authority at the field that names it, where clients are verified', async () => {
+it('a Secret without a CA certificate is reported at the field that refers to it if clients are verified', async () => {
   expect(await warnings(gateway('MUTUAL', 'web'), secret('web'))).toEqual([
     'a.yaml:16:9: warning: Gateway shop/front: spec.servers[0].tls.credentialName: Secret shop/web has no entry ca.crt (or cacert), so TLS connections to the server fail [CREDENTIAL_INVALID]',
   ]);
 });
 
-it('reports nothing for credentials that exist, are not needed, or may be elsewhere', async () => {
+it('credentials that exist, are not needed, or may be elsewhere are not reported', async () => {
   expect(await warnings(gateway('MUTUAL', 'web'), secret('web', { 'ca.crt': authority.certificate }))).toEqual([]);
   expect(
     await warnings(gateway('MUTUAL', 'web'), secret('web'), secret('web-cacert', { cacert: authority.certificate })),
@@ -54,7 +54,7 @@ metadata: { name: out, namespace: shop }
 spec: { hosts: [out.test], gateways: [${gateways}], http: [{ route: [{ destination: { host: ${host} } }] }] }
 `;
 
-it('warns of a credentialName that only gateways receive if no gateway routes to the host', async () => {
+it('a credentialName that only gateways receive causes a warning if no gateway routes to the host', async () => {
   const warned = [
     'a.yaml:4:108: warning: DestinationRule shop/out: spec.trafficPolicy.portLevelSettings[0].tls.credentialName: applies to gateways only; sidecars need a rule with a workloadSelector [FIELD_DOUBTFUL]',
   ];
@@ -63,7 +63,7 @@ it('warns of a credentialName that only gateways receive if no gateway routes to
   expect(await warnings(egressRule(), route('egress', 'other.test'))).toEqual(warned);
 });
 
-it('accepts a credentialName for the host that an egress gateway routes to, and for selected workloads', async () => {
+it('a credentialName is accepted for selected workloads, and for a host to which an egress gateway routes', async () => {
   expect(await warnings(egressRule(), route('mesh, egress', 'out.test'))).toEqual([]);
   expect(await warnings(egressRule('workloadSelector: { matchLabels: { app: a } }, '))).toEqual([]);
 });

@@ -1,4 +1,4 @@
-/** Credentials of Gateway objects that are in the same files and that no server can use (spec/discovery.md §8.7). */
+/** Finds credentials in a set of files that Gateway objects refer to but no server can use (spec/discovery.md §8.7). */
 import type { Config } from '../../../model/config/config.ts';
 import { type Problem, violationIn } from '../../../model/config/problem.ts';
 import { isHostWithin } from '../../../model/fields/hostname.ts';
@@ -15,7 +15,10 @@ import { unservedCredential } from '../../../networking/secrets/build.ts';
 import { serverCredentials } from '../../../networking/secrets/credential-name.ts';
 import { aboutObject } from './about-object.ts';
 
-/** Reports warnings only: a gateway of another namespace has Secrets of its own, and a Secret that is missing in the files may be in the cluster. */
+/**
+ * Only warnings: a gateway in another namespace uses that namespace's Secrets, and a Secret that is missing in the
+ * files may exist in the cluster.
+ */
 export function credentialProblems(configs: readonly Config[]): Problem[] {
   const ofKind = <Spec>(kind: string) => configs.filter((config) => config.kind === kind) as readonly Config<Spec>[];
   const credentials = new CredentialIndex({
@@ -27,7 +30,7 @@ export function credentialProblems(configs: readonly Config[]): Problem[] {
     gateway.spec.servers.flatMap(({ tls }, index) =>
       (tls ? serverCredentials(tls) : []).flatMap(({ resource, field }): Problem[] => {
         const unserved = unservedCredential(resource, gateway.namespace, { credentials, referenceGrants });
-        // Missing objects have CREDENTIAL_NOT_FOUND.
+        // Missing objects are reported as CREDENTIAL_NOT_FOUND.
         if (unserved?.cause !== 'content') return [];
         return [
           {
@@ -44,8 +47,8 @@ export function credentialProblems(configs: readonly Config[]): Problem[] {
 }
 
 /**
- * Reports credentials that have no effect: sidecars do not receive the Secret of a DestinationRule that applies to all workloads, and no gateway in
- * the files routes to its host.
+ * Finds client credentials without effect. Sidecars do not receive the Secret of a DestinationRule without a
+ * selector, and no gateway in the files routes to its host.
  */
 export function clientCredentialProblems(configs: readonly Config[]): Problem[] {
   const ofKind = <Spec>(kind: string) => configs.filter((config) => config.kind === kind) as readonly Config<Spec>[];
@@ -64,14 +67,13 @@ export function clientCredentialProblems(configs: readonly Config[]): Problem[] 
   });
 }
 
-/** Destinations of a VirtualService that is bound to a gateway. */
 function hostsOfGateways({ namespace, spec }: Config<VirtualService>): readonly string[] {
   if (spec.gateways?.some((gateway) => gateway !== 'mesh') !== true) return [];
   const routes = [...(spec.http ?? []), ...(spec.tls ?? []), ...(spec.tcp ?? [])];
   return routes.flatMap(({ route = [] }) => route.map(({ destination }) => fullName(destination.host, namespace)));
 }
 
-/** A short name is a service of the object's namespace; its domain does not matter when both sides lack it. */
+/** Qualifies a short name with the object's namespace. The domain is omitted on both sides of a comparison. */
 function fullName(host: string, namespace: string): string {
   return host.includes('.') || host.startsWith('*') ? host : `${host}.${namespace}.svc.cluster.local`;
 }

@@ -1,4 +1,4 @@
-/** Warnings of `validate` about objects that affect other namespaces (SECURITY.md, "What Istio's model leaves open"). */
+/** Warnings of `validate` for objects that affect other namespaces (SECURITY.md, "What Istio's model leaves open"). */
 import type { Config } from '../../../model/config/config.ts';
 import { configSetOf } from '../../../model/config/config-set.ts';
 import type { Problem } from '../../../model/config/problem.ts';

@@ -1,4 +1,4 @@
-/** Servers of Gateway objects in one set of files that conflict at a gateway (spec/discovery.md §8.7). */
+/** Finds conflicting servers of Gateway objects in a set of files (spec/discovery.md §8.7). */
 import { type Config, configKeyText, fieldText } from '../../../model/config/config.ts';
 import { configSetOf } from '../../../model/config/config-set.ts';
 import type { Problem } from '../../../model/config/problem.ts';
@@ -11,10 +11,9 @@ import { selectorShapes } from '../../../networking/gateway/selector-shapes.ts';
 import { aboutObject } from './about-object.ts';
 import type { TranslatedFiles } from './translated-files.ts';
 
-/** Warns for a gateway that has exactly the labels of a selector. Other gateways merge fewer objects. */
+/** Checks one gateway for each selector, with exactly its labels. Other gateways merge fewer objects. */
 export function gatewayProblems({ configs, mesh, domain, generated }: TranslatedFiles): Problem[] {
   const written = new Map(configs.map((config) => [configKeyText(config), config]));
-  // Includes the Gateways generated from the Gateway API and from Ingresses.
   const gateways = [...configs, ...generated.values()].filter(isGateway);
   if (gateways.length === 0) return [];
   const contextOptions = {

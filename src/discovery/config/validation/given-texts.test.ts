@@ -1,4 +1,4 @@
-/** Reading a path ends within a byte limit, whatever the path leads to. */
+/** Reading any path ends within a byte limit. */
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,8 +18,8 @@ afterEach(() => {
 
 const path = (name: string): string => join(directory, name);
 
-describe('named files', () => {
-  it('are read up to the limit of all files, whatever they are', async () => {
+describe('files of a command', () => {
+  it('are read up to a total limit, regardless of their type', async () => {
     const limits = { ...defaultConfigLimits, maxBytes: 100_000 };
     writeFileSync(path('a'), 'x'.repeat(60_000));
     writeFileSync(path('b'), 'x'.repeat(60_000));
@@ -31,7 +31,7 @@ describe('named files', () => {
     ]);
   });
 
-  it('include pipes, which are read until their writers close them', async () => {
+  it('may be pipes, which are read until their writers close them', async () => {
     execFileSync('mkfifo', [path('pipe')]);
     const writer = spawn('sh', ['-c', `exec >'${path('pipe')}'; printf a; sleep 0.2; printf b`]);
     const { texts, unreadable } = await readGivenTexts([path('pipe')], defaultConfigLimits);
@@ -51,15 +51,15 @@ describe('named files', () => {
   });
 });
 
-describe('named directories', () => {
-  it('are read up to the limit of all files', async () => {
+describe('directories of a command', () => {
+  it('are read up to a total limit', async () => {
     for (const name of ['a.yaml', 'b.yaml', 'c.yaml']) writeFileSync(path(name), `x: ${'x'.repeat(397)}`);
     const { texts, unreadable } = await readGivenTexts([directory], { ...defaultConfigLimits, maxBytes: 1_000 });
     expect(texts).toHaveLength(2);
     expect(unreadable).toEqual([expect.stringMatching(/c\.yaml: has more than 200 bytes, /)]);
   });
 
-  it('give a note about files that are ignored because of their extension', async () => {
+  it('cause a note about files that are ignored because of their extension', async () => {
     mkdirSync(path('sub'));
     for (const name of ['a.yaml', 'b.YAML', 'sub/c.JSON', 'd.json', '.e.json', 'README.md'])
       writeFileSync(path(name), '');

@@ -1,4 +1,4 @@
-/** Input of a command: files of any name, pipes, directories, standard input. */
+/** Reads the input of a command: files of any name, pipes, directories, standard input. */
 import { closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
@@ -14,13 +14,12 @@ export interface GivenText {
 
 export interface GivenTexts {
   readonly texts: readonly GivenText[];
-  /** Files and directories that could not be read, each with the reason. */
   readonly unreadable: string[];
-  /** Notes about files that are not read, as sentences. */
+  /** Sentences about files that were not read. */
   readonly notes: readonly string[];
 }
 
-/** Maximum time without a writer of a named pipe. */
+/** How long to wait for a writer of a named pipe. */
 export const maxPipeWaitMs = 10_000;
 const pipePollMs = 20;
 const chunkBytes = 64 * 1024;
@@ -29,7 +28,7 @@ const chunkBytes = 64 * 1024;
  * Reads each file once.
  *
  * @param paths files of any name, and directories of `*.yaml`, `*.yml` and `*.json` at any depth
- * @param limits as for the files of a control plane; `maxBytes` limits all files together
+ * @param limits limits of the control plane. `maxBytes` applies to all files together.
  */
 export async function readGivenTexts(paths: readonly string[], limits: ConfigLimits): Promise<GivenTexts> {
   const reading: Reading = { limits, bytes: 0, unreadable: [], notes: [] };
@@ -89,7 +88,6 @@ function ignoredNote(directory: string, { count, first }: { readonly count: numb
   return `of directory ${directory} only ${configNames} are read: ${files} not validated; rename them, or name them as arguments`;
 }
 
-/** Byte limit with the variable that sets it. */
 export interface ByteLimit {
   readonly bytes: number;
   readonly setting: 'PILOT_CONFIG_MAX_BYTES' | 'PILOT_CONFIG_MAX_FILE_BYTES';
@@ -102,10 +100,11 @@ function tooManyBytes({ bytes, setting }: ByteLimit): Error {
 /**
  * Reads a file, or a pipe until its writers close it.
  *
- * @throws Error of the file system; if the file exceeds the limit; if a named pipe has no writer for {@link maxPipeWaitMs}
+ * @throws Error of the file system, or if the file exceeds the limit, or if a named pipe has no writer for {@link
+ * maxPipeWaitMs}
  */
 export async function readNamedText(path: string, limit: ByteLimit): Promise<string> {
-  // Without a writer, opening a pipe would block the process.
+  // Opening a pipe without a writer would block the process.
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const isPipe = fstatSync(file).isFIFO();
@@ -130,7 +129,7 @@ export async function readNamedText(path: string, limit: ByteLimit): Promise<str
   }
 }
 
-/** Reports whether a path is an anonymous pipe, as of `<(command)` in a shell, which had its writer when it was opened. */
+/** Whether the path is an open file descriptor, such as `<(command)` in a shell. Its writer already exists. */
 function isOpenDescriptor(path: string): boolean {
   return /^\/(?:dev\/fd|dev\/stdin|proc\/)/.test(path);
 }

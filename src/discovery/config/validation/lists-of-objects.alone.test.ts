@@ -1,10 +1,10 @@
-/** Problems of objects in a List are located at their fields, and cost the same per object in large and small Lists. */
+/** Problems of objects in a List are located at their fields. The cost per object does not grow with the List. */
 import { expect, it } from 'vitest';
 import { type CountedWork, countedWhile, growthOfWork } from '../../../../test/harness/counted-work.ts';
 import { stringify } from '../../../model/yaml/yaml-writing.ts';
 import { type Validation, validateFiles } from './validate-files.ts';
 
-/** Numbers of objects in a List. */
+/** Numbers of objects in the List. */
 const [few, many] = [100, 400];
 const maxExponent = 1.2;
 
@@ -26,7 +26,7 @@ function listOf(count: number): object {
   return { apiVersion: 'v1', kind: 'List', items: [service, ...routes] };
 }
 
-/** The rest of the line at the location of each problem. */
+/** The text at the location of each problem, up to the end of the line. */
 function placesIn(text: string, { problems }: Validation): readonly string[] {
   const lines = text.split('\n');
   return problems.map(({ line, column = 1 }) => lines[line - 1]!.slice(column - 1));
@@ -38,7 +38,7 @@ const forms: readonly (readonly [string, (value: unknown) => string])[] = [
   ['JSON in one line', (value) => JSON.stringify(value)],
 ];
 
-it.each(forms)('%s: each problem is located at its field', async (_, written) => {
+it.each(forms)('each problem in a List is located at its field: %s', async (_, written) => {
   const text = written(listOf(3));
   const found = await validateFiles([], [{ file: 'a.yaml', text }]);
   expect(found.problems.map(({ code, object }) => `${code} ${object}`)).toEqual(
@@ -49,13 +49,13 @@ it.each(forms)('%s: each problem is located at its field', async (_, written) =>
   );
 });
 
-it.each(forms)('%s: a problem costs no more in a large List', async (_, written) => {
+it.each(forms)('the cost of a problem does not grow with the List: %s', async (_, written) => {
   const workOf = async (count: number): Promise<CountedWork> => {
     const given = [{ file: 'a.yaml', text: written(listOf(count)) }];
-    // Excludes what is computed once per process.
+    // Excludes computations that happen once per process.
     await validateFiles([], given);
     const counts = await countedWhile(() => validateFiles([], given));
-    // The parser inserts events near the end of its list, and the counter counts the whole list.
+    // The parser inserts events near the end of its list, but the counter counts the whole list.
     return new Map([...counts].filter(([operation]) => operation !== 'Array splice'));
   };
   const work = new Map([

@@ -1,4 +1,7 @@
-/** Pods that the workload controllers (such as Deployments) in files would create, for checks of labels and service accounts. */
+/**
+ * Extracts the pods that workload controllers (such as Deployments) in the files would create, for checks of labels
+ * and service accounts.
+ */
 import type { Config } from '../../../model/config/config.ts';
 import { readConfigObject } from '../../../model/config/config-file.ts';
 import { objectsWithin } from '../../../model/config/list-of-objects.ts';
@@ -10,7 +13,7 @@ import { isObject } from '../../../runtime/json-object.ts';
 const mayHaveTemplate =
   /\bkind["']?\s*:\s*["']?(?:Deployment|StatefulSet|DaemonSet|ReplicaSet|ReplicationController|Job|CronJob)(?:List)?\b/;
 
-/** One Pod for each template; templates that are no valid Pod are omitted. */
+/** Templates that are not a valid Pod are omitted. */
 export function podsOfTemplates(text: string): readonly Config[] {
   const pods: Config[] = [];
   if (!mayHaveTemplate.test(text)) return pods;
@@ -49,7 +52,7 @@ function podOf(object: unknown): Config | undefined {
   return readConfigObject('', { apiVersion: 'v1', kind: 'Pod', metadata, spec }, { creationTimestamp: 0 }).config;
 }
 
-/** Keeps only ports, so that an error elsewhere does not reject the template. */
+/** Keeps only ports, so that other errors do not reject the template. */
 function containersOf(written: unknown): readonly object[] {
   const objects: readonly unknown[] = Array.isArray(written) ? written : [];
   return objects

@@ -1,4 +1,7 @@
-/** References across objects as `validate` reports them, equal to the reports of the control plane (src/discovery/references). */
+/**
+ * Checks references between objects for `validate`, with the same results as the control plane
+ * (src/discovery/references).
+ */
 import { type Config, type ConfigKey, configKeyOf } from '../../../model/config/config.ts';
 import { type ConfigSet, configSetOf } from '../../../model/config/config-set.ts';
 import type { FieldPositions } from '../../../model/config/field-positions.ts';
@@ -18,7 +21,6 @@ import type { TranslatedFiles } from './translated-files.ts';
 
 export interface ReferenceSettings {
   readonly pods: readonly Config[];
-  /** `true` if extension providers are known. */
   readonly hasMeshConfig: boolean;
   readonly meshFile?: GivenText;
   /** PILOT_SCOPE_GATEWAY_TO_NAMESPACE. */
@@ -29,11 +31,11 @@ export interface ReferenceSettings {
 
 export interface ReferenceProblems {
   readonly problems: readonly Problem[];
-  /** Notes about references that were not checked, as sentences. */
+  /** Sentences about references that could not be checked. */
   readonly notes: readonly string[];
 }
 
-/** Warnings with codes, and the locations of both objects. */
+/** Warnings with codes and the locations of both objects. */
 export function referenceProblems(
   { configs, written, mesh, domain, gatewayApi, generated }: TranslatedFiles,
   { pods, hasMeshConfig, meshFile, scopesGateways, networks, rejected }: ReferenceSettings,
@@ -82,7 +84,7 @@ function meshConfigOf({ file, text }: GivenText): Config {
   return { ...unlocatedMeshConfig, spec: value ?? {}, source: { file, line: 1 } };
 }
 
-/** Locates a problem of the translation at its field. */
+/** Locates a problem of a translated object at its field. */
 function locatedProblem({ absent: _, ...problem }: Problem, positions: FieldPositions): Problem {
   const { key } = problem;
   return { ...problem, ...positions.ofProblem(problem), ...(key && { object: objectText(key) }) };

@@ -1,4 +1,4 @@
-/** `validate` reports each fault once: no two problems of one field of one object have the same meaning. */
+/** `validate` reports each error once: no two problems of a field have the same meaning. */
 import { globSync, readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { faultyObjects } from '../../../../test/fixtures/objects-with-warnings.ts';
@@ -7,13 +7,13 @@ import { reachCodes } from '../../../model/isolation/cross-namespace-reach.ts';
 import { packageRoot } from '../../../runtime/package-root.ts';
 import { validateFiles } from './validate-files.ts';
 
-/** Problems at one field that are different faults: each can be corrected without the other. */
+/** Pairs of problems at one field that are different errors, each of which can be corrected alone. */
 const differentFaults: readonly (readonly [RegExp, RegExp])[] = [
-  // Whether a patch applies, and the order in which it is applied.
+  // Whether a patch applies; the order of patches.
   [/^PATCH_NOT_APPLIED/, /INSERT_BEFORE depends on other EnvoyFilters/],
-  // The certificates of the object, and one unsupported field.
+  // Certificates of the object; an unsupported field.
   [/no reference has a valid CA certificate/, /^FIELD_WITHOUT_EFFECT/],
-  // The content of the Secret, and its other users.
+  // Content of a Secret; its other users.
   [/has no entries tls\.crt and tls\.key/, /^CERTIFICATE_SHARED/],
 ];
 
@@ -29,7 +29,7 @@ function isSameFault(one: Problem, other: Problem): boolean {
   const [a = '', b = ''] = [one.field, other.field];
   if (one.object === undefined || one.object !== other.object) return false;
   if (!isWithin(a, b) && !isWithin(b, a)) return false;
-  // The effect of an object on other namespaces is a separate fault, unless it affects none.
+  // The effect of an object on other namespaces is an error of its own.
   if (reach.has(one.code) !== reach.has(other.code)) {
     return [one.code, other.code].includes('rules-foreign-host') && [one.code, other.code].includes('RULE_NOT_APPLIED');
   }
@@ -50,11 +50,11 @@ async function repeatedIn(file: string, text: string): Promise<string[]> {
 
 const files = globSync(['test/fields/worlds/*.yaml', 'test/networking/cases/*.in.yaml'], { cwd: packageRoot() });
 
-it.each(files.sort())('validate reports each fault once: %s', async (file) => {
+it.each(files.sort())('validate reports each error of %s once', async (file) => {
   expect(await repeatedIn(file, readFileSync(`${packageRoot()}/${file}`, 'utf8'))).toEqual([]);
 });
 
-it.each(faultyObjects)('validate reports the fault once: $code: $fault', async ({ yaml }) => {
+it.each(faultyObjects)('validate reports the error once: $code, $fault', async ({ yaml }) => {
   expect(await repeatedIn('mesh.yaml', yaml)).toEqual([]);
 });
 
@@ -83,7 +83,7 @@ it.each([
   ['a CORS filter of a rule', 'HTTPRoute', `${cors}, ${backend}}]`, 'filters[0]'],
   ['an extension filter of a backend', 'HTTPRoute', `${backend}, ${extension}}]`, 'backendRefs[0].filters[0]'],
   ['an extension filter of a GRPCRoute', 'GRPCRoute', `${extension}, ${backend}}]`, 'filters[0]'],
-])('an unsupported %s is reported once, at the filter', async (_, kind, filters, field) => {
+])('an unsupported filter is reported once, at the filter: %s', async (_, kind, filters, field) => {
   const text = httpRoute(kind, filters);
   const { problems } = await validateFiles([], [{ file: 'mesh.yaml', text }]);
   expect(problems.map((problem) => `${problem.code} ${problem.field}`)).toEqual([
@@ -91,7 +91,7 @@ it.each([
   ]);
 });
 
-it('an unsupported filter of a route that no Gateway serves is reported at its field', async () => {
+it('an unsupported filter in a route without a Gateway is reported at its field', async () => {
   const text = httpRoute('HTTPRoute', `${extension}, ${backend}}]`).replace(/kind: Gateway\n/, 'kind: GatewayX\n');
   const { problems } = await validateFiles([], [{ file: 'mesh.yaml', text }]);
   expect(problems.map(({ code, field }) => `${code} ${field}`)).toContain(

@@ -1,4 +1,4 @@
-/** Objects of files, with the objects generated from their Ingresses and Gateway API objects. */
+/** Objects in files, and objects generated from their Ingresses and Gateway API objects. */
 import type { Config } from '../../../model/config/config.ts';
 import { type ConfigSet, configSetOf } from '../../../model/config/config-set.ts';
 import type { MeshConfig } from '../../../model/mesh/mesh-config.ts';
@@ -9,7 +9,6 @@ export interface TranslatedFiles {
   readonly configs: readonly Config[];
   readonly written: ConfigSet;
   readonly mesh: MeshConfig;
-  /** `cluster.local`. */
   readonly domain: string;
   readonly gatewayApi: GatewayApiTranslation;
   readonly generated: ReadonlyMap<string, Config>;

@@ -1,4 +1,3 @@
-/** Validates configuration files in the same way as the control plane (spec/discovery.md §4.5). */
 import type { Config, ConfigKey } from '../../../model/config/config.ts';
 import { readConfigFile, withoutRepetitions } from '../../../model/config/config-file.ts';
 import { FieldPositions } from '../../../model/config/field-positions.ts';
@@ -19,25 +18,26 @@ import { referenceProblems } from './reference-problems.ts';
 import { translateFiles } from './translated-files.ts';
 
 export interface Validation {
-  /** In the order of files and lines. */
+  /** Sorted by file and line. */
   readonly problems: readonly Problem[];
   readonly files: number;
   readonly objects: number;
   readonly unreadable: readonly string[];
-  /** Notes about checks that were not possible because the files contain only a part of the mesh, as sentences. */
+  /** Sentences about checks that were impossible because the files contain only a part of the mesh. */
   readonly notes: readonly string[];
 }
 
 export interface ValidationSettings extends ReachSettings {
   readonly mesh: MeshConfig;
-  /** `mesh` was read from a file, so its extension providers are known. */
+  /** Whether mesh settings were read from a file, so that extension providers are known. */
   readonly hasMeshConfig?: boolean;
   readonly meshFile?: GivenText;
   readonly networks?: MeshNetworks;
 }
 
 /**
- * @param paths files of any name, and directories of `*.yaml`, `*.yml` and `*.json` at any depth; the key of an object must be unique in all of them
+ * @param paths files of any name, and directories of `*.yaml`, `*.yml` and `*.json` at any depth. An object must be
+ * unique in all of them.
  * @param texts further input, such as standard input
  * @param settings mesh settings, including which namespaces may affect each other
  */
@@ -55,7 +55,7 @@ export async function validateFiles(
   const standIns: Config[] = [];
   for (const { file, text } of given) {
     const read = readConfigFile(file, text, { creationTimestamp: 0 });
-    // Pushed one by one, because there may be more than the maximum number of arguments of a call.
+    // Not a spread argument, because the number of problems may exceed the limit of arguments.
     for (const problem of read.problems) problems.push(problem);
     for (const config of read.configs) configs.push(config);
     for (const standIn of read.standIns) standIns.push(standIn);
@@ -107,13 +107,13 @@ function rejectedKeys(problems: readonly Problem[]): readonly ConfigKey[] {
   return problems.flatMap(({ severity, key }) => (severity === 'error' && key !== undefined ? [key] : []));
 }
 
-/** Locates a problem at its field if it has only the line of its object. */
+/** Locates a problem at its field if only the line of its object is known. */
 function located(problem: Problem, positions: FieldPositions): Problem {
   const { column, field = '' } = problem;
   return column !== undefined || field === '' ? problem : { ...problem, ...positions.ofProblem(problem) };
 }
 
-/** Merges problems with the same text and keeps the code of either. Omits a problem that another one explains better. */
+/** Merges problems with equal texts, and omits problems that another one explains better. */
 function withoutRepeated(problems: readonly Problem[]): Problem[] {
   const byText = new Map<string, Problem>();
   const placesOf = (searchedCode: string): ReadonlySet<string> =>
@@ -122,9 +122,9 @@ function withoutRepeated(problems: readonly Problem[]): Problem[] {
   const unprogrammed = placesOf('NOT_PROGRAMMED');
   for (const problem of problems) {
     const { code, object: of, field: at = '' } = problem;
-    // Derived from the host name alone; RULE_NOT_APPLIED knows the service.
+    // Based on the host name alone. RULE_NOT_APPLIED knows the service.
     if (code === 'rules-foreign-host' && unapplied.has(`${of} ${at}`)) continue;
-    // NOT_PROGRAMMED reports the field, or the whole element of a list (`filters[0]`), with the response that clients get.
+    // NOT_PROGRAMMED reports a field or a list element (`filters[0]`), and the response that clients get.
     const element = /^(.*\])\.[^.[\]]+$/.exec(at)?.[1] ?? at;
     if (code === 'FIELD_WITHOUT_EFFECT' && [at, element].some((field) => unprogrammed.has(`${of} ${field}`))) continue;
     const { file, line, object, field, message } = problem;
@@ -136,7 +136,6 @@ function withoutRepeated(problems: readonly Problem[]): Problem[] {
   return [...byText.values()];
 }
 
-/** The consequence of a rejected restriction. */
 function closedProblem(config: Config): Problem {
   const { source, standsFor } = config;
   return {

@@ -1,22 +1,22 @@
 /**
- * Types of configuration over xDS: `networking.istio.io/v1/VirtualService` names a kind, and each resource is an
- * `istio.mcp.v1alpha1.Resource` with the object in it. The version in a type has changed over the years, the wire format has not.
+ * Types of configuration over xDS. The type URL `networking.istio.io/v1/VirtualService` identifies a kind, and each
+ * resource is an `istio.mcp.v1alpha1.Resource` that contains the object. API versions have changed, but not the wire
+ * format.
  */
 import type { DescMessage } from '@bufbuild/protobuf';
 import { type KindName, kinds } from '../../../model/kinds/index.ts';
 
-/** Kinds that have a wire format. */
 export const configKinds = (Object.keys(kinds) as KindName[])
   .filter((kind) => kinds[kind].group.endsWith('.istio.io') && kinds[kind].body === 'spec')
   .sort();
 
-/** Requested by Istio before all others; some servers start with it. The response is not used. */
+/** Istio requests this type before all others, and some servers wait for it. The response is not used. */
 export const meshConfigType = 'core/v1alpha1/MeshConfig';
 
-/** Prefix of servers that write types as the type URL of an Any. */
+/** Prefix of servers that use the type URL of an Any. */
 const anyPrefix = 'type.googleapis.com/';
 
-/** Types of a kind, first the one that current Istio requests. */
+/** Type URLs of a kind, first the one that current Istio requests. */
 export function typesOf(kind: KindName, versions: readonly string[] = []): readonly string[] {
   const { group, versions: known } = kinds[kind];
   const requested = versions.filter((version) => (known as readonly string[]).includes(version));
@@ -29,7 +29,7 @@ export function kindOfType(typeUrl: string): KindName | undefined {
 
 const byType = new Map(configKinds.flatMap((kind) => typesOf(kind).map((type): [string, KindName] => [type, kind])));
 
-/** The messages of all kinds. Loaded when the first source or client needs them. */
+/** Messages of all kinds, loaded when first needed. */
 export async function loadMessages(): Promise<ReadonlyMap<KindName, DescMessage>> {
   const [networking, proxyConfig, policies, telemetry, wasm, trafficExtension] = await Promise.all([
     import('../../../gen/istio/networking/v1alpha3/networking_pb.ts'),

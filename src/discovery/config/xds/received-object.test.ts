@@ -1,4 +1,4 @@
-/** Resources of a source over xDS, from servers that may send anything. */
+/** Resources of an xDS source, from servers that may send any bytes. */
 import { create, type DescMessage, fromJson, type JsonValue, toBinary } from '@bufbuild/protobuf';
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { type Any, anyPack } from '@bufbuild/protobuf/wkt';
@@ -42,7 +42,7 @@ const objects = (limits: { maxObjects?: number; maxBytes?: number } = {}): Sourc
   });
 const sent = (...bytes: Uint8Array[]): StagedResource[] => bytes.map((one) => ({ name: '', version: '', bytes: one }));
 
-test('all kinds of Istio that files may have are requested, by the versions that Istio requests', () => {
+test('all kinds of Istio that files may contain are requested, in the versions that Istio requests', () => {
   expect(configKinds).toEqual([...messages.keys()].sort());
   expect(configKinds.map((kind) => typesOf(kind)[0])).toEqual(
     expect.arrayContaining([
@@ -59,7 +59,7 @@ test('all kinds of Istio that files may have are requested, by the versions that
   expect(kindOfType('networking.istio.io/v2/Gateway')).toBeUndefined();
 });
 
-test('an object equals that of a file, including durations and wrappers, and is served unchanged', () => {
+test('a received object equals that of a file, including durations and wrappers, and is served unchanged', () => {
   const text = `apiVersion: networking.istio.io/v1
 kind: VirtualService
 metadata: {name: web, namespace: shop, labels: {app: web}}
@@ -84,7 +84,7 @@ spec:
   expect(received.labels).toEqual({ app: 'web' });
 });
 
-test('a field that this version does not know is reported like an unknown field of a file', () => {
+test('an unknown field of a received object is reported like one in a file', () => {
   const rules = new BinaryWriter().tag(99, WireType.Varint).int32(1).finish();
   const body = { ...bodyOf('AuthorizationPolicy', { action: 'ALLOW' }) };
   const value = Buffer.concat([body.value, rules]);
@@ -96,7 +96,7 @@ test('a field that this version does not know is reported like an unknown field 
 });
 
 test.each<[string, () => Uint8Array, RegExp]>([
-  ['is no message', () => Buffer.from('0a', 'hex'), /cannot be decoded/],
+  ['is not a valid message', () => Buffer.from('0a', 'hex'), /cannot be decoded/],
   [
     'has no body',
     () => toBinary(ResourceSchema, create(ResourceSchema, { metadata: { name: 'shop/a' } })),
@@ -112,7 +112,7 @@ test.each<[string, () => Uint8Array, RegExp]>([
     () => resource('shop/a', { ...bodyOf('ServiceEntry', {}), value: Buffer.alloc(maxObjectBytes) } as Any),
     /must have at most 1572864 bytes/,
   ],
-])('a resource that %s costs this object only, and deletes no other', (_, bytes, reason) => {
+])('a resource that %s is rejected without affecting or deleting other objects', (_, bytes, reason) => {
   const all = objects();
   all.apply(atOnce(all.stage('ServiceEntry', sent(entry('a'), entry('b')))), true);
   const staged = atOnce(all.stage('ServiceEntry', sent(bytes(), entry('b', 81))));
@@ -126,11 +126,11 @@ test.each<[string, () => Uint8Array, RegExp]>([
   ]);
 });
 
-test('an EnvoyFilter that is nested 5,000 levels deep is rejected', () => {
+test('an EnvoyFilter with 5,000 nested levels is rejected', () => {
   let value: Buffer = Buffer.alloc(0);
   const wrap = (field: number, bytes: Uint8Array): Buffer =>
     Buffer.from(new BinaryWriter().tag(field, WireType.LengthDelimited).bytes(bytes).finish());
-  // A Value whose list contains a Value, and so on.
+  // Nested lists: a Value whose list contains a Value, and so on.
   for (let level = 0; level < 5_000; level++) value = wrap(6, wrap(1, value));
   const patch = wrap(2, wrap(1, Buffer.concat([wrap(1, Buffer.from('x')), wrap(2, value)])));
   const body = { ...bodyOf('EnvoyFilter', {}), value: wrap(4, wrap(3, patch)) } as Any;
@@ -139,7 +139,7 @@ test('an EnvoyFilter that is nested 5,000 levels deep is rejected', () => {
   expect(staged.rejected).toBe(1);
 });
 
-test('a resource that is sent twice is an error, and its first one applies', () => {
+test('the first of two resources with one name applies, and the second one is an error', () => {
   const all = objects();
   const staged = atOnce(all.stage('ServiceEntry', sent(entry('a', 80), entry('a', 81))));
   expect(staged.errors.map(({ message }) => message)).toEqual(['is sent twice: the first one applies']);
@@ -148,13 +148,13 @@ test('a resource that is sent twice is an error, and its first one applies', () 
 test.each([
   [{ maxObjects: 2 }, /has more than 2 objects/],
   [{ maxBytes: 100 }, /has more than 100 bytes/],
-])('a response beyond the limit %o is rejected as a whole', (limits, reason) => {
+])('a response that exceeds the limit %o is rejected completely', (limits, reason) => {
   const all = objects(limits);
   const staged = atOnce(all.stage('ServiceEntry', sent(entry('a'), entry('b'), entry('c'))));
   expect(staged.refusal).toMatch(reason);
 });
 
-test('of 2,000 resources of which one differs, one is decoded again', () => {
+test('one of 2,000 resources is decoded again if only that one differs', () => {
   const all = objects();
   const previous = Array.from({ length: 2_000 }, (_, index) => entry(`e${index}`));
   all.apply(atOnce(all.stage('ServiceEntry', sent(...previous))), true);
@@ -166,7 +166,7 @@ test('of 2,000 resources of which one differs, one is decoded again', () => {
   expect([...all.takeChanges().edits.keys()]).toEqual(['ServiceEntry/shop/e7']);
 });
 
-test('resources and responses with any bytes are rejected without an exception, in bounded memory', async () => {
+test('arbitrary bytes as resource or response are rejected without an exception, in bounded memory', async () => {
   const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
   const draw = new Draw(seed);
   const rounds = sized({ short: 1_000, full: 300_000 });
@@ -184,7 +184,7 @@ test('resources and responses with any bytes are rejected without an exception, 
       try {
         for (const _ of decodeResponse(bytes, draw.pick(['sotw', 'delta'] as const), 100).resources);
       } catch (error) {
-        // A message that cannot be read ends the stream.
+        // An undecodable message ends the stream.
         expect(error).toBeInstanceOf(Error);
       }
     }, `SEED=${seed}, round ${round}`).not.toThrow();

@@ -1,4 +1,3 @@
-/** Decodes a resource of configuration over xDS to the object that a file would contain. */
 import { type DescMessage, fromBinary, type JsonValue, type Message, toJson } from '@bufbuild/protobuf';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { ResourceSchema } from '../../../gen/istio/mcp/v1alpha1/resource_pb.ts';
@@ -7,27 +6,22 @@ import { messageOf } from '../../../runtime/errors.ts';
 import { fieldIn, textIn } from '../../../runtime/grpc/message-fields.ts';
 import { isObject } from '../../../runtime/json-object.ts';
 
-/** Maximum bytes of one object, as in etcd. */
+/** Maximum size of an object in bytes, as in etcd. */
 export const maxObjectBytes = 1_572_864;
 export const maxObjectValues = 262_144;
 
 export interface ReceivedObject {
-  /** `namespace/name`, or `undefined` if it cannot be read. */
+  /** `NAMESPACE/NAME`, or `undefined` if it cannot be decoded. */
   readonly name: string | undefined;
-  /** Version that the server gave the object, or empty. */
   readonly version: string;
   /** The object as in a file. `spec` is a text if it cannot be decoded. */
   readonly object: Readonly<Record<string, unknown>>;
-  /** The reason for which the spec cannot be decoded, or `undefined`. */
+  /** Why the spec cannot be decoded, `undefined` if it can. */
   readonly failure: string | undefined;
 }
 
 const maxNameLength = 512;
 
-/**
- * @param bytes an `istio.mcp.v1alpha1.Resource`
- * @param schema of the kind
- */
 export function decodeResource(kind: KindName, schema: DescMessage, bytes: Uint8Array): ReceivedObject {
   const { group, versions } = kinds[kind];
   const head = { apiVersion: `${group}/${versions[0]}`, kind };
@@ -65,7 +59,7 @@ function validName(name: string | undefined): string | undefined {
   return name !== undefined && name.length <= maxNameLength && /^[^/]+\/[^/]+$/.test(name) ? name : undefined;
 }
 
-/** The name of an object without decoding the rest of its resource, or `undefined` if it cannot be read. */
+/** Decodes only the name of a resource. `undefined` if that fails. */
 export function nameIn(bytes: Uint8Array): string | undefined {
   try {
     const metadata = fieldIn(bytes, 1);
@@ -108,8 +102,8 @@ function countValues(message: unknown): number {
 }
 
 /**
- * Fields that this version does not know get a name such as `field12`, so that the decoder of the kind treats them like unknown fields of a file: a
- * warning, or an error if they may restrict access.
+ * Unknown fields get names such as `field12`, so that the kind's decoder treats them like unknown fields in a file:
+ * as a warning, or as an error if they may restrict access.
  */
 function addUnknownFields(schema: DescMessage, message: Message, json: JsonValue): void {
   if (!isObject(json)) return;

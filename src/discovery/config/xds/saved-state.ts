@@ -1,6 +1,7 @@
 /**
- * Last state of a source on disk, so that a cold start without the server does not mean an empty mesh. One file for each kind: an
- * `envoy.service.discovery.v3.DiscoveryResponse` with a digest of its resources as nonce.
+ * Saves the last state of a source on disk, so that a cold start without the server does not result in an empty mesh.
+ * There is one file per kind: an `envoy.service.discovery.v3.DiscoveryResponse` with a digest of its resources as
+ * nonce.
  */
 import { createHash, hash } from 'node:crypto';
 import { mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
@@ -19,7 +20,7 @@ export class SavedState {
   readonly #source: string;
   readonly #maxBytes: number;
 
-  /** @param address distinguishes the states of several sources in one directory */
+  /** @param address distinguishes sources that use the same directory */
   constructor(directory: string, address: string, maxBytes: number) {
     this.#directory = directory;
     this.#source = hash('sha256', address, 'hex').slice(0, 16);

@@ -1,4 +1,4 @@
-/** Addresses of sources over xDS: `xds://config.example.com:15010?optional=30s&versions=v1alpha3&protocol=sotw`. */
+/** Addresses of xDS sources: `xds://config.example.com:15010?optional=30s&versions=v1alpha3&protocol=sotw`. */
 import type { XdsProtocol } from '../../../../machines/discovery/config/xds-source-protocol.ts';
 import { durationMsOf, maxTimerMs } from '../../../model/fields/duration.ts';
 import { parseHostAndPort } from '../../../model/mesh/proxy-config.ts';
@@ -7,16 +7,16 @@ import { messageOf } from '../../../runtime/errors.ts';
 export interface SourceAddress {
   readonly host: string;
   readonly port: number;
-  /** Time for which the start waits for the server. `null`: without limit, unless there is a saved state. */
+  /** How long the start waits for the server. `null`: without limit, unless a saved state exists. */
   readonly optionalMs: number | null;
-  /** API versions in the types of requests, preferred first. If empty, those of current Istio, then older ones. */
+  /** Preferred API versions in requests, in order. If empty, those of current Istio, then older ones. */
   readonly versions: readonly string[];
   readonly protocol: XdsProtocol | 'auto';
 }
 
 const parameters = ['optional', 'versions', 'protocol'];
 
-/** @throws Error with the reason, worded as the end of a sentence about the address */
+/** @throws Error with the reason, phrased to follow the address */
 export function parseSourceAddress(address: string): SourceAddress {
   const [, authority = '', query = ''] = /^xds:\/\/([^?]*)(?:\?(.*))?$/i.exec(address) ?? [];
   const at = parseHostAndPort(authority.replace(/\/$/, ''));
@@ -34,7 +34,7 @@ export function parseSourceAddress(address: string): SourceAddress {
   };
 }
 
-/** The reason for which an address is invalid, worded as the end of a sentence about it, or `undefined`. */
+/** Why the address is invalid, phrased to follow the address. `undefined` if it is valid. */
 export function sourceAddressProblem(address: string): string | undefined {
   try {
     parseSourceAddress(address);

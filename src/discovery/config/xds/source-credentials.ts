@@ -1,4 +1,4 @@
-/** Credentials of a connection to an xDS source. Files are read for each connection, because they are rotated. */
+/** Credentials for connecting to an xDS source. Files are read for each connection, because they are rotated. */
 import { createPrivateKey } from 'node:crypto';
 import type { ConfigSourceTls } from '../../../model/mesh/mesh-config.ts';
 import { CodedError, fileErrorOf } from '../../../runtime/errors.ts';
@@ -8,7 +8,7 @@ import type { KeyPair } from '../../../runtime/grpc/key-pair.ts';
 import type { SourceAddress } from './source-address.ts';
 import type { SourceConnection } from './source-stream.ts';
 
-/** Certificate of this control plane and the roots of its authority, as PEM. */
+/** The control plane's certificate and its CA's roots, as PEM. */
 export interface ControlPlaneIdentity {
   readonly roots: string;
   readonly certificate: KeyPair;
@@ -16,9 +16,9 @@ export interface ControlPlaneIdentity {
 
 export interface SourceCredentials {
   readonly tls: ConfigSourceTls | undefined;
-  /** PILOT_XDS_SOURCE_TOKEN_FILE, or empty for no token. */
+  /** PILOT_XDS_SOURCE_TOKEN_FILE, or empty. */
   readonly tokenFile: string;
-  /** Used by ISTIO_MUTUAL. `undefined` without an authority. */
+  /** For ISTIO_MUTUAL. `undefined` without a CA. */
   readonly ownIdentity: () => ControlPlaneIdentity | undefined;
 }
 
@@ -32,7 +32,7 @@ export function connectionTo(
 ): SourceConnection {
   const address = { host, port };
   if (tls === undefined || tls.mode === 'DISABLE') {
-    // A token over plaintext would be readable by others.
+    // No token, because plaintext would reveal it.
     return { target: { address }, headers: {} };
   }
   const target: GrpcTarget = { address, tls: tlsOf(tls, host, ownIdentity) };
@@ -74,7 +74,7 @@ function tlsOf(
   }
 }
 
-/** Accepts a PEM text or the path of a PEM file. */
+/** @param value PEM text, or path of a PEM file */
 function pemOf(field: string, value: string): string {
   let pem = value;
   if (!value.includes('-----BEGIN ')) {

@@ -1,4 +1,4 @@
-/** Requests and responses of configuration over xDS on the wire, for both protocols. */
+/** Encodes requests and decodes responses of configuration over xDS, for both protocols. */
 import { create, toBinary } from '@bufbuild/protobuf';
 import type { XdsProtocol } from '../../../../machines/discovery/config/xds-source-protocol.ts';
 import {
@@ -20,14 +20,14 @@ export interface SourceNode {
 }
 
 export interface SourceRequest {
-  /** In the first request of a stream. */
+  /** Only in the first request of a stream. */
   readonly node?: SourceNode;
   readonly typeUrl: string;
   readonly version?: string;
   readonly nonce?: string;
-  /** The reason for which the response with this nonce is rejected; absent if it is accepted. */
+  /** Why the response with this nonce is rejected. Absent if it is accepted. */
   readonly rejection?: string;
-  /** In the first request of a type on a delta stream: versions known from earlier streams. */
+  /** In the first request of a type on a delta stream: known versions from earlier streams. */
   readonly initialVersions?: Record<string, string>;
 }
 
@@ -56,11 +56,11 @@ export interface SourceResponse {
   readonly nonce: string;
   /** Decoded one by one, because a message may claim to have millions. */
   readonly resources: Iterable<StagedResource>;
-  /** Removed names of a delta response. `undefined` if the response has the whole state. */
+  /** Removed names in a delta response. `undefined` if the response is the complete state. */
   readonly removed: readonly string[] | undefined;
 }
 
-/** @throws Error if the bytes are no message or have more than `maxRemoved` removed names */
+/** @throws Error if the bytes are not a response, or contain more than `maxRemoved` removed names */
 export function decodeResponse(message: Uint8Array, protocol: XdsProtocol, maxRemoved: number): SourceResponse {
   let [typeUrl, version, nonce] = ['', '', ''];
   const removed: string[] = [];

@@ -1,6 +1,6 @@
 /**
- * Objects of an xDS source: what was received, the version of each that applies, and the edits for the next reading of the source. A rejected object
- * keeps its last valid version; one that restricts access and never was valid fails closed.
+ * Objects of an xDS source: received resources, active versions, and edits for the next reading. A rejected object
+ * keeps its last valid version. An object that restricts access and never was valid fails closed.
  */
 import { hash } from 'node:crypto';
 import type { DescMessage } from '@bufbuild/protobuf';
@@ -21,7 +21,7 @@ export interface SourceObjectsOptions {
   readonly revision: string;
   readonly maxObjects: number;
   readonly maxBytes: number;
-  /** Keeps the resources as received, for the state on disk. */
+  /** Whether to keep received resources for the saved state. */
   readonly keepsBytes: boolean;
 }
 
@@ -30,47 +30,45 @@ interface XdsObject {
   /** Digest of the last received resource, valid or not. */
   readonly digest: string;
   readonly bytes: number;
-  /** Bytes of the version that applies. */
+  /** Resource of the last valid version. */
   readonly valid: Uint8Array | undefined;
-  /** What applies: the object, its last valid version, or a placeholder that fails closed. */
+  /** The object, its last valid version, or a placeholder that fails closed. */
   readonly active: readonly Config[];
   readonly problems: readonly ConfigProblem[];
 }
 
-/** A decoded response that is not applied yet. */
 export interface StagedResponse {
   readonly kind: KindName;
   readonly sent: number;
   readonly present: ReadonlySet<string>;
   readonly changed: ReadonlyMap<string, XdsObject>;
-  /** Names of objects that apply and are missing in the response. */
+  /** Names of active objects that the response removes. */
   readonly removed: readonly string[];
   readonly known: number;
-  /** Number of its rejected objects, including those rejected before. */
+  /** Number of rejected objects, including unchanged ones. */
   readonly rejected: number;
-  /** Errors of rejected objects, in resource order. */
+  /** Errors of rejected objects, in the order of resources. */
   readonly errors: readonly ConfigProblem[];
-  /** Set if the response exceeds a limit, so that nothing of it applies. */
+  /** Why nothing of the response applies: it exceeds a limit. */
   readonly refusal: string | undefined;
 }
 
 export interface StagedResource {
-  /** Name and version in a delta response, or empty. */
+  /** Name and version in a delta response, otherwise empty. */
   readonly name: string;
   readonly version: string;
-  /** An `istio.mcp.v1alpha1.Resource`. */
   readonly bytes: Uint8Array;
 }
 
 const none: ReadonlyMap<string, XdsObject> = new Map();
 const nothing: XdsObject = { version: '', digest: '', bytes: 0, valid: undefined, active: [], problems: [] };
-/** Key prefix of resources whose names cannot be read. No valid name starts with it. */
+/** Key prefix for resources without a readable name. No valid name starts with it. */
 const unnamed = '/';
 
 export class SourceObjects {
   readonly #options: SourceObjectsOptions;
   readonly #objects = new Map<KindName, Map<string, XdsObject>>();
-  /** Names by digest of the resource: equal bytes have one name, whatever their kind. */
+  /** Names by resource digest. Equal bytes have equal names, regardless of the kind. */
   readonly #names = new Map<string, string>();
   #count = 0;
   #bytes = 0;
@@ -95,22 +93,17 @@ export class SourceObjects {
     return this.#objects.get(kind)?.size ?? 0;
   }
 
-  /** Versions of the objects of a kind by name, for a delta stream. */
+  /** Versions by name, for the first request of a delta stream. */
   versionsOf(kind: KindName): Record<string, string> {
     const named = [...(this.#objects.get(kind) ?? none)].filter(([name]) => !name.startsWith(unnamed));
     return Object.fromEntries(named.map(([name, { version }]) => [name, version]));
   }
 
-  /** The active versions of a kind, as received. */
   validOf(kind: KindName): readonly Uint8Array[] {
     return [...(this.#objects.get(kind) ?? none).values()].flatMap(({ valid }) => valid ?? []);
   }
 
-  /**
-   * Decodes a response.
-   *
-   * @param removed names that a delta response removes; `undefined` if the response has all objects of the kind
-   */
+  /** @param removed names that a delta response removes, `undefined` if the response contains all objects */
   *stage(kind: KindName, resources: Iterable<StagedResource>, removed?: readonly string[]): Steps<StagedResponse> {
     const held = this.#objects.get(kind) ?? none;
     const { messages, maxObjects, maxBytes } = this.#options;
@@ -152,7 +145,7 @@ export class SourceObjects {
           : `exceeds the limit of ${maxBytes} bytes for a source (PILOT_CONFIG_MAX_BYTES)`;
       return { ...emptyResponse(kind, held.size), refusal };
     }
-    // A resource whose name cannot be read may be any of those that are missing.
+    // A resource without a readable name may be any of the missing objects.
     const missing = hasUnnamed
       ? []
       : removed === undefined
@@ -171,7 +164,7 @@ export class SourceObjects {
     };
   }
 
-  /** Applies a response. @returns whether anything changed */
+  /** @returns whether anything changed */
   apply(response: StagedResponse, deletes: boolean): boolean {
     for (const [name, now] of response.changed) this.#setObject(response.kind, name, now);
     return this.delete(response.kind, deletes ? response.removed : []) || response.changed.size > 0;
@@ -183,7 +176,6 @@ export class SourceObjects {
     return this.#count !== previous;
   }
 
-  /** Returns and clears the changes since the last call. */
   takeChanges(): { edits: ConfigEdits; problems: readonly ConfigProblem[]; recovered: readonly string[] } {
     const taken = { edits: this.#edits, problems: this.#problems, recovered: [...this.#recovered] };
     this.#edits = new Map();
@@ -220,7 +212,7 @@ export class SourceObjects {
     held: ReadonlyMap<string, XdsObject>,
   ): { name: string; now: XdsObject } {
     const digest = hash('sha1', bytes, 'base64');
-    // Avoids decoding: most resources are unchanged since the previous response.
+    // Avoids decoding, because most resources are unchanged since the previous response.
     const quick = given || (this.#names.get(digest) ?? nameIn(bytes));
     const known = quick === undefined ? undefined : held.get(quick);
     if (known?.digest === digest) {

@@ -1,4 +1,4 @@
-/** Security of connections to an xDS source: TLS, tokens, and servers that exceed limits. */
+/** Security of connections to an xDS source: TLS, tokens, and limits. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -56,7 +56,7 @@ const given = (server: ConfigSourceServer, tls: object | undefined, env: NodeJS.
 const reasonOf = async (plane: ControlPlane): Promise<string> =>
   ((await plane.get('/debug/configsourcez')).json() as { reason: string }[])[0]?.reason ?? '';
 
-test('a server is verified by its certificate, as text or as a file, and a client by its own', async () => {
+test('the server is verified by CA certificates given as text or file, and the client by its own certificate', async () => {
   const at = folder({ 'root.pem': authority.certificate });
   const simple = given(await givenServer({ credentials: serverCredentials() }), {
     mode: 'SIMPLE',
@@ -75,21 +75,21 @@ test('a server is verified by its certificate, as text or as a file, and a clien
 
 test.each<[string, object, RegExp]>([
   [
-    'its authority is another',
+    'its certificate is from another CA',
     { mode: 'SIMPLE', caCertificates: unknownAuthority.certificate },
     /unable to verify|certificate/,
   ],
   [
-    'it has another name',
+    'its certificate has another name',
     { mode: 'SIMPLE', caCertificates: authority.certificate, subjectAltNames: ['config.example.com'] },
     /altnames|Host:/,
   ],
   [
-    'a file is missing',
+    'a certificate file is missing',
     { mode: 'SIMPLE', caCertificates: '/no/such/root.pem' },
     /tlsSettings\.caCertificates.*\/no\/such\/root\.pem/,
   ],
-  ['there is no own authority', { mode: 'ISTIO_MUTUAL' }, /tlsSettings\.mode.*ISTIO_MUTUAL needs/],
+  ['ISTIO_MUTUAL is configured without a CA', { mode: 'ISTIO_MUTUAL' }, /tlsSettings\.mode.*ISTIO_MUTUAL needs/],
 ])('a server is not read if %s', async (_, tls, reason) => {
   const server = await givenServer({ credentials: serverCredentials() });
   const plane = given(server, tls);
@@ -98,7 +98,7 @@ test.each<[string, object, RegExp]>([
   expect(server.requests).toEqual([]);
 });
 
-test('settings that would not verify the server are rejected with their field', async () => {
+test('settings that would not verify the server are rejected, with the field', async () => {
   const plane = given(await givenServer({}), { mode: 'MUTUAL', clientCertificate: '/a', privateKey: '/b' });
   await eventually(
     'it is reported',
@@ -107,7 +107,7 @@ test('settings that would not verify the server are rejected with their field', 
   );
 });
 
-test('a token is read for each connection, and never sent over plaintext', async () => {
+test('a token is read again for each connection, and never sent over plaintext', async () => {
   const at = folder({ token: 'first' });
   let expected = 'first';
   const env = { PILOT_XDS_SOURCE_TOKEN_FILE: at('token') };
@@ -125,7 +125,7 @@ test('a token is read for each connection, and never sent over plaintext', async
   await eventually('it is refused', async () => (await reasonOf(plaintext)).includes('no valid token: undefined'));
 });
 
-test('a server that sends invalid or too much data loses its stream and deletes nothing', async () => {
+test('a server that sends invalid or too much data is disconnected and deletes nothing', async () => {
   const server = await givenServer({});
   const plane = given(server, undefined, {
     PILOT_XDS_SOURCE_MAX_MESSAGE_BYTES: '20000',
@@ -154,7 +154,7 @@ test('a server that sends invalid or too much data loses its stream and deletes 
   expect(await clusters()).toContain('outbound|80||web.example.com');
 });
 
-test('a server that floods is read at a bounded rate', async () => {
+test('a flooding server is read at a bounded rate', async () => {
   const server = await givenServer({});
   const plane = given(server, undefined, { PILOT_XDS_SOURCE_MAX_RESPONSES: '10' });
   await plane.ready();
@@ -165,6 +165,6 @@ test('a server that floods is read at a bounded rate', async () => {
   const begun = performance.now();
   await eventually('some are read', () => acknowledged() > previous + 45);
   const seconds = (performance.now() - begun) / 1_000;
-  // A burst of 50, then 10 per second.
+  // A burst of 50 responses, then 10 per second.
   expect(acknowledged() - previous).toBeLessThan(50 + 10 * (seconds + 1) + 30);
 });

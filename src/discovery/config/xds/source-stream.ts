@@ -1,4 +1,7 @@
-/** One stream to an xDS source: the effect of the chart `xds-source`. It decodes responses and applies those that the chart accepts. */
+/**
+ * A stream to an xDS source, which is an effect of the chart `xds-source`. Decodes responses, and applies those that
+ * the chart accepts.
+ */
 import type { ClientHttp2Stream } from 'node:http2';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fromCallback } from 'xstate';
@@ -43,21 +46,21 @@ export interface SourceStreamOptions {
   readonly objects: () => SourceObjects;
   readonly node: SourceNode;
   readonly versions: readonly string[];
-  /** Read for each connection: certificates and tokens are replaced while the program runs. */
+  /** Read for each connection, because certificates and tokens are rotated. */
   readonly connection: () => Promise<SourceConnection>;
   readonly log: Logger;
   readonly maxMessageBytes: number;
   readonly maxObjects: number;
-  /** Rate of reading responses; the server waits when it is exceeded. */
+  /** Limits the rate at which responses are read. Flow control then stops the server. */
   readonly pace: Pace;
-  /** Called when objects of the kind changed or must be saved. */
+  /** Called if objects of the kind changed or must be saved. */
   readonly applied: (kind: KindName, isChanged: boolean) => void;
   readonly counted: (outcome: 'accepted' | 'rejected') => void;
   readonly limits?: GrpcConnectionLimits;
   readonly random?: () => number;
 }
 
-/** Maximum errors in a rejection. The log and the status have all. */
+/** Maximum number of errors in a rejection. Log and status contain all. */
 const maxListedErrors = 10;
 
 type SourceStreamReport = SourceStreamOpened | SourceResponseReceived | SourceStreamEnded;
@@ -80,7 +83,6 @@ export function sourceStream(options: SourceStreamOptions) {
 interface TypeSubscription {
   readonly kind: KindName;
   readonly typeUrl: string;
-  /** Version of the last accepted response. */
   version: string;
 }
 
@@ -97,12 +99,12 @@ class SourceStream {
   readonly #stopped: AbortSignal;
   readonly #report: (event: SourceStreamReport) => void;
   readonly #subscriptions = new Map<string, TypeSubscription>();
-  /** The type in which the server sends a kind: one of several API versions. */
+  /** The type URL (API version) with which the server sends a kind. */
   readonly #typeOfKind = new Map<KindName, string>();
-  /** Types in which the server has sent objects. */
+  /** Type URLs with which the server has sent objects. */
   readonly #nonEmptyTypes = new Set<string>();
   readonly #paused = new Map<KindName, readonly string[]>();
-  /** Responses that wait for a decision of the chart, by kind and nonce. */
+  /** Responses for which the chart has to decide, by kind and nonce. */
   readonly #pendingResponses = new Map<string, PendingResponse>();
   readonly #inOrder = new OneByOne();
   readonly #allowance: Allowance;
@@ -168,10 +170,10 @@ class SourceStream {
     this.#send({ typeUrl, ...(isFirst && { initialVersions: this.#options.objects().versionsOf(kind) }) });
   }
 
-  /** Decodes one response at a time. The server waits. */
+  /** Decodes one response at a time. Reading is paused until then. */
   #receive(message: Buffer): void {
     this.#stream?.pause();
-    // Decoding must finish before reading resumes, because the bytes may share memory with later ones.
+    // Decoding must finish before reading resumes, because later messages may reuse the memory.
     void this.#inOrder
       .do(() => this.#read(message))
       .catch((error: unknown) => this.#end('INTERNAL', messageOf(error)))
@@ -185,7 +187,7 @@ class SourceStream {
     const response = decodeResponse(message, this.#protocol, maxObjects);
     const kind = kindOfType(response.typeUrl);
     const subscription = this.#subscriptionOf(response.typeUrl);
-    // Includes MeshConfig, which Istio's client does not acknowledge either.
+    // Istio's client does not acknowledge MeshConfig either.
     if (kind === undefined || subscription === undefined) return;
     const turns = new Turns();
     const staged = this.#withPaused(await turns.through(objects().stage(kind, response.resources, response.removed)));
@@ -207,7 +209,7 @@ class SourceStream {
     });
   }
 
-  /** A delta response names a removed object once, so a paused removal stays pending until the object is sent again. */
+  /** A delta response reports a removal only once, so a paused removal stays pending until the object is sent again. */
   #withPaused(response: StagedResponse): StagedResponse {
     const previous = this.#protocol === 'delta' ? (this.#paused.get(response.kind) ?? []) : [];
     if (previous.length === 0) return response;
@@ -219,7 +221,7 @@ class SourceStream {
     return this.#subscriptions.get(typeUrl) ?? this.#subscriptions.get(typeUrl.slice(typeUrl.indexOf('/') + 1));
   }
 
-  /** A server may know a kind by one API version and send empty responses for the others. */
+  /** A server may know a kind by one API version only and send empty responses for others. */
   #isOfChosenType(kind: KindName, typeUrl: string, { sent, removed, known }: StagedResponse): boolean {
     const chosenType = this.#typeOfKind.get(kind) ?? '';
     if (chosenType === typeUrl) {

@@ -1,28 +1,27 @@
-/** Limits of an xDS source: sizes, rates and the grace period for deletions. */
 import type { Environment } from '../../environment.ts';
 import type { ConfigLimits } from '../files/config-limits.ts';
 
 export interface XdsSourceLimits {
   readonly maxMessageBytes: number;
   readonly maxObjects: number;
-  /** Bytes of all objects of one source, the same limit as for files (PILOT_CONFIG_MAX_BYTES). */
+  /** Maximum size of all objects of a source in bytes, as for files (PILOT_CONFIG_MAX_BYTES). */
   readonly maxBytes: number;
   /** Responses read per second, after a burst of five times as many (PILOT_XDS_SOURCE_MAX_RESPONSES). */
   readonly maxResponsesPerSecond: number;
-  /** Delay until paused deletions apply, in milliseconds (PILOT_XDS_SOURCE_GRACE). */
+  /** Delay of paused deletions in milliseconds (PILOT_XDS_SOURCE_GRACE). */
   readonly pauseMs: number;
-  /** Directory of the saved state (PILOT_XDS_SOURCE_STATE_DIR); empty: none is saved. */
+  /** Directory of the saved state (PILOT_XDS_SOURCE_STATE_DIR). Empty: no state is saved. */
   readonly stateDirectory: string;
-  /** File of a bearer token (PILOT_XDS_SOURCE_TOKEN_FILE); empty: none. */
+  /** File with a bearer token (PILOT_XDS_SOURCE_TOKEN_FILE). Empty: no token is sent. */
   readonly tokenFile: string;
 }
 
 const mebibyte = 1024 * 1024;
 
-/** Reads the limits from the environment. Files and sources share `maxBytes`. */
+/** Files and xDS sources share `maxBytes`. */
 export function xdsSourceLimitsOf(from: Environment, { maxBytes }: Pick<ConfigLimits, 'maxBytes'>): XdsSourceLimits {
   return {
-    // A response has all objects of a kind: gRPC's default of 4 MiB is too small.
+    // gRPC's default of 4 MiB is too small, because a response contains all objects of a kind.
     maxMessageBytes: from.number('PILOT_XDS_SOURCE_MAX_MESSAGE_BYTES', 64 * mebibyte, 1),
     maxObjects: from.number('PILOT_XDS_SOURCE_MAX_OBJECTS', 100_000, 1),
     maxBytes,

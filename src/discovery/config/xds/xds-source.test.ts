@@ -1,4 +1,4 @@
-/** A control plane with configuration from another server over xDS. Each test has its own server. */
+/** A control plane that gets its configuration from another server over xDS. Each test has its own server. */
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -53,7 +53,7 @@ const put = (server: ConfigSourceServer, ...names: string[]): void => {
 };
 
 test.each(['sotw', 'delta'] as const)(
-  'objects of a source are served, changed and deleted over %s',
+  'objects of an xDS source are added, changed and deleted over %s',
   async (protocol) => {
     const server = await givenServer();
     put(server, 'web', 'cart');
@@ -75,9 +75,9 @@ test.each(['sotw', 'delta'] as const)(
 );
 
 test.each([
-  ['has no delta protocol', { protocol: 'sotw' }],
-  ['accepts delta streams and sends nothing', { protocol: 'silent delta' }],
-] as const)('a server that %s is requested to send the state of the world', async (_, options) => {
+  ['does not support the delta protocol', { protocol: 'sotw' }],
+  ['accepts delta streams but never responds', { protocol: 'silent delta' }],
+] as const)('a server that %s is read with the state-of-the-world protocol', async (_, options) => {
   const server = await givenServer(options);
   put(server, 'web');
   const plane = givenPlane(server.address);
@@ -88,11 +88,11 @@ test.each([
 });
 
 test.each(['empty', 'silent'] as const)(
-  'a server that knows only older versions of the types, and sends %s responses for others, is read',
+  'a server that only knows older versions and %s for others is read',
   async (unknownTypes) => {
     const server = await givenServer({ version: 'v1alpha3', unknownTypes, protocol: 'sotw' });
     put(server, 'web');
-    // Kinds without v1alpha3 never get a response of a silent server.
+    // The silent server never responds for kinds without v1alpha3.
     const plane = givenPlane(`${server.address}?optional=100ms`);
     await plane.ready();
     await served(plane, 'web');
@@ -100,7 +100,7 @@ test.each(['empty', 'silent'] as const)(
   },
 );
 
-test('an invalid object is rejected with object, field and reason, and its last valid version stays', async () => {
+test('an invalid object is rejected with object, field and reason, and its last valid version still applies', async () => {
   const server = await givenServer();
   put(server, 'web', 'cart');
   const plane = givenPlane(server.address);
@@ -143,7 +143,7 @@ test('an invalid policy without a valid version fails closed until it is correct
   await eventually('it is open', async () => !(await closed()));
 });
 
-test('a killed source deletes nothing, and its changes apply when it is back', async () => {
+test('an unreachable source deletes nothing, and its changes apply when it is back', async () => {
   const server = await givenServer();
   put(server, 'web', 'cart');
   const plane = givenPlane(server.address);
@@ -162,7 +162,7 @@ test('a killed source deletes nothing, and its changes apply when it is back', a
 });
 
 test.each(['sotw', 'delta'] as const)(
-  'a slow source over %s delays only its own changes, and deletes nothing after a restart',
+  'a slow source over %s only delays its own changes, and deletes nothing after a restart',
   async (protocol) => {
     const delayMs = 700;
     const server = await givenServer({ delayMs });
@@ -183,7 +183,7 @@ test.each(['sotw', 'delta'] as const)(
 );
 
 test.each(['sotw', 'delta'] as const)(
-  "a source that is empty after a restart deletes nothing over %s before the grace period or an operator's confirmation",
+  'a source that is empty after a restart deletes nothing over %s until the grace period ends or an operator confirms',
   async (protocol) => {
     const server = await givenServer();
     put(server, 'web', 'cart');
@@ -213,7 +213,7 @@ test.each(['sotw', 'delta'] as const)(
   },
 );
 
-test('paused deletions apply after the grace period if the source still sends the same', async () => {
+test('paused deletions apply after the grace period if the source still sends the same state', async () => {
   const server = await givenServer();
   put(server, 'web');
   server.put('VirtualService', 'shop/web', { hosts: ['web.example.com'], http: [{ directResponse: { status: 200 } }] });
@@ -230,7 +230,7 @@ test('paused deletions apply after the grace period if the source still sends th
   expect((await statusOf(plane)).objects).toBe(1);
 });
 
-test('the start waits for a source, reports that, and continues when the source has sent all kinds', async () => {
+test('the start waits for a source and reports this, until all kinds are received', async () => {
   const server = await givenServer();
   put(server, 'web');
   const { port } = server;
@@ -244,7 +244,7 @@ test('the start waits for a source, reports that, and continues when the source 
   expect(await clustersOf(plane)).toContain(cluster('web'));
 });
 
-test('an optional source delays the start for its configured time only', async () => {
+test('an optional source delays the start at most by its configured time', async () => {
   const server = await givenServer();
   server.kill();
   const plane = givenPlane(`xds://127.0.0.1:${server.port}?optional=100ms`);
@@ -254,7 +254,7 @@ test('an optional source delays the start for its configured time only', async (
   await served(plane, 'web');
 });
 
-test('a cold start without the source applies the state that an earlier run saved', async () => {
+test('a cold start without the source applies the state that was saved before', async () => {
   const state = mkdtempSync(join(tmpdir(), 'chartpilot-xds-state-'));
   folders.push(state);
   const server = await givenServer();
@@ -270,7 +270,7 @@ test('a cold start without the source applies the state that an earlier run save
   await second.ready();
   expect(await clustersOf(second)).toEqual(expect.arrayContaining([cluster('web'), cluster('cart')]));
   expect(linesOf(second.lines, 'config-source.restored', { objects: '2' })).toHaveLength(1);
-  // The server is back and empty. Restored objects stay.
+  // The server is back, but empty. Restored objects stay.
   server.objects.clear();
   await server.restart();
   await eventually('deletions are paused', async () => (await statusOf(second)).paused.length > 0);
@@ -278,7 +278,7 @@ test('a cold start without the source applies the state that an earlier run save
   expect(second.departures()).toEqual([]);
 });
 
-test('a source can be added and removed while the program runs', async () => {
+test('a source can be added and removed at runtime', async () => {
   const server = await givenServer();
   put(server, 'web');
   const plane = await ControlPlane.serving();
@@ -294,7 +294,7 @@ test('a source can be added and removed while the program runs', async () => {
   expect(plane.departures()).toEqual([]);
 });
 
-test('mcp:// is ignored with a warning that names the replacement', async () => {
+test('a source with scheme mcp is ignored with a warning that contains the replacement', async () => {
   const plane = givenPlane('mcp://127.0.0.1:9000');
   await plane.ready();
   expect(

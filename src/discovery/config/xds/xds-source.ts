@@ -1,4 +1,4 @@
-/** Another control plane as a source of configuration, over xDS (docs/config-over-xds.md). */
+/** Another control plane as a source of configuration over xDS (docs/config-over-xds.md). */
 import type { Actor } from 'xstate';
 import type { RestoredState, xdsSourceMachine } from '../../../../machines/discovery/config/xds-source.machine.ts';
 import type { KindName } from '../../../model/kinds/index.ts';
@@ -23,11 +23,11 @@ export interface XdsSourceOptions {
   readonly limits: XdsSourceLimits;
   readonly node: SourceNode;
   readonly revision: string;
-  /** Credentials of the current mesh configuration. */
+  /** Credentials according to the current mesh configuration. */
   readonly credentials: () => SourceCredentials;
   readonly recorder?: Recorder;
   readonly log: Logger;
-  /** Number N of the actor `xds-source-N`. */
+  /** The N of actor `xds-source-N`. */
   readonly number: number;
   /** Called when the watch of the source ends. */
   readonly closed?: () => void;
@@ -35,9 +35,9 @@ export interface XdsSourceOptions {
 
 export interface XdsSourceStatus {
   readonly address: string;
-  /** `connected`, `connecting`, `backing off`. */
+  /** `connected`, `connecting` or `backing off`. */
   readonly state: string;
-  /** The reason for which there is no stream; empty if there is one or during the first attempt. */
+  /** Why there is no stream. Empty if there is one, and during the first attempt. */
   readonly reason: string;
   readonly protocol: string;
   readonly objects: number;
@@ -48,7 +48,6 @@ export interface XdsSourceStatus {
   readonly responses: { readonly accepted: number; readonly rejected: number };
 }
 
-/** Delay from a change until the state is written to disk. */
 const saveDelayMs = 1_000;
 
 export class XdsSource implements ConfigSource {
@@ -103,7 +102,7 @@ export class XdsSource implements ConfigSource {
     };
   }
 
-  /** Conditions that an operator should know although the control plane is ready. */
+  /** Conditions for operators that do not affect readiness. */
   get conditions(): readonly string[] {
     const { state, reason, paused } = this.status;
     return [
@@ -157,7 +156,6 @@ export class XdsSource implements ConfigSource {
     };
   }
 
-  /** Logs one line when the connection is lost and one when it is restored. */
   #logConnection(actor: Actor<typeof xdsSourceMachine>): () => void {
     const { log } = this.#options;
     let isLost = false;
@@ -176,7 +174,7 @@ export class XdsSource implements ConfigSource {
 
   async read(): Promise<SourceReading> {
     await this.#readable.promise;
-    // With `optional=0s` the first reading does not wait for the saved state either.
+    // With `optional=0s`, the first reading does not even wait for the saved state.
     if (this.#objects === undefined) return { outcome: 'read', touched: new Set(), problems: [], recovered: [] };
     const { edits, problems, recovered } = this.#objects.takeChanges();
     this.#snapshot = await new Turns().through(this.#snapshot.editing(edits));

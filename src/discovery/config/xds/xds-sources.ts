@@ -1,4 +1,4 @@
-/** All xDS sources of a control plane: configured by the mesh configuration, shown by `/ready`, `/debug/configsourcez` and metrics. */
+/** All xDS sources of a control plane, for `/ready`, `/debug/configsourcez` and metrics. */
 import { hostname } from 'node:os';
 import type { MeshConfig } from '../../../model/mesh/mesh-config.ts';
 import type { Logger } from '../../../runtime/output/log.ts';
@@ -9,7 +9,7 @@ import type { XdsSourceLimits } from './xds-source-limits.ts';
 
 export interface XdsSourcesOptions {
   readonly limits: XdsSourceLimits;
-  /** Sent to a source in the node of this control plane. */
+  /** Sent to sources in the node of this control plane. */
   readonly namespace: string;
   readonly domain: string;
   readonly revision: string;
@@ -61,7 +61,7 @@ export class XdsSources {
     return [...this.#sources].flatMap(({ conditions }) => conditions);
   }
 
-  /** @returns whether there is a source of this address */
+  /** @returns whether a source with this address exists */
   confirmDeletions(address: string): boolean {
     const named = [...this.#sources].filter((source) => source.address === address);
     for (const source of named) source.confirmDeletions();

@@ -1,22 +1,29 @@
-/** Address and credentials of an API server, from a kubeconfig or from the pod of this process. */
+/** Address and credentials of an API server, from a kubeconfig or the pod of this process. */
 
 export interface TlsMaterial {
-  /** PEM. If absent, the system's authorities are used. */
+  /** PEM. If absent, the system's CAs are trusted. */
   readonly ca?: string;
   readonly cert?: string;
   readonly key?: string;
-  /** Expected name in the server certificate, if it differs from the address. */
+  /** Expected name in the server certificate, if it differs from the host of the address. */
   readonly servername?: string;
   readonly rejectUnauthorized?: boolean;
 }
 
 export interface ClusterAccess {
-  /** Includes the base path of the API. */
   readonly server: URL;
-  /** Credentials of a new connection; files may have changed since the last one. @throws ApiError `credentials` */
+  /**
+   * Credentials of a new connection. Files may have changed since the previous one.
+   *
+   * @throws ApiError `credentials`
+   */
   tls(signal: AbortSignal): Promise<TlsMaterial>;
-  /** Headers of a request; their values are secret. @throws ApiError `credentials` */
+  /**
+   * Headers of a request. Their values are secret.
+   *
+   * @throws ApiError `credentials`
+   */
   headers(signal: AbortSignal): Promise<Readonly<Record<string, string>>>;
-  /** The server rejected the last credentials (401), so they are read again. */
+  /** Called when the server rejects the credentials (401), so that they are read again. */
   invalidateCredentials(): void;
 }

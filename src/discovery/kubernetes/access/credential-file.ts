@@ -1,4 +1,4 @@
-/** Files with credentials. Their content is secret, their names and sizes are not. */
+/** Reads files with credentials. Their content is secret, their names and sizes are not. */
 import { fileErrorOf } from '../../../runtime/errors.ts';
 import { readBoundedText } from '../../../runtime/files/bounded-file.ts';
 import { ApiError } from '../api-failure.ts';
@@ -21,7 +21,7 @@ export function readCredentialFile(path: string): string {
   return text;
 }
 
-/** As in client-go: service account tokens are renewed in their files long before they expire. */
+/** As in client-go. Kubernetes renews service account tokens in their files long before they expire. */
 const maxTokenAgeMs = 60_000;
 
 /** A token file that another program updates. */
@@ -35,14 +35,14 @@ export class TokenFile {
     this.#now = now;
   }
 
-  /** @throws ApiError `credentials` if the file cannot be read and no earlier token is known */
+  /** @throws ApiError `credentials` if the file is unreadable and was never read before */
   token(): string {
     const now = this.#now();
     if (this.#last !== undefined && now - this.#last.readAt < maxTokenAgeMs) return this.#last.token;
     try {
       this.#last = { token: headerText(readCredentialFile(this.#path).trim(), this.#path), readAt: now };
     } catch (error) {
-      // The last token may still be valid; otherwise the server rejects it.
+      // The last token may still be valid. Otherwise, the server rejects it.
       if (this.#last === undefined) throw error;
       this.#last = { token: this.#last.token, readAt: now };
     }
@@ -54,7 +54,11 @@ export class TokenFile {
   }
 }
 
-/** Rejects a text that is invalid in a header, for which a request would throw. @throws ApiError `credentials` */
+/**
+ * Rejects text that is invalid in a header, because the request would throw.
+ *
+ * @throws ApiError `credentials`
+ */
 export function headerText(value: string, where: string): string {
   if (!/^[\x21-\x7e]+$/.test(value))
     throw credentialsError(`the token of ${where} contains spaces, control or non-ASCII characters`);

@@ -1,4 +1,4 @@
-/** Credentials from a program that the kubeconfig names (client.authentication.k8s.io, "exec"). */
+/** Runs the credential plugin of a kubeconfig (client.authentication.k8s.io, "exec"). */
 import { execFile } from 'node:child_process';
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { isRecord } from '../store/trim.ts';
@@ -9,7 +9,7 @@ export interface ExecPlugin {
   readonly args: readonly string[];
   readonly env: readonly { readonly name: string; readonly value: string }[];
   readonly apiVersion: string;
-  /** Cluster information for the plugin; absent if it does not request it. */
+  /** Cluster information for the plugin. Absent if the plugin does not request it. */
   readonly cluster?: Readonly<Record<string, unknown>>;
 }
 
@@ -21,13 +21,13 @@ export interface ExecCredential {
   readonly expiresAt?: number;
 }
 
-/** Plugins query a cloud API. One that prompts a user would never end. */
+/** Enough to query a cloud API. A plugin that prompts a user would never end. */
 const maxRunMs = 30_000;
 const maxBytes = 1024 * 1024;
-/** Renews early, because a credential that expires in transit is rejected. */
+/** Renewed early, because a credential that expires in transit is rejected. */
 const renewEarlyMs = 10_000;
 
-/** Runs the plugin if there is no credential, it has expired, or the server rejected it. Concurrent callers share one run. */
+/** Runs the plugin if there is no credential, or it has expired or was rejected. Concurrent callers share one run. */
 export class ExecCredentials {
   readonly #plugin: ExecPlugin;
   readonly #folder: string;
@@ -35,7 +35,7 @@ export class ExecCredentials {
   #last: ExecCredential | undefined;
   #running: Promise<ExecCredential> | undefined;
 
-  /** @param kubeconfig file that names the plugin; a relative command with a slash is resolved against its directory */
+  /** @param kubeconfig path of the file. A relative command with a slash is resolved against its directory. */
   constructor(plugin: ExecPlugin, kubeconfig: string, now: () => number = Date.now) {
     this.#plugin = plugin;
     this.#folder = dirname(kubeconfig);
@@ -74,7 +74,7 @@ export class ExecCredentials {
   }
 }
 
-/** Standard error is shown in messages; standard output is secret. */
+/** Messages contain standard error. Standard output is secret. */
 function output(path: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<string> {
   return new Promise((resolve, reject) => {
     const options = { env, timeout: maxRunMs, killSignal: 'SIGKILL', maxBuffer: maxBytes, encoding: 'utf8' } as const;

@@ -1,4 +1,4 @@
-/** Access to the API server of the cluster that this process runs in, with the service account of its pod. */
+/** Access to the API server of the cluster in which this process runs, with its pod's service account. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ClusterAccess } from './cluster-access.ts';
@@ -6,7 +6,7 @@ import { credentialsError, readCredentialFile, TokenFile } from './credential-fi
 
 const serviceAccountFolder = '/var/run/secrets/kubernetes.io/serviceaccount';
 
-/** Reports whether this process runs in a pod: the kubelet sets the API server's address. */
+/** In a pod, the kubelet sets the API server's address in the environment. */
 export function isInCluster(env: NodeJS.ProcessEnv): boolean {
   return Boolean(env.KUBERNETES_SERVICE_HOST) && Boolean(env.KUBERNETES_SERVICE_PORT);
 }
@@ -29,7 +29,7 @@ export function inClusterAccess(env: NodeJS.ProcessEnv, folder: string = service
   };
 }
 
-/** The namespace of this pod, or `undefined` outside a pod. */
+/** `undefined` outside a pod. */
 export function podNamespace(folder: string = serviceAccountFolder): string | undefined {
   try {
     return readFileSync(join(folder, 'namespace'), 'utf8').trim() || undefined;

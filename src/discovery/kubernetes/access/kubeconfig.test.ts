@@ -37,7 +37,7 @@ function kubeconfig({ cluster = {}, user = { token: 'secret-token' }, more = {} 
 
 const trusted = (text: string, path = '/etc/kubeconfig') => kubeconfigAccess(text, { path, isTrusted: true });
 
-/** The message of the error that it throws. */
+/** Message of the error that the call throws. */
 function messageOfError(work: () => unknown): string {
   try {
     work();
@@ -50,7 +50,7 @@ function messageOfError(work: () => unknown): string {
 }
 
 describe('a kubeconfig', () => {
-  it('contains server, authority and credentials inline', async () => {
+  it('may contain server, CA and credentials inline', async () => {
     const access = trusted(
       kubeconfig({
         cluster: { 'certificate-authority-data': base64('CA'), 'tls-server-name': 'kubernetes' },
@@ -62,7 +62,7 @@ describe('a kubeconfig', () => {
     expect(await access.headers(signal)).toEqual({ authorization: 'Bearer secret-token' });
   });
 
-  it('names files beside it, which are read again for each connection', async () => {
+  it('may refer to files relative to it, which are read again for each connection', async () => {
     const folder = givenFolder();
     for (const name of ['ca', 'cert', 'key', 'token']) writeFileSync(join(folder, name), `${name}-1\n`);
     const user = { 'client-certificate': 'cert', 'client-key': 'key', tokenFile: 'token', token: 'old' };
@@ -73,12 +73,12 @@ describe('a kubeconfig', () => {
     writeFileSync(join(folder, 'ca'), 'ca-2');
     writeFileSync(join(folder, 'token'), 'token-2');
     expect(await access.tls(signal)).toMatchObject({ ca: 'ca-2' });
-    // The server rejected it, so it is read again before the minute has passed.
+    // The server rejected the token, so the file is read again before a minute has passed.
     access.invalidateCredentials();
     expect(await access.headers(signal)).toEqual({ authorization: 'Bearer token-2' });
   });
 
-  it('has several contexts, one of which can be selected', () => {
+  it('may have several contexts, one of which can be selected', () => {
     const more = { contexts: [{ name: 'there', context: { cluster: 'c', user: 'u' } }], 'current-context': 'gone' };
     expect(kubeconfigAccess(kubeconfig({ more }), { path: 'x', isTrusted: true, context: 'there' }).server.port).toBe(
       '6443',
@@ -87,39 +87,39 @@ describe('a kubeconfig', () => {
   });
 
   it.each<[string, Parts, string]>([
-    ['a server without TLS', { cluster: { server: 'http://10.0.0.1' } }, 'https'],
+    ['a plaintext server', { cluster: { server: 'http://10.0.0.1' } }, 'https'],
     ['no server', { cluster: { server: '' } }, 'https'],
     ['a proxy', { cluster: { 'proxy-url': 'http://x' } }, 'proxy-url'],
     ['an auth provider', { user: { 'auth-provider': { name: 'gcp' } } }, 'auth-provider'],
-    ['somebody to impersonate', { user: { as: 'admin' } }, 'as is'],
-    ['half a key pair', { user: { 'client-certificate-data': base64('C') } }, 'client-certificate and client-key'],
-    ['a token that is no text', { user: { token: 12345 } }, 'token must be a string'],
-    ['a token with a line end', { user: { token: 'secret\r\nhost: evil' } }, 'control or non-ASCII characters'],
+    ['impersonation', { user: { as: 'admin' } }, 'as is'],
+    ['half of a key pair', { user: { 'client-certificate-data': base64('C') } }, 'client-certificate and client-key'],
+    ['a token that is not a string', { user: { token: 12345 } }, 'token must be a string'],
+    ['a token with a line break', { user: { token: 'secret\r\nhost: evil' } }, 'control or non-ASCII characters'],
     [
-      'an authority that is not to be looked at',
+      'disabled TLS verification beside a CA',
       { cluster: { 'insecure-skip-tls-verify': true, 'certificate-authority-data': base64('CA') } },
       'insecure-skip-tls-verify and certificate-authority',
     ],
     ['no context', { more: { 'current-context': '' } }, 'current-context'],
     ['no users', { more: { users: null } }, 'no user'],
     [
-      'a plugin that asks people',
+      'an interactive plugin',
       { user: { exec: { apiVersion: 'client.authentication.k8s.io/v1', command: 'x', interactiveMode: 'Always' } } },
       'interactiveMode',
     ],
-    ['a plugin of an unknown version', { user: { exec: { apiVersion: 'v7', command: 'x' } } }, 'apiVersion'],
+    ['a plugin with an unknown version', { user: { exec: { apiVersion: 'v7', command: 'x' } } }, 'apiVersion'],
   ])('is rejected with %s', async (_, parts, message) => {
     expect(await failureOfUse(() => trusted(kubeconfig(parts)))).toContain(message);
   });
 
   it.each(['[', '"secret-token', 'just text', '', '- a', 'users: {"secret-token": [}'])(
-    'is rejected without repeating its text if invalid: %j',
+    'is rejected without repeating its text if it is invalid: %j',
     (text) => {
       expect(messageOfError(() => trusted(text))).not.toContain('secret');
     },
   );
 
-  it('from an untrusted source may neither name local files or programs nor disable TLS verification', () => {
+  it('of an untrusted author may not refer to local files or programs, or disable TLS verification', () => {
     const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: '/bin/sh' };
     for (const parts of [
       { user: { exec } },
@@ -135,7 +135,7 @@ describe('a kubeconfig', () => {
   });
 });
 
-/** Some errors occur when the access is created, some with a connection. */
+/** Some errors occur when access is created, others with a connection. */
 async function failureOfUse(make: () => ReturnType<typeof trusted>): Promise<string> {
   try {
     const access = make();
@@ -181,7 +181,7 @@ describe('a credential plugin', () => {
     expect(await ended.headers(signal)).toEqual({ authorization: 'Bearer t4' });
   });
 
-  it('receives the cluster information it requests, and returns a certificate', async () => {
+  it('receives cluster information if it requests that, and may return a certificate', async () => {
     const folder = givenFolder();
     const { access } = given(
       `echo "$KUBERNETES_EXEC_INFO" > ${join(folder, 'info')}; ${execOutput('{"clientCertificateData":"C","clientKeyData":"K"}')}`,
@@ -199,16 +199,16 @@ describe('a credential plugin', () => {
   });
 
   it.each([
-    ['fails', 'echo no login >&2; exit 3', 'no login'],
-    ['answers no JSON', 'echo secret-token', 'not valid JSON'],
-    ['answers another kind', "echo '{}'", 'must be an ExecCredential'],
+    ['exits with an error', 'echo no login >&2; exit 3', 'no login'],
+    ['prints invalid JSON', 'echo secret-token', 'not valid JSON'],
+    ['prints another kind of object', "echo '{}'", 'must be an ExecCredential'],
     [
-      'answers another version',
+      'prints another version',
       `echo '{"kind":"ExecCredential","apiVersion":"v7","status":{"token":"secret-token"}}'`,
       'must have apiVersion client.authentication.k8s.io/',
     ],
-    ['answers no credential', execOutput('{}'), 'must have a token'],
-    ['answers without end', 'yes secret-token', 'failed'],
+    ['prints no credential', execOutput('{}'), 'must have a token'],
+    ['prints endless output', 'yes secret-token', 'failed'],
   ])('that %s fails with the reason and without a secret', async (_, script, message) => {
     const { access } = given(script);
     const failure = await access.headers(signal).catch((error: unknown) => error as ApiError);
@@ -247,7 +247,7 @@ describe('a token file', () => {
 });
 
 describe('access in a pod', () => {
-  it('uses the service account and the environment', async () => {
+  it('uses the service account and the environment variables', async () => {
     const folder = givenFolder();
     for (const [name, text] of [
       ['token', 'sa-token'],
@@ -272,7 +272,7 @@ describe('access in a pod', () => {
 it.each([
   ['none', 'no such file or directory'],
   ['.', 'must be a regular file, is a directory'],
-])('a kubeconfig at %s is an error with its path and "%s", without the system call', (name, reason) => {
+])('a kubeconfig at path %s fails with "%s" and the path, without the system call', (name, reason) => {
   const path = join(givenFolder(), name);
   expect(() => kubeconfigFile(path)).toThrow(`${path}: ${reason} [API_CREDENTIALS_INVALID]`);
 });

@@ -1,4 +1,7 @@
-/** A kubeconfig: cluster and credentials. Unsupported fields that would change the access are rejected, never ignored. No message repeats a value. */
+/**
+ * Reads cluster and credentials from a kubeconfig. Unsupported fields that would affect the access are rejected,
+ * never ignored. No message contains a value.
+ */
 import { dirname, resolve } from 'node:path';
 import { parseYamlDocument } from '../../../model/yaml/yaml-document.ts';
 import { readTogetherSync } from '../../../runtime/files/read-together.ts';
@@ -8,12 +11,12 @@ import { credentialsError, headerText, readCredentialFile, TokenFile } from './c
 import { ExecCredentials, type ExecPlugin } from './exec-credential.ts';
 
 export interface KubeconfigOptions {
-  /** The path of the file, used in messages and to resolve relative paths. */
+  /** Path of the file, for messages and for resolving relative paths. */
   readonly path: string;
   readonly context?: string;
   /**
-   * The author may name local files and programs and disable TLS verification: true for a file of the operator, false for the Secret of a remote
-   * cluster.
+   * Whether the author may refer to local files and programs, and disable TLS verification: true for a file of the
+   * operator, false for the Secret of a remote cluster.
    */
   readonly isTrusted: boolean;
 }
@@ -52,7 +55,7 @@ class KubeconfigReader {
   constructor(text: string, options: KubeconfigOptions) {
     this.#options = options;
     const { value, errors } = parseYamlDocument({ text, line: 1 });
-    // The parser's message would repeat the text.
+    // The parser's message would contain the text.
     if (errors.length > 0) throw this.#error(`must be YAML: syntax error in line ${errors[0]!.line}`);
     if (!isRecord(value)) throw this.#error('must be a kubeconfig (a YAML map)');
     this.#config = value;
@@ -106,7 +109,7 @@ class KubeconfigReader {
   #server(cluster: Fields): URL {
     const text = this.#text(cluster, 'server', 'cluster');
     const server = URL.parse(text ?? '');
-    // Over plaintext, tokens could be read in transit.
+    // Plaintext would reveal tokens.
     if (server?.protocol !== 'https:') throw this.#error('cluster: server must be an https:// URL');
     return server;
   }
@@ -131,7 +134,7 @@ class KubeconfigReader {
     return cert === undefined || key === undefined ? {} : { cert, key };
   }
 
-  /** Inline data takes precedence over a file. The file is read for each connection. */
+  /** Inline data takes precedence over a file, which is read for each connection. */
   #pem(fields: Fields, name: string, { part, at }: { part: string; at: ResolveLinks }): string | undefined {
     const inline = this.#text(fields, `${name}-data`, part);
     if (inline !== undefined) return Buffer.from(inline, 'base64').toString('utf8');
@@ -198,7 +201,7 @@ class KubeconfigReader {
     return value;
   }
 
-  /** `undefined` for an empty text, as in Go. */
+  /** As in Go, an empty text counts as absent. */
   #text(fields: Fields, name: string, part: string): string | undefined {
     const value = fields[name] ?? '';
     if (typeof value !== 'string') throw this.#error(`${part}: ${name} must be a string`);

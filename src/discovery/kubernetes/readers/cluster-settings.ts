@@ -1,17 +1,16 @@
-/** Mesh-wide settings in ConfigMaps of a cluster: MeshConfig and MeshNetworks (spec/discovery.md §3.1). */
+/** Mesh settings in ConfigMaps of a cluster: MeshConfig and MeshNetworks (spec/discovery.md §3.1). */
 import { resourceOf } from '../api-resource.ts';
 import type { FollowedKind, InformerEffects } from '../api-server.effects.ts';
 import { isRecord } from '../store/trim.ts';
 
 export interface SettingsNames {
   readonly namespace: string;
-  /** REVISION; empty means the default revision. */
+  /** REVISION. Empty for the default revision. */
   readonly revision: string;
-  /** SHARED_MESH_CONFIG: a ConfigMap that the one of the revision overrides; empty: none. */
+  /** SHARED_MESH_CONFIG: a ConfigMap whose settings that of the revision overrides. Empty for none. */
   readonly shared: string;
 }
 
-/** Text of a ConfigMap, with the place shown in problems. */
 export interface SettingsText {
   readonly place: string;
   readonly text: string;
@@ -25,7 +24,7 @@ export class ClusterSettings {
   /** ConfigMap names. Later ones override earlier ones. */
   readonly #maps: readonly string[];
 
-  /** @param informers that follow {@link kinds} */
+  /** @param informers informers of {@link kinds} */
   constructor({ namespace, revision, shared }: SettingsNames, informers: () => InformerEffects) {
     this.#namespace = namespace;
     this.#informers = informers;
@@ -33,7 +32,7 @@ export class ClusterSettings {
     this.#maps = [...new Set([shared, ofRevision])].filter((name) => name !== '');
   }
 
-  /** Follows each ConfigMap alone, and no other one of the namespace. */
+  /** Watches each ConfigMap by name, and no others of the namespace. */
   get kinds(): FollowedKind[] {
     return this.#maps.map((name) => ({
       resource: resourceOf('ConfigMap'),
@@ -42,13 +41,18 @@ export class ClusterSettings {
     }));
   }
 
-  /** @param changed called for the first list and for each change. Call before the informers start */
+  /**
+   * Must be called before the informers start.
+   *
+   * @param changed called for the first list and for each change
+   */
   onChanged(changed: () => void): void {
     for (const name of this.#maps) this.#informers().addReader(this.#nameOf(name), () => changed());
   }
 
   /**
-   * Waits for the first lists and returns the texts in order of precedence, lowest first. Networks are read from the ConfigMap of the revision only.
+   * Waits for the first lists and returns the texts, lowest precedence first. Networks are only read from the
+   * ConfigMap of the revision.
    */
   async read(settings: 'mesh' | 'networks'): Promise<readonly SettingsText[]> {
     const maps = settings === 'mesh' ? this.#maps : this.#maps.slice(-1);

@@ -1,4 +1,4 @@
-/** Cost and result of reading a cluster's objects from a simulated API server: many of a kind, hostile objects, a slow server. */
+/** Reads a cluster's objects from a simulated API server: many of a kind, hostile objects, a slow server. */
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { sized } from '../../../../test/harness/size-of-run.ts';
 import { KubernetesWorld } from '../../../../test/simulation/kubernetes-world.ts';
@@ -14,7 +14,7 @@ const policies = resourceOf('AuthorizationPolicy');
 function given(prepare: (world: KubernetesWorld) => void = () => {}) {
   const world = new KubernetesWorld({ resources: [slices, routes, policies], silently: true });
   const kinds = ['EndpointSlice', 'VirtualService', 'AuthorizationPolicy'] as const;
-  // On a busy machine a limit would leave objects for the next reading.
+  // With a limit, a busy machine would leave objects for the next reading.
   const maxReadMs = Number.POSITIVE_INFINITY;
   const source = new ClusterSource({ address: 'k8s://', informers: world.effects, kinds, revision: '', maxReadMs });
   const moved: string[] = [];
@@ -28,17 +28,17 @@ const entryWith = (address: string) => ({
   endpoints: [{ addresses: [address], conditions: { ready: true } }],
 });
 
-/** Almost as deep as an API server accepts. */
+/** Nearly the maximum depth of an API server. */
 const nested = (levels: number): unknown => JSON.parse(`${'['.repeat(levels)}${']'.repeat(levels)}`);
 
-/** Advances virtual time while a reading waits. */
+/** Advances virtual time while a reading is waiting. */
 async function firstReading({ world, source }: ReturnType<typeof given>) {
   const reading = source.read();
   await world.pass(5_000);
   return reading;
 }
 
-/** Counts reads of single objects of the store, and of all. */
+/** Counts reads of single objects and of all objects in a store. */
 function countReads(store: ObjectStore): { one: number; all: number } {
   const reads = { one: 0, all: 0 };
   const [get, entries] = [store.get.bind(store), store.entries.bind(store)];
@@ -53,10 +53,10 @@ function countReads(store: ObjectStore): { one: number; all: number } {
   return reads;
 }
 
-/** A simulated server keeps each of its versions in memory. */
+/** The simulated server keeps all versions in memory. */
 const many = sized({ short: 1_000, full: 10_000 });
 
-it('a changed object among many is decoded alone, and unchanged ones keep their identity', async () => {
+it('only the changed object is decoded, and unchanged objects keep their identity', async () => {
   const one = given(({ server }) => {
     for (let index = 0; index < many; index++) server.put(slices, `slice-${index}`, entryWith('10.0.0.1'));
   });
@@ -74,13 +74,13 @@ it('a changed object among many is decoded alone, and unchanged ones keep their 
   expect(reading).toMatchObject({ outcome: 'read', problems: [] });
   expect(reading.outcome === 'read' && [...reading.touched]).toEqual([key.replace('slice-7', 'slice-900')]);
   expect(source.snapshot.byKey.get(key)).toBe(untouched);
-  // Written again without a change, so that no reader is notified.
+  // Written again without a change, so readers are not notified.
   world.server.put(slices, 'slice-900', entryWith('10.0.0.2'));
   await world.pass(10);
   expect(await source.read()).toMatchObject({ touched: new Set() });
 });
 
-it('the first reading waits for all kinds, however slow the server is, and no part of them is visible before', async () => {
+it('the first reading waits for all kinds, even on a slow server, and is not visible before', async () => {
   const one = given(({ server }) => {
     server.put(routes, 'web', { spec: { hosts: ['web.example.com'], http: [{ directResponse: { status: 404 } }] } });
     server.kill();
@@ -101,13 +101,13 @@ it('the first reading waits for all kinds, however slow the server is, and no pa
 
 it.each<[string, Record<string, unknown>]>([
   ['no spec', {}],
-  ['null for one', { spec: null }],
-  ['an empty one', { spec: {} }],
-  ['a text for one', { spec: 'allow' }],
-  ['null for a list', { spec: { action: 'ALLOW', rules: null } }],
-  ['an action that nobody knows', { spec: { action: '', rules: [{}] } }],
-  ['lists in lists, deeper than anything reads them', { spec: { action: 'ALLOW', rules: [nested(9_000)] } }],
-])('a restriction with %s never grants more access, and removes nothing else', async (_, fields) => {
+  ['a null spec', { spec: null }],
+  ['an empty spec', { spec: {} }],
+  ['a text as spec', { spec: 'allow' }],
+  ['null as list of rules', { spec: { action: 'ALLOW', rules: null } }],
+  ['an unknown action', { spec: { action: '', rules: [{}] } }],
+  ['deeply nested lists', { spec: { action: 'ALLOW', rules: [nested(9_000)] } }],
+])('an invalid restriction with %s never grants more access, and removes nothing else', async (_, fields) => {
   const one = given(({ server }) => {
     server.put(policies, 'strange', fields);
     server.put(slices, 'good', entryWith('10.0.0.1'));
@@ -115,7 +115,7 @@ it.each<[string, Record<string, unknown>]>([
   await firstReading(one);
   const { source } = one;
   const policy = [...source.snapshot.byKey.values()].find(({ kind }) => kind === 'AuthorizationPolicy');
-  // The placeholder, or the policy itself: a policy without a rule denies all requests.
+  // Either the placeholder or the policy itself: a policy without rules denies all requests.
   expect(policy).toBeDefined();
   expect(policy?.standsFor !== undefined || JSON.stringify(policy?.spec).includes('"rules":[]')).toBe(true);
   expect([...source.snapshot.byKey.values()].some(({ name }) => name === 'good')).toBe(true);
@@ -125,7 +125,7 @@ it.each<[string, Record<string, unknown>]>([
   expect([source.problemCount, source.snapshot.byKey.size]).toEqual([0, 1]);
 });
 
-it('an object that was deleted and created again at once is a new one, even with the same content', async () => {
+it('an object that was deleted and recreated is a new one, even with the same content', async () => {
   const content = { spec: { hosts: ['web.example.com'], http: [{ directResponse: { status: 404 } }] } };
   const one = given(({ server }) => server.put(routes, 'web', content));
   await firstReading(one);
@@ -140,7 +140,7 @@ it('an object that was deleted and created again at once is a new one, even with
   expect(now?.uid).not.toBe(previous?.uid);
 });
 
-it('an object that breaks its decoder keeps its last valid version, denies access if it restricts, and affects no other object', async () => {
+it('an object that breaks its decoder keeps its last valid version, denies access if it restricts, and affects no others', async () => {
   const route = { spec: { hosts: ['web.example.com'], http: [{ directResponse: { status: 404 } }] } };
   const one = given(({ server }) => server.put(routes, 'web', route));
   await firstReading(one);
@@ -168,7 +168,7 @@ it('an object that breaks its decoder keeps its last valid version, denies acces
   expect(held.map(({ name }) => name)).toContain('other');
 });
 
-it('an invalid object keeps its last valid version, is counted once, and is reported when corrected', async () => {
+it('an invalid object keeps its last valid version, is counted once, and is reported when it is corrected', async () => {
   const route = (timeout: string) => ({
     spec: { hosts: ['web.example.com'], http: [{ timeout, route: [{ destination: { host: 'a.test' } }] }] },
   });
@@ -193,7 +193,7 @@ it('an invalid object keeps its last valid version, is counted once, and is repo
   expect(source.problemCount).toBe(0);
 });
 
-it('an object whose newest version is rejected is reported with its generation and errors, and when it is corrected or deleted', async () => {
+it('a rejected object is reported with generation and errors, and again when it is corrected or deleted', async () => {
   const one = given();
   const { world, source } = one;
   const rejections: [key: string, generation: number | undefined, errors: string[]][] = [];

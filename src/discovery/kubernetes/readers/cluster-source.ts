@@ -1,6 +1,6 @@
 /**
- * Objects of a cluster as a source of configuration: decodes the objects of informers as files are decoded. A change costs the changed objects,
- * however many of a kind there are.
+ * Configuration in a cluster: decodes the objects of informers like files. The cost of a change does not depend on
+ * the number of objects.
  */
 import type { ConfigProblem } from '../../../../machines/discovery/protocol.ts';
 import { type Config, configKeyText } from '../../../model/config/config.ts';
@@ -21,44 +21,40 @@ import type { ObjectReference, ReferencedDataKind, ReferencedObjects } from './r
 import { defaultMaxReadMs, type UnreadObject, UnreadObjects } from './unread-objects.ts';
 
 export interface ClusterSourceOptions {
-  /** Such as `k8s://`. */
   readonly address: string;
   readonly informers: InformerEffects;
   readonly kinds: readonly KindName[];
-  /** Kinds of other readers. The first reading waits for them too. */
+  /** Kinds of other readers, for which the first reading also waits. */
   readonly awaitedKinds?: readonly KindName[];
-  /** Revision of this control plane: Istio objects labelled for another one are ignored. Empty means `default`. */
+  /** Revision of this control plane. Istio objects with the label of another one are ignored. Empty means `default`. */
   readonly revision: string;
-  /** As {@link defaultMaxReadMs}; tests may set it to end a reading at once. */
   readonly maxReadMs?: number;
-  /** Reads only Secrets and ConfigMaps that an object refers to; absent: informers follow all of them. */
+  /** Reads only Secrets and ConfigMaps to which an object refers. If absent, informers watch all of them. */
   readonly referenced?: {
     readonly objects: ReferencedObjects;
     readonly of: (config: Config) => readonly ObjectReference[];
   };
 }
 
-/** An object whose newest version is rejected, or was until now. */
+/** An object whose newest version is rejected or valid again. */
 export interface RejectedObject {
   readonly kind: KindName;
   readonly key: ObjectKey;
-  /** Generation of the version that was read; absent if the object was deleted. */
+  /** Generation of the read version. Absent if the object was deleted. */
   readonly generation?: number;
-  /** Errors for which the object is rejected; empty if it is valid again. */
+  /** Why the object is rejected. Empty if it is valid again. */
   readonly errors: readonly ConfigProblem[];
 }
 
 interface DecodedState {
-  /** What applies: the object, its last valid version, or its placeholder. */
   readonly active: readonly Config[];
   readonly problems: readonly ConfigProblem[];
-  /** Generation of the version that was read. */
   readonly generation?: number;
 }
 
 /**
- * Maximum time that a reading waits for newly referenced objects, so that a Gateway and its certificate apply together. The first reading waits
- * without limit.
+ * How long a reading waits for newly referenced objects, so that a Gateway and its certificate apply together. The
+ * first reading waits without limit.
  */
 const maxReferenceWaitMs = 250;
 const referencedKinds: readonly ReferencedDataKind[] = ['Secret', 'ConfigMap'];
@@ -97,12 +93,11 @@ export class ClusterSource implements ConfigSource {
     return this.#problemCount;
   }
 
-  /** Notifies of each object whose newest version is rejected, and of each that no longer is. */
   onRejected(listener: (refused: RejectedObject) => void): void {
     this.#rejectedListeners.push(listener);
   }
 
-  /** Reports the kind as the changed place. Its changed objects are recorded here. */
+  /** Reports the kind as changed place. Changed objects are recorded here. */
   watch({ changed }: WatchHandlers): StopWatching {
     this.#changed = changed;
     for (const kind of new Set([...this.#unread.kinds(), ...this.#unreadReferenced.keys()])) changed(kind);
@@ -127,7 +122,7 @@ export class ClusterSource implements ConfigSource {
     }
   }
 
-  /** @param taken collects the objects read, so that a failed reading can be repeated */
+  /** @param taken collects the read objects, so that a failed reading can be repeated */
   async #read(taken: UnreadObject[]): Promise<SourceReading> {
     const turns = new Turns();
     const edits = new Map<string, Config | undefined>();
@@ -148,7 +143,7 @@ export class ClusterSource implements ConfigSource {
     };
     const { maxReadMs = defaultMaxReadMs } = this.#options;
     const begun = performance.now();
-    // Proxies would treat objects missing in the first reading as deleted.
+    // Proxies would treat objects that are missing in the first reading as deleted.
     const isTimeUp = (): boolean => this.#hasRead && performance.now() - begun - turns.waitedMs >= maxReadMs;
     do for (const [kind, key] of this.#unread.takeRound()) await read(kind, key);
     while (this.#unread.size > 0 && !isTimeUp());
@@ -178,7 +173,6 @@ export class ClusterSource implements ConfigSource {
       : this.#options.informers.storeOf(resourceOf(kind)).get(key);
   }
 
-  /** Reads the objects that the changed ones refer to. */
   async #readReferenced(edits: ReadonlyMap<string, Config | undefined>): Promise<void> {
     const { referenced } = this.#options;
     if (referenced === undefined) return;
@@ -205,7 +199,7 @@ export class ClusterSource implements ConfigSource {
     const version = generation === undefined ? {} : { generation };
     if (config === undefined) {
       const lastGood = previous.active.filter(({ standsFor }) => standsFor === undefined);
-      // An invalid object keeps its last valid version. Without one, an object that restricts access is replaced by its placeholder.
+      // An invalid object keeps its last valid version. Without one, its placeholder applies if it restricts access.
       return {
         active: lastGood.length > 0 ? lastGood : placeholders,
         problems: withoutEffect(problems, lastGood),
@@ -244,12 +238,12 @@ function addEdits(edits: Map<string, Config | undefined>, previous: DecodedState
   for (const config of added) edits.set(configKeyText(config), config);
 }
 
-/** Kubernetes kinds whose status is not used. The status of others is part of the service registry. */
+/** Kubernetes kinds with unused status. The status of other kinds is part of the service registry. */
 const kindsWithUnusedStatus: ReadonlySet<KindName> = new Set(['Ingress']);
 
 /**
- * Controllers, including this one, write status frequently, and it is not used. The API server raises the generation only if something else changes.
- * The status of a WorkloadEntry contains its health.
+ * Controllers, including this one, write unused status frequently. The API server does not raise the generation then.
+ * The status of a WorkloadEntry is used: it contains its health.
  */
 function isStatusOnlyChange(kind: KindName, previous: KubernetesObject, object: KubernetesObject): boolean {
   if (refusalOf(previous) !== refusalOf(object) || excessOf(previous) !== excessOf(object)) return false;
@@ -264,7 +258,7 @@ function isSameText(one: unknown, other: unknown): boolean {
   return one === other || JSON.stringify(one) === JSON.stringify(other);
 }
 
-/** Compares what readers can notice. An object with the same content but another generation or UID differs for status writers. */
+/** Compares what readers may use. Status writers also use generation and UID. */
 function isEqual(one: Config, other: Config): boolean {
   return (
     one.resourceVersion === other.resourceVersion &&

@@ -1,4 +1,4 @@
-/** Decodes one object of a cluster as files are decoded. Its status is ignored unless the kind uses it. */
+/** Decodes an object of a cluster like one in a file. Ignores its status unless the kind uses it. */
 import type { ConfigProblem } from '../../../../machines/discovery/protocol.ts';
 import type { Config } from '../../../model/config/config.ts';
 import { readConfigObject } from '../../../model/config/config-file.ts';
@@ -12,16 +12,16 @@ import { keyOf, refusalOf } from '../store/object-store.ts';
 
 export interface DecodedObject {
   readonly config?: Config;
-  /** Placeholders that replace an invalid object that restricts access, so that it grants none. */
+  /** Apply instead of an invalid object that restricts access, so that nothing is allowed. */
   readonly placeholders: readonly Config[];
   readonly problems: readonly ConfigProblem[];
   readonly generation?: number;
 }
 
 /**
- * A decoder that throws rejects this object only.
+ * An exception of a decoder only rejects this object.
  *
- * @param address of the source, such as `k8s://`, as the place of problems
+ * @param address of the source, such as `k8s://`, as place of problems
  */
 export function decodedObject(address: string, kind: KindName, object: KubernetesObject): DecodedObject {
   const refusal = refusalOf(object) ?? excessOf(object);
@@ -33,7 +33,7 @@ export function decodedObject(address: string, kind: KindName, object: Kubernete
   }
 }
 
-/** @param message the reason for which only the metadata of the object is read */
+/** @param message why only the metadata of the object can be read */
 function unreadable(
   address: string,
   kind: KindName,
@@ -67,7 +67,7 @@ function decode(address: string, kind: KindName, object: KubernetesObject): Deco
   };
 }
 
-/** Controllers write status, so it is not part of the configuration. The status of a WorkloadEntry contains its health. */
+/** Removes the status, which controllers write, except for a WorkloadEntry, whose status contains its health. */
 function asRead(kind: KindName, object: KubernetesObject): KubernetesObject {
   if (kinds[kind].body !== 'spec' || kind === 'WorkloadEntry') return object;
   const { status: _, ...withoutStatus } = object;
@@ -75,8 +75,8 @@ function asRead(kind: KindName, object: KubernetesObject): KubernetesObject {
 }
 
 /**
- * Most objects of Kubernetes kinds are not written for the mesh, so only errors are reported for them, and annotations and labels of Services.
- * Objects of Istio and of the Gateway API have all warnings.
+ * Most objects of Kubernetes kinds are not written for the mesh, so only errors are reported, except for annotations
+ * and labels of Services. All warnings are reported for objects of Istio and the Gateway API.
  */
 function isReported(kind: KindName): (problem: Problem) => boolean {
   return ({ severity, field = '' }) =>

@@ -1,4 +1,4 @@
-/** Issue 33, item 10: Services, EndpointSlices and Pods of a namespace outside the mesh are not kept. */
+/** Services, EndpointSlices and Pods in namespaces outside the mesh are not kept (issue 33, item 10). */
 import { expect, it } from 'vitest';
 import { startRoot } from '../../../runtime/actors/actor-system.ts';
 import { resourceOf } from '../api-resource.ts';
@@ -25,7 +25,7 @@ const object = (
   },
 });
 
-/** Namespaces `bank`, a member, and `mallory`, each with one Service. */
+/** Namespaces `bank` (in the mesh) and `mallory`, with one Service each. */
 async function given() {
   const emit = new Map<string, (event: WatchEvent) => void>();
   const all = [object('web', 'bank'), object('web', 'mallory'), object('api', 'mallory')];
@@ -100,7 +100,7 @@ it('objects of a namespace are removed when it leaves the mesh, ignored while it
   stop();
 });
 
-it('without selectors every namespace is a member', async () => {
+it('without selectors, every namespace belongs to the mesh', async () => {
   const { discovered, kept, lists, stop } = await given();
   discovered.select([]);
   expect([kept().length, lists]).toEqual([3, []]);

@@ -1,6 +1,6 @@
 /**
- * Namespaces outside the mesh (`discoverySelectors`). Their services, endpoints and pods are not used, so they are not kept in memory. A namespace
- * counts as a member until the mesh configuration and its labels are known.
+ * Namespaces outside the mesh (`discoverySelectors`). Their services, endpoints and pods are unused, so they are not
+ * kept in memory. A namespace counts as part of the mesh until its labels and the mesh configuration are known.
  */
 import type { KindName } from '../../../model/kinds/index.ts';
 import type { LabelSelector } from '../../../model/kinds/label-selector.ts';
@@ -9,7 +9,7 @@ import { resourceOf } from '../api-resource.ts';
 import type { InformerEffects } from '../api-server.effects.ts';
 import type { ObjectKey } from '../store/object-store.ts';
 
-/** Kinds that the registry ignores in such a namespace (`src/model/services/kubernetes/kubernetes-services.ts`). */
+/** Kinds that the registry ignores in such namespaces (`src/model/services/kubernetes/kubernetes-services.ts`). */
 const memberKinds: readonly KindName[] = ['Service', 'EndpointSlice', 'Pod'];
 const namespaces = resourceOf('Namespace');
 
@@ -24,11 +24,11 @@ export class DiscoveredNamespaces {
     this.#informers = informers;
   }
 
-  /** Follows the labels of namespaces. Call it before the informers start. */
+  /** Watches the labels of namespaces. Must be called before the informers start. */
   follow(): void {
     this.#informers().addReader(namespaces, (changes) => {
       for (const { event, key } of changes) {
-        // A deleted namespace has no objects.
+        // A deleted namespace contains no objects.
         if (event === 'delete') this.#undiscovered.delete(key.slice(1));
         else this.#update(key.slice(1));
       }
@@ -41,7 +41,7 @@ export class DiscoveredNamespaces {
 
   readonly keeps = (key: ObjectKey): boolean => !this.#undiscovered.has(key.slice(0, key.indexOf('/')));
 
-  /** @param selectors of the mesh configuration; the same list while the configuration is unchanged */
+  /** @param selectors of the mesh configuration. The same list while it is unchanged. */
   select(selectors: readonly LabelSelector[]): void {
     if (selectors === this.#selectors) return;
     this.#selectors = selectors;

@@ -1,4 +1,4 @@
-/** Issue 33, item 10: only Secrets and ConfigMaps with a reference are read. */
+/** Only Secrets and ConfigMaps to which configuration refers are read (issue 33, item 10). */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ApiError } from '../api-failure.ts';
 import type { StoreReader } from '../api-server.effects.ts';
@@ -21,7 +21,7 @@ const secret = (
   metadata: { name, namespace, uid: `uid-${namespace}-${name}`, resourceVersion: version },
 });
 
-/** A cluster with these Secrets. With `held` the test completes each read. */
+/** A cluster with these Secrets. With `held`, the test completes each read. */
 function given({ held = false } = {}) {
   const objects = new Map<string, KubernetesObject>();
   const reads: string[] = [];
@@ -58,7 +58,7 @@ function given({ held = false } = {}) {
   referenced.addReader('Secret', (changes) => {
     for (const { event, key } of changes) reported.push(`${event} ${key}`);
   });
-  /** The API server has it, and the informer receives its event. */
+  /** Changes an object in the simulated API server and sends its event. */
   const event = (type: 'ADDED' | 'MODIFIED' | 'DELETED', object: KubernetesObject): void => {
     const { namespace, name } = object.metadata;
     if (type === 'DELETED') objects.delete(`${namespace}/${name}`);
@@ -84,7 +84,7 @@ afterEach(() => void vi.useRealTimers());
 const settle = () => vi.advanceTimersByTimeAsync(0);
 
 describe('a referenced object', () => {
-  it('is read by name, and again when it changes; others are neither read nor kept', async () => {
+  it('is read by name, and again when it changes, while others are neither read nor stored', async () => {
     const { event, refer, referenced, reads, reported, store } = given();
     for (const name of ['web', 'other']) event('ADDED', secret(name));
     expect([reads, store.size]).toEqual([[], 0]);
@@ -100,7 +100,7 @@ describe('a referenced object', () => {
     expect([...store.entries()].map(([key]) => key)).toEqual(['bank/web']);
   });
 
-  it('that is created or deleted later is added and removed', async () => {
+  it('is added and removed if it is created and deleted later', async () => {
     const { event, refer, referenced, reported } = given();
     refer('Gateway', 'web');
     await referenced.attempted();
@@ -112,7 +112,7 @@ describe('a referenced object', () => {
     expect(referenced.get('Secret', 'bank/web')).toBeUndefined();
   });
 
-  it('that was deleted while it was read is not kept', async () => {
+  it('is not stored if it was deleted while it was read', async () => {
     const { event, refer, referenced, waiting, objects } = given({ held: true });
     objects.set('bank/web', secret('web'));
     refer('Gateway', 'web');
@@ -125,7 +125,7 @@ describe('a referenced object', () => {
     expect(referenced.get('Secret', 'bank/web')).toBeUndefined();
   });
 
-  it('that was deleted while the watch was down is removed with the next set', async () => {
+  it('is removed with the next full set if it was deleted while there was no watch', async () => {
     const { objects, refer, referenced, store, reported } = given();
     objects.set('bank/web', secret('web'));
     refer('Gateway', 'web');
@@ -135,7 +135,7 @@ describe('a referenced object', () => {
     expect(reported).toEqual(['add bank/web']);
   });
 
-  it('is dropped with the last reference', async () => {
+  it('is dropped with its last reference', async () => {
     const { event, refer, referenced, reported, reads } = given();
     event('ADDED', secret('web'));
     refer('one', 'web');
@@ -150,7 +150,7 @@ describe('a referenced object', () => {
     expect(reads).toEqual(['bank/web']);
   });
 
-  it('that cannot be read keeps its last state and is retried after a delay', async () => {
+  it('keeps its last state if it cannot be read, and is retried after a delay', async () => {
     const { event, refer, referenced, fail } = given();
     event('ADDED', secret('web'));
     refer('one', 'web');
@@ -164,14 +164,14 @@ describe('a referenced object', () => {
     expect(referenced.get('Secret', 'bank/web')?.metadata.resourceVersion).toBe('2');
   });
 
-  it('counts as attempted if it cannot be read, so that the start does not wait forever', async () => {
+  it('counts as attempted if it cannot be read, so that the start does not wait without limit', async () => {
     const { refer, referenced, fail } = given();
     fail(new ApiError({ kind: 'timeout', message: 'no answer' }));
     refer('one', 'web');
     await expect(referenced.attempted()).resolves.toBeUndefined();
   });
 
-  it('is known to be absent only if the API server reported that, whatever failed before', async () => {
+  it('counts as absent only if the API server reported that, regardless of earlier failures', async () => {
     const { event, refer, referenced, fail } = given();
     const reading = (name: string) => referenced.readingOf({ kind: 'Secret', namespace: 'bank', name });
     expect(reading('web')).toBe('unread');
@@ -190,7 +190,7 @@ describe('a referenced object', () => {
     expect(reading('web')).toBe('unread');
   });
 
-  it('is requested only by a valid object name', async () => {
+  it('is only requested if its name is valid', async () => {
     const { refer, reads, referenced } = given();
     refer('one', 'web,metadata.name!=web', 'A b', '../x', 'web');
     await referenced.attempted();
@@ -199,7 +199,7 @@ describe('a referenced object', () => {
 });
 
 describe('limits of referenced objects', () => {
-  it('reject an object above its size: only its name is kept, and the reason contains the limit', async () => {
+  it('reject an object above the maximum size, of which only the name is kept, and report the limit', async () => {
     const { event, refer, referenced, refused } = given();
     event('ADDED', secret('web', '1', { 'ca.crt': 'x'.repeat(maxReferencedObjectBytes) }));
     refer('one', 'web');
@@ -227,7 +227,7 @@ describe('limits of referenced objects', () => {
     expect(referenced.get('Secret', 'shop/web')?.data).toEqual(data);
   });
 
-  it('apply to thousands of references of one namespace, which delay no other namespace', async () => {
+  it('bound thousands of references in one namespace, which do not delay another namespace', async () => {
     const { refer, referenced, reads, waiting, refused, objects } = given({ held: true });
     objects.set('shop/web', secret('web', '1', {}, 'shop'));
     refer('many', ...Array.from({ length: maxReferencesOfNamespace + 5 }, (_, at) => `s${at}`));

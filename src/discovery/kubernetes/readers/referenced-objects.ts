@@ -1,8 +1,8 @@
 /**
- * Secrets and ConfigMaps that have a reference (issue 33, item 10). The data of all others is not read: informers follow both kinds as metadata, and
- * a referenced object is read by its name, again whenever it changes. So no tenant can fill the memory with unused data.
+ * Reads referenced Secrets and ConfigMaps only (issue 33, item 10). Informers watch both kinds as metadata, and a
+ * referenced object is read by name, again after each change. So tenants cannot fill the memory with unused data.
  *
- * A failed read keeps the last state and is retried after a delay (`machines/discovery/retry-delay.ts`).
+ * A failed read keeps the last state and is retried with backoff (`machines/discovery/retry-delay.ts`).
  */
 import { incrementFailures, retryDelayMs } from '../../../../machines/discovery/retry-delay.ts';
 import { isNamespace, isObjectName } from '../../../model/fields/names.ts';
@@ -20,28 +20,27 @@ export interface ObjectReference {
   readonly name: string;
 }
 
-/** State of an object. `refused`: it exceeds a limit; `unread`: it has no reference, or no read has succeeded yet. */
+/** `refused`: the object exceeds a limit. `unread`: it has no reference, or no read has succeeded yet. */
 export type ObjectReading = 'present' | 'absent' | 'refused' | 'unread';
 
 /** Owner of references: an object by its key, or a connected proxy. */
 export type Referrer = string | object;
 
-/** Twice the size of all public certificate authorities (220 KB). */
+/** Twice the size of all public CA certificates (220 KB). */
 export const maxReferencedObjectBytes = 512 * 1024;
-/** Limit of one namespace, in memory. */
 export const maxReferencedNamespaceBytes = 16 * 1024 * 1024;
-/** Limit of referenced objects of one namespace, whether or not they exist, because each is read once. */
+/** Maximum number of referenced objects per namespace, including missing ones, because each is read once. */
 export const maxReferencesOfNamespace = 2_000;
-/** Concurrent reads. The limit of one namespace keeps some for others. */
+/** Maximum number of concurrent reads. The limit per namespace leaves some for others. */
 const maxReads = 8;
 const maxReadsOfNamespace = 4;
 
 export interface ReferencedObjectsOptions {
   readonly server: Pick<ApiServer, 'list'>;
-  /** Informers of both kinds, filtered by {@link ReferencedObjects.keeps}. */
+  /** Informers of both kinds with the filter {@link ReferencedObjects.keeps}. */
   readonly informers: () => Pick<InformerEffects, 'addReader' | 'firstSet' | 'storeOf'>;
   readonly fault: (error: unknown) => void;
-  /** Called when a reference is not followed or an object is not kept because of a limit. */
+  /** Called when a limit prevents that a reference is followed or an object is kept. */
   readonly refused: (kind: ReferencedDataKind, key: ObjectKey, reason: string) => void;
 }
 
@@ -61,11 +60,11 @@ export class ReferencedObjects {
   readonly #known = new Map<ReferenceKey, StoredObject>();
   readonly #bytesOfNamespace = new Map<string, number>();
   readonly #readers = new Map<ReferencedDataKind, StoreReader[]>();
-  /** Objects to read, by namespace; the first namespace is next. */
+  /** Objects to read, by namespace. The first namespace is next. */
   readonly #pending = new Map<string, Set<ReferenceKey>>();
-  /** Objects being read; `true` if it changed since and must be read again. */
+  /** Objects that are being read. `true` if one has changed and must be read again. */
   readonly #reading = new Map<ReferenceKey, boolean>();
-  /** Objects without any completed read, successful or not. */
+  /** Objects of which no read has completed or failed yet. */
   readonly #unattempted = new Set<ReferenceKey>();
   #attempted: PromiseWithResolvers<void> | undefined;
   readonly #toRetry = new Set<ReferenceKey>();
@@ -78,7 +77,7 @@ export class ReferencedObjects {
     this.#options = options;
   }
 
-  /** Reads the objects that informers report as changed. Call it before they start. */
+  /** Reads objects that informers report as changed. Must be called before they start. */
   follow(kinds: readonly ReferencedDataKind[]): void {
     for (const kind of kinds) {
       this.#options.informers().addReader(resourceOf(kind), (changes) => {
@@ -107,25 +106,25 @@ export class ReferencedObjects {
     this.#readers.set(kind, [...(this.#readers.get(kind) ?? []), reader]);
   }
 
-  /** @param references all of them; replaces the earlier ones */
+  /** @param references replace all previous references of the referrer */
   refer(referrer: Referrer, references: readonly ObjectReference[]): void {
     const previous = this.#ofReferrer.get(referrer);
     if (previous === undefined && references.length === 0) return;
     const keys = new Set<ReferenceKey>();
     for (const { kind, namespace, name } of references) {
-      // An invalid name must not become part of a request.
+      // Invalid names must not become part of a request path.
       if (!isNamespace(namespace) || !isObjectName(name)) continue;
       const key = `${kind} ${namespace}/${name}`;
       if (keys.has(key) || !this.#add(key, kind, namespace)) continue;
       keys.add(key);
     }
-    // Removed after adding, so that objects with both references are kept.
+    // Removed after adding, so that objects in both lists are kept.
     for (const key of previous ?? []) this.#remove(key);
     if (keys.size > 0) this.#ofReferrer.set(referrer, keys);
     else this.#ofReferrer.delete(referrer);
   }
 
-  /** Settles when a read of every referenced object has completed or failed, or after the limit. */
+  /** Resolves when each referenced object was read or failed once, or after the limit. */
   async attempted(limitMs?: number): Promise<void> {
     if (this.#unattempted.size === 0) return;
     this.#attempted ??= Promise.withResolvers();
@@ -213,7 +212,7 @@ export class ReferencedObjects {
       this.#unreadable.delete(key);
       if (this.#references.has(key)) this.#setObject(key, object);
     } catch {
-      // Not logged: the informers of the same server report the failure.
+      // Not logged, because the informers of the same server report the failure.
       if (this.#references.has(key)) {
         this.#toRetry.add(key);
         this.#unreadable.add(key);
@@ -256,7 +255,7 @@ export class ReferencedObjects {
     this.#attempted = undefined;
   }
 
-  /** @param object `undefined` if it does not exist or has no reference */
+  /** @param object `undefined` if it does not exist or is not referenced */
   #setObject(key: ReferenceKey, object: KubernetesObject | undefined): void {
     const { kind, namespace, name } = partsOf(key);
     const previous = this.#known.get(key);
@@ -271,7 +270,7 @@ export class ReferencedObjects {
     const bytes = heapBytesOf(kept);
     this.#bytesOfNamespace.set(namespace, (this.#bytesOfNamespace.get(namespace) ?? 0) + bytes);
     this.#known.set(key, { object: kept, bytes });
-    // Lets the next full set detect a deletion that the watch missed.
+    // The next full set can then detect a deletion that the watch missed.
     this.#options.informers().storeOf(resourceOf(kind)).recordKnown(object);
     if (previous === undefined) this.#notifyReaders(kind, { event: 'add', key: objectKey, object: kept });
     else if (previous.object.metadata.resourceVersion !== kept.metadata.resourceVersion)

@@ -16,13 +16,13 @@ afterEach(() => void vi.useRealTimers());
 
 const kinds: readonly KindName[] = ['EndpointSlice', 'Pod', 'Node'];
 
-/** A registry of stored objects whose informers receive objects from the test. */
+/** A registry whose informers receive objects from the test. */
 class Given {
   readonly refused: RejectedObject[] = [];
   /** Objects of the registry. */
   readonly held = new Map<string, Config>();
   changed = 0;
-  /** Number of reads of single store objects. */
+  /** Number of reads of single objects from the store. */
   readCount = 0;
   readonly objects: StoredObjects;
   readonly #stores = new Map<string, ObjectStore>();
@@ -89,7 +89,7 @@ const addressesOf = (config: Config | undefined): unknown =>
     ({ addresses }) => addresses,
   );
 
-it('reads the one object that changed of a thousand, and reports a change once until it is read', () => {
+it('a registry reads the single changed object of a thousand, and is notified once before it reads', () => {
   const given = new Given();
   for (let index = 0; index < 1_000; index++) given.emit('EndpointSlice', slice(`s${index}`, '1', '10.0.0.1'));
   expect(given.changed).toBe(1);
@@ -107,7 +107,7 @@ it('reads the one object that changed of a thousand, and reports a change once u
   expect(given.read().changes).toEqual([]);
 });
 
-it('keeps the last valid version of an object, reports the error with its field, and reports when it is resolved', () => {
+it('a registry keeps the last valid version of an object, and reports an error with its field and when it is resolved', () => {
   const given = new Given();
   given.emit('EndpointSlice', slice('web', '1', '10.0.0.1'));
   given.read();
@@ -121,7 +121,7 @@ it('keeps the last valid version of an object, reports the error with its field,
   expect(given.refused.map(({ kind, key, errors }) => [kind, key, errors.length])).toEqual([
     ['EndpointSlice', 'shop/web', problems.length],
   ]);
-  // Recreated registries get the last valid version, too.
+  // A recreated registry also gets the last valid version.
   expect(atOnce(given.objects.all()).map(addressesOf)).toEqual([['10.0.0.1']]);
   given.emit('EndpointSlice', slice('web', '3', '10.0.0.3'));
   expect(given.read()).toMatchObject({ recovered: ['k8s://services: EndpointSlice shop/web'], problems: [] });
@@ -129,7 +129,7 @@ it('keeps the last valid version of an object, reports the error with its field,
   expect(addressesOf(given.held.get('EndpointSlice/shop/web'))).toEqual(['10.0.0.3']);
 });
 
-it('hands over no object that never was valid, and deletes one that was', () => {
+it('a registry never gets an object that never was valid, and deletes one that was', () => {
   const given = new Given();
   given.emit('EndpointSlice', invalidSlice('never', '1'));
   given.emit('EndpointSlice', slice('once', '1', '10.0.0.1'));
@@ -143,7 +143,7 @@ it('hands over no object that never was valid, and deletes one that was', () => 
   expect(atOnce(given.objects.all())).toEqual([]);
 });
 
-it('rejects a Pod with 100,000 labels, keeps its last version, and limits the reported problems', () => {
+it('a Pod with 100,000 labels is rejected, keeps its last version, and causes a limited number of problems', () => {
   const given = new Given(undefined, 2_000_000);
   const pod = (version: string, labels: Record<string, string>): KubernetesObject => ({
     metadata: { ...metadata('web', version), labels },
@@ -159,7 +159,7 @@ it('rejects a Pod with 100,000 labels, keeps its last version, and limits the re
   expect(given.held.get('Pod/shop/web')!.labels).toEqual({ app: 'web' });
 });
 
-it('reads namespaces in turn: a change is read beside many changes of another namespace, the rest of which is read next', () => {
+it('a change is read together with a part of many changes in another namespace', () => {
   const given = new Given(0);
   given.read();
   vi.advanceTimersByTime(readingIntervalMs);
@@ -174,7 +174,7 @@ it('reads namespaces in turn: a change is read beside many changes of another na
   expect([given.held.size, given.changed]).toEqual([51, 49]);
 });
 
-it('reads an object again that changes during a reading', () => {
+it('an object that changes during a reading is read again', () => {
   const given = new Given();
   given.emit('EndpointSlice', slice('one', '1', '10.0.0.1'));
   given.emit('EndpointSlice', slice('two', '1', '10.0.0.1'));
@@ -192,7 +192,7 @@ it('reads an object again that changes during a reading', () => {
   ]);
 });
 
-it('reports a change after a pause at once, and reads changes that follow each other together', () => {
+it('a single change is reported at once, and frequent changes are read together', () => {
   const given = new Given();
   given.emit('EndpointSlice', slice('one', '1', '10.0.0.1'));
   given.read();
@@ -202,7 +202,7 @@ it('reports a change after a pause at once, and reads changes that follow each o
   expect(given.changed).toBe(1);
   given.read();
   let readings = 0;
-  // Lasts 220 ms, so that changes remain after the last reading.
+  // Takes 220 ms, so that changes remain after the last reading.
   for (let event = 0; event < 110; event++) {
     given.emit('EndpointSlice', slice(`s${event % 7}`, `${event + 3}`, `10.0.1.${event}`));
     vi.advanceTimersByTime(2);
@@ -218,7 +218,7 @@ it('reports a change after a pause at once, and reads changes that follow each o
   expect(addressesOf(given.held.get('EndpointSlice/shop/s4'))).toEqual(['10.0.1.109']);
 });
 
-it('does not report a change that a reading has already included', () => {
+it('a change that a reading already included is not reported', () => {
   const given = new Given();
   given.emit('EndpointSlice', slice('one', '1', '10.0.0.1'));
   given.read();

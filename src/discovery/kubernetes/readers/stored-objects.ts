@@ -1,6 +1,6 @@
 /**
- * Objects of a cluster for its registry: decodes what changed in the informers' stores since the last reading. Valid objects are kept by the
- * registry, not here. The followed cluster and each remote cluster have one instance.
+ * Objects of a cluster for its registry. Decodes the changes in informers' stores since the last reading. The
+ * registry keeps the valid objects. There is one instance for the watched cluster and for each remote cluster.
  */
 import type { ResourceName } from '../../../../machines/discovery/kubernetes/kubernetes-protocol.ts';
 import type { ConfigProblem } from '../../../../machines/discovery/protocol.ts';
@@ -16,26 +16,26 @@ import { decodedObject } from './decoded-object.ts';
 import { defaultMaxReadMs, UnreadObjects } from './unread-objects.ts';
 
 /**
- * Minimum interval between the starts of two readings, in milliseconds. A change after a pause is reported at once; frequent changes are read
- * together, because each reading leads to a push, whose cost hardly depends on the number of changed objects.
+ * Minimum time between the starts of two readings, in milliseconds. A single change is reported at once. Frequent
+ * changes are read together, because each reading causes a push, whose cost hardly depends on the number of changes.
  */
 export const readingIntervalMs = 50;
 
 export interface StoredObjectsOptions {
-  /** Place of problems, such as `k8s://services`. */
   readonly address: string;
   readonly informers: Pick<InformerEffects, 'addReader' | 'storeOf'>;
   readonly kinds: readonly KindName[];
-  /** Name of a kind among the informers; by default that of its resource. */
+  /** Name of a kind's informer. Default: the name of its resource. */
   readonly nameOf?: (kind: KindName) => ResourceName;
-  /** As {@link defaultMaxReadMs}; tests may set it to end a reading at once. */
   readonly maxReadMs?: number;
 }
 
 /** An object whose newest version has errors or warnings. */
 interface Problematic {
   readonly problems: readonly ConfigProblem[];
-  /** The last version without errors, or `undefined` if no such version exists or the newest one has only warnings. */
+  /**
+   * The last version without errors. `undefined` if no such version exists, or the newest version only has warnings.
+   */
   readonly lastGood: Config | undefined;
 }
 
@@ -45,7 +45,7 @@ export class StoredObjects implements FollowedObjects {
   readonly #problematic = new Map<string, Problematic>();
   readonly #changedListeners: (() => void)[] = [];
   readonly #rejectedListeners: ((rejected: RejectedObject) => void)[] = [];
-  /** Listeners were called since the last reading began, or {@link #delayed} will call them. */
+  /** Whether listeners were called since the last reading began, or {@link #delayed} will call them. */
   #isReported = false;
   #delayed: NodeJS.Timeout | undefined;
   #lastReadAt = Number.NEGATIVE_INFINITY;
@@ -62,12 +62,14 @@ export class StoredObjects implements FollowedObjects {
     }
   }
 
-  /** Calls the listener after a change, once until the next reading, and not before {@link readingIntervalMs} have passed since the last one. */
+  /**
+   * Called after a change, once before the next reading, and at least {@link readingIntervalMs} after the previous
+   * one.
+   */
   onChanged(listener: () => void): void {
     this.#changedListeners.push(listener);
   }
 
-  /** Calls the listener with each object whose newest version has errors, and with each that no longer has. */
   onRejected(listener: (refused: RejectedObject) => void): void {
     this.#rejectedListeners.push(listener);
   }
@@ -82,9 +84,10 @@ export class StoredObjects implements FollowedObjects {
   }
 
   /**
-   * Reads the changes since the last reading, in turn between namespaces. After the first reading, one takes at most {@link defaultMaxReadMs}.
+   * Reads changes since the last reading, alternating between namespaces. Except for the first, a reading takes at
+   * most {@link defaultMaxReadMs}.
    *
-   * @param held the version of an object in the registry, which is kept if the newest one has errors
+   * @param held returns the registry's version of an object, which is kept if the newest one has errors
    */
   *reading(held: (key: string) => Config | undefined): Steps<ObjectsReading> {
     this.#isReported = false;
@@ -110,7 +113,7 @@ export class StoredObjects implements FollowedObjects {
     return reading;
   }
 
-  /** All objects; an object with errors in its last version without. */
+  /** All objects, rejected ones in their last valid version. */
   *all(): Steps<readonly Config[]> {
     const found: Config[] = [];
     for (const kind of this.#options.kinds) {

@@ -9,7 +9,7 @@ function given(...keys: string[]): UnreadObjects {
   return unread;
 }
 
-it('takes one object of each namespace in a round, in the order of their changes', () => {
+it('one object of each namespace is taken per round, in the order of changes', () => {
   const unread = given('mallory/a', 'mallory/b', 'mallory/c', 'bank/web', 'shop/x', 'shop/y', 'mallory/a');
   expect(unread.size).toBe(6);
   const rounds = [unread.takeRound(), unread.takeRound(), unread.takeRound(), unread.takeRound()].map(keysOf);
@@ -17,7 +17,7 @@ it('takes one object of each namespace in a round, in the order of their changes
   expect([unread.size, [...unread.kinds()]]).toEqual([0, []]);
 });
 
-it('takes an object that has changed again in the next reading, not twice in one', () => {
+it('an object that changes again is taken in the next reading, not twice in one', () => {
   const unread = given('bank/web');
   expect(keysOf(unread.takeRound())).toEqual(['bank/web']);
   unread.add('VirtualService', 'bank/web');
@@ -28,7 +28,7 @@ it('takes an object that has changed again in the next reading, not twice in one
   expect(unread.size).toBe(0);
 });
 
-it('distinguishes objects of the same name by kind, and treats cluster-scoped objects as one namespace', () => {
+it('objects with one name are distinguished by kind, and cluster-scoped objects count as one namespace', () => {
   const unread = given('/class', 'bank/web');
   unread.add('Service', 'bank/web');
   expect(keysOf(unread.takeRound())).toEqual(['/class', 'bank/web']);

@@ -1,20 +1,22 @@
-/** Objects that changed since they were last read. Namespaces take turns, so that one with many changes delays no other. */
+/**
+ * Objects that changed since they were last read. Namespaces alternate, so that one with many changes does not delay
+ * others.
+ */
 import type { KindName } from '../../../model/kinds/index.ts';
 import type { ObjectKey } from '../store/object-store.ts';
 
 /**
- * Maximum work of a reading after the first one, in milliseconds. The rest is read next: the changes of one namespace, however many, delay those of
- * another by about one reading.
+ * Maximum duration of a reading after the first one, in milliseconds. The next reading continues. Many changes in one
+ * namespace delay those in another by about one reading.
  */
 export const defaultMaxReadMs = 30;
 
 export type UnreadObject = readonly [kind: KindName, key: ObjectKey];
 
 export class UnreadObjects {
-  /** By namespace and `kind key`, in order of changes. */
   readonly #namespaces = new Map<string, Map<string, UnreadObject>>();
   #size = 0;
-  /** Objects that the current reading has taken, and those of them that changed again: one reading does not read an object twice. */
+  /** Objects of the current reading, and those that changed again since. A reading does not read an object twice. */
   readonly #taken = new Set<string>();
   #changedAgain: UnreadObject[] = [];
 
@@ -22,7 +24,7 @@ export class UnreadObjects {
     return this.#size;
   }
 
-  /** An object that is already present keeps its position. */
+  /** A present object keeps its position. */
   add(kind: KindName, key: ObjectKey): void {
     const id = `${kind} ${key}`;
     if (this.#taken.has(id)) {
@@ -50,7 +52,7 @@ export class UnreadObjects {
     }
   }
 
-  /** Objects taken by the reading may be taken again if they changed since. */
+  /** Makes objects that changed during the reading available for the next one. */
   endReading(): void {
     const again = this.#changedAgain;
     this.#taken.clear();

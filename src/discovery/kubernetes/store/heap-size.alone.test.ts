@@ -1,19 +1,19 @@
-/** Compares the estimated size of a value with the growth of the heap. */
+/** Estimated sizes of values match the growth of the heap. */
 import { expect, it } from 'vitest';
 import { collectGarbage } from '../../../../test/harness/collect-garbage.ts';
 import { heapBytesOf } from './heap-size.ts';
 
 const shapes: Record<string, (index: number) => unknown> = {
-  'long texts': (index) => ({ data: { text: `${index}${'x'.repeat(10_000)}` } }),
-  'texts of two bytes': (index) => ({ data: { text: `${index}é…${'x'.repeat(10_000)}` } }),
-  'small fields': (index) => ({
+  'long strings': (index) => ({ data: { text: `${index}${'x'.repeat(10_000)}` } }),
+  'two-byte strings': (index) => ({ data: { text: `${index}é…${'x'.repeat(10_000)}` } }),
+  'many small fields': (index) => ({
     list: Array.from({ length: 200 }, (_, at) => ({ a: `${index}-${at}`, b: at, c: {} })),
   }),
-  'lists of texts': (index) => ({ list: Array.from({ length: 500 }, (_, at) => `10.${index}.0.${at}`) }),
+  'lists of strings': (index) => ({ list: Array.from({ length: 500 }, (_, at) => `10.${index}.0.${at}`) }),
 };
 
 it.each(Object.keys(shapes))(
-  'the estimated size is between two thirds and twice the heap growth: %s',
+  'the estimated size is between two thirds of the heap growth and twice as much for %s',
   async (shape) => {
     const texts = Array.from({ length: 300 }, (_, index) => Buffer.from(JSON.stringify(shapes[shape]!(index))));
     await collectGarbage();

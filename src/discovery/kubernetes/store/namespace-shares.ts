@@ -1,23 +1,22 @@
 /**
- * Limits the heap that the objects of one namespace take (issue 33, item 10), so that a tenant cannot exhaust the memory of the control plane.
- * Objects beyond the limit are rejected and reported.
+ * Limits the heap size of the objects of a namespace (issue 33, item 10), so that a tenant cannot exhaust the control
+ * plane's memory. Objects beyond the limit are rejected and reported.
  */
 import { getHeapStatistics } from 'node:v8';
 import { standInBuilders } from '../../../model/kinds/closed.ts';
 
 /**
- * Share of the heap limit for the objects of one namespace as kept by informers. The data derived from an object (decoded form, indexes, resources of
- * proxies) takes several times as much.
+ * Share of the heap limit for the stored objects of one namespace. Data derived from them (decoded form, indexes,
+ * resources of proxies) takes several times as much.
  */
 const maxShareOfHeap = 1 / 16;
-/** Maximum number of rejected objects of one kind and namespace that are kept by name, because each takes memory. Further ones are only counted. */
+/** Maximum number of rejected objects whose names are kept, per kind and namespace. Further ones are only counted. */
 export const maxNamedRefusals = 100;
 
 export function maxBytesOfNamespace(heapLimitBytes = getHeapStatistics().heap_size_limit): number {
   return Math.floor(heapLimitBytes * maxShareOfHeap);
 }
 
-/** Used bytes by namespace, for several kinds that share one limit. */
 export class NamespaceShares {
   readonly maxBytes: number;
   readonly #bytes = new Map<string, number>();
@@ -38,8 +37,8 @@ export class NamespaceShares {
 }
 
 /**
- * Kinds that restrict access have a separate limit, so that other objects cannot cause the rejection of a restriction: a tenant could open access by
- * filling the namespace with pods.
+ * Kinds that restrict access have a separate limit. Otherwise a tenant could lift a restriction by filling the
+ * namespace with pods.
  */
 export class SharesOfKinds {
   readonly #restricting: NamespaceShares;

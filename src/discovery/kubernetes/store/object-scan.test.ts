@@ -20,7 +20,7 @@ const objectOf = (fields: object) => ({
   ...fields,
 });
 
-/** In chunks, as they arrive from a server. */
+/** Passes the text in chunks, as they arrive from a server. */
 function push(parser: JsonLines | ListItems, text: string, pieceBytes = 10_000): void {
   const bytes = Buffer.from(text);
   for (let at = 0; at < bytes.length; at += pieceBytes) parser.push(bytes.subarray(at, at + pieceBytes));
@@ -40,7 +40,7 @@ function ofList(object: object): Record<string, unknown> {
 }
 
 describe('the scan of a large object', () => {
-  it('rejects one with too many different names, unparsed, and keeps its identity and the reason', () => {
+  it('rejects an object with too many distinct names without parsing, and keeps its identity and the reason', () => {
     const object = objectOf({ spec: { environmentVariables: map(maxDistinctTexts + 10) } });
     const event = ofWatch(object, 'MODIFIED');
     expect(event).toMatchObject({ type: 'MODIFIED', object: { kind: 'ProxyConfig', metadata } });
@@ -52,7 +52,7 @@ describe('the scan of a large object', () => {
     }
   });
 
-  it('counts short strings of lists, names of labels, and lists and maps as well', () => {
+  it('counts short strings in lists, names of labels, lists and maps', () => {
     const texts = Array.from({ length: maxDistinctTexts + 10 }, (_, i) => `n${i}`);
     const ofTexts = ofWatch(objectOf({ spec: { exportTo: texts } })).object;
     expect(excessOf(ofTexts)).toContain('short strings');
@@ -64,7 +64,7 @@ describe('the scan of a large object', () => {
     expect(excessOf(ofList(objectOf({ spec: { lists } })))).toContain('lists and maps');
   });
 
-  it('rejects an object even if one of the random multipliers maps 22 names to others', () => {
+  it('rejects an object even if one of the random multipliers confuses 22 names', () => {
     const bytes = Buffer.from(JSON.stringify({ object: { spec: map(maxDistinctTexts + 10) } }));
     const [weak, usual] = [13_737_671 / 2 ** 31, 0.3];
     for (const drawn of [
@@ -92,7 +92,7 @@ describe('the scan of a large object', () => {
     }
   });
 
-  it('accepts any number of repeated names and long strings', () => {
+  it('accepts any number of repeated names and of long strings', () => {
     const rules = Array.from({ length: 20_000 }, (_, i) => ({ from: [{ source: `spiffe://td/ns/a/sa/${i}` }] }));
     const object = objectOf({ spec: { rules } });
     expect(ofWatch(object).object).toEqual(object);

@@ -1,19 +1,23 @@
 /**
- * Scans the bytes of a large object before they are parsed. Parsing one megabyte of a map with 67,000 names takes 40 ms, because V8 interns each
- * different short string. An object with too many of them is rejected unparsed. The scan keeps no bytes.
+ * Scans the bytes of a large object before parsing. Parsing a map of 1 MB with 67,000 names takes 40 ms, because V8
+ * interns each distinct short string. An object with too many of them is rejected without parsing. The scan stores no
+ * bytes.
  */
 import { limitError } from '../../../model/fields/limits.ts';
 import type { KubernetesObject } from '../api-server.ts';
 
-/** Smaller objects are parsed without a scan. */
+/** Smaller objects are not scanned. */
 const minScannedBytes = 64 * 1024;
-/** Maximum different field names and short strings of one object. A list of 4,096 items with two short names each has 8,192. */
+/**
+ * Maximum number of distinct field names and short strings in an object. A list of 4,096 items with two short names
+ * each has 8,192.
+ */
 export const maxDistinctTexts = 32_768;
 export const maxContainers = 262_144;
 
-/** V8 interns JSON strings up to this length. */
+/** Maximum length of JSON strings that V8 interns. */
 const maxSharedTextLength = 10;
-/** Longer than all field names of interest. */
+/** Longer than any relevant field name. */
 const maxNameLength = 32;
 
 const [quote, backslash, open, close, openList, closeList, colon, comma] = Buffer.from('"\\{}[]:,');
@@ -21,7 +25,7 @@ const [quote, backslash, open, close, openList, closeList, colon, comma] = Buffe
 const identifyingFields: ReadonlySet<string> = new Set([
   ...['name', 'namespace', 'uid', 'resourceVersion', 'generation', 'creationTimestamp', 'deletionTimestamp', 'labels'],
 ]);
-/** Longer values are omitted. Labels are included because they assign an object to a revision. */
+/** Longer values are omitted. Labels are kept, because they assign an object to a revision. */
 const maxIdentifyingBytes = 16 * 1024;
 
 interface ByteRange {
@@ -31,12 +35,12 @@ interface ByteRange {
 
 const excessReason = Symbol('excess');
 
-/** The reason for which only the metadata of the object is known, or `undefined` if all of it is. */
+/** Why only the metadata of the object is known. `undefined` for a complete object. */
 export function excessOf(object: object): string | undefined {
   return (object as { readonly [excessReason]?: string })[excessReason];
 }
 
-/** A copy marked with the reason for which only its metadata is known. */
+/** A copy that is marked as having only metadata. */
 export function withExcess<T extends object>(object: T, reason: string): T {
   return { ...object, [excessReason]: reason };
 }
@@ -44,7 +48,7 @@ export function withExcess<T extends object>(object: T, reason: string): T {
 /**
  * Scans the received bytes of an object once it is large.
  *
- * @param scan of the bytes received before
+ * @param scan of previously received bytes
  * @param all received bytes, including `part`
  * @param level number of containers around the object
  */
@@ -65,14 +69,14 @@ export function scanned(
 }
 
 export class ObjectScan {
-  /** 1 in a line of a watch, which has the object in a field. */
+  /** 1 for the object of a watch event, otherwise 0. */
   readonly #level: number;
-  /** For each open container: `true` for a map. */
+  /** Open containers: `true` for a map, `false` for a list. */
   readonly #containerIsMap: boolean[] = [];
   readonly #distinct = new Set<number>();
   /** Random, so that an attacker cannot choose names with equal hashes. */
   readonly #seeds = [randomOdd(), randomOdd()] as const;
-  /** Positions of the values of fields of interest, by path: `type`, `metadata.name`. */
+  /** Byte ranges of relevant fields' values, by path: `type`, `metadata.name`. */
   readonly #ranges = new Map<string, ByteRange>();
   #containers = 0;
   #at = 0;
@@ -82,7 +86,7 @@ export class ObjectScan {
   #textLength = 0;
   readonly #hashes: [number, number] = [0, 0];
   #name = '';
-  /** Fields of interest whose values have not ended, innermost last. */
+  /** Relevant fields whose values have not ended, innermost last. */
   readonly #openRanges: { readonly range: ByteRange; readonly depth: number }[] = [];
   #inMetadata = false;
 
@@ -90,7 +94,7 @@ export class ObjectScan {
     this.#level = level;
   }
 
-  /** The reason for which the object must not be parsed, or `undefined`. */
+  /** Why the object must not be parsed. */
   get excess(): string | undefined {
     const names = this.#distinct.size;
     if (names > maxDistinctTexts)
@@ -111,7 +115,7 @@ export class ObjectScan {
    * Identity of an object that must not be parsed, marked with the reason ({@link excessOf}).
    *
    * @param bytes all scanned bytes
-   * @throws SyntaxError if they are no JSON
+   * @throws SyntaxError if they are not JSON
    */
   objectIn(bytes: Buffer): Pick<KubernetesObject, 'kind' | 'metadata'> {
     const kind = this.fieldIn(bytes, 'kind');
@@ -127,7 +131,7 @@ export class ObjectScan {
     return Object.fromEntries(entries) as KubernetesObject['metadata'];
   }
 
-  /** Value of a field of the outermost map (`type`) or of the object (`kind`). */
+  /** Value of a field of the outermost map (`type`) or the object (`kind`). */
   fieldIn(bytes: Buffer, name: 'type' | 'kind'): unknown {
     const range = this.#ranges.get(name);
     return range && JSON.parse(bytes.toString('utf8', range.from, range.to));
@@ -213,7 +217,10 @@ export class ObjectScan {
 
 const randomOdd = (): number => Math.floor(Math.random() * 2 ** 31) | 1;
 
-/** Combines both hashes. One alone, with one multiplier in 100, confuses more than ten of 32,778 names; combined, 0.13 on average. */
+/**
+ * Combines both hashes. Alone, one multiplier in 100 confuses more than ten of 32,778 names; combined, the average is
+ * 0.13.
+ */
 function mixed([first, second]: readonly [number, number]): number {
   let hash = Math.imul(first ^ (first >>> 16), 0x85ebca6b) ^ second;
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);

@@ -14,8 +14,8 @@ const given = (...objects: KubernetesObject[]): ObjectStore => {
 };
 const eventTexts = (changes: readonly ObjectChange[]): string[] => changes.map(({ event, key }) => `${event} ${key}`);
 
-describe('a full set', () => {
-  it('is not visible before it is complete', () => {
+describe('a full set of objects', () => {
+  it('is not visible until it is complete', () => {
     const store = given(object('a', '1'));
     store.beginSet();
     store.collect(object('b', '2'));
@@ -23,7 +23,7 @@ describe('a full set', () => {
     expect(eventTexts(store.replace())).toEqual(['delete shop/a', 'add shop/b']);
   });
 
-  it('that was interrupted leaves nothing in the next one', () => {
+  it('is discarded if it is interrupted', () => {
     const store = new ObjectStore();
     store.beginSet();
     store.collect(object('a', '1'));
@@ -32,21 +32,21 @@ describe('a full set', () => {
     expect(eventTexts(store.replace())).toEqual(['add shop/b']);
   });
 
-  it('reports differences only', () => {
+  it('reports only differences', () => {
     const store = given(object('a', '1'), object('b', '2'));
     store.collect(object('a', '1'));
     store.collect(object('b', '3'));
     expect(eventTexts(store.replace())).toEqual(['update shop/b']);
   });
 
-  it('of a restored server applies although it is older', () => {
+  it('applies even if it is older, because the server was restored', () => {
     const store = given(object('a', '9'));
     store.collect(object('a', '3'));
     expect(eventTexts(store.replace())).toEqual(['update shop/a']);
     expect(store.get('shop/a')?.metadata.resourceVersion).toBe('3');
   });
 
-  it('reports an object that was recreated as deleted and added', () => {
+  it('reports a recreated object as deleted and added', () => {
     const store = given(object('a', '1', 'old'));
     store.collect(object('a', '5', 'new'));
     expect(eventTexts(store.replace())).toEqual(['delete shop/a', 'add shop/a']);
@@ -60,19 +60,19 @@ describe('a full set', () => {
 });
 
 describe('a watch event', () => {
-  it('that is older than the stored object is ignored, comparing versions as numbers and not as text', () => {
+  it('is ignored if it is older than the stored object, where versions are compared as numbers', () => {
     const store = given(object('a', '10'));
     expect(store.apply({ type: 'MODIFIED', object: object('a', '9') })).toEqual([]);
     expect(store.apply({ type: 'DELETED', object: object('a', '9') })).toEqual([]);
     expect(eventTexts(store.apply({ type: 'MODIFIED', object: object('a', '11') }))).toEqual(['update shop/a']);
   });
 
-  it('that repeats the stored version is ignored', () => {
+  it('is ignored if it repeats the stored version', () => {
     const store = given(object('a', '10'));
     expect(store.apply({ type: 'ADDED', object: object('a', '10') })).toEqual([]);
   });
 
-  it('of an object that was recreated in between is reported as deleted and added', () => {
+  it('of a recreated object is reported as deletion and addition', () => {
     const store = given(object('a', '10', 'old'));
     expect(eventTexts(store.apply({ type: 'MODIFIED', object: object('a', '12', 'new') }))).toEqual([
       'delete shop/a',
@@ -104,7 +104,7 @@ it('a cluster-scoped object has a key without namespace', () => {
   expect([...store.entries()].map(([key]) => key)).toEqual(['/node-1']);
 });
 
-describe('the limit of a namespace', () => {
+describe('the size limit of a namespace', () => {
   const large = (name: string, version = '1', namespace = 'mallory'): KubernetesObject => ({
     ...{ apiVersion: 'v1', kind: 'Service', spec: { text: 'x'.repeat(1_000) } },
     metadata: { name, namespace, uid: `uid-${name}`, resourceVersion: version },
@@ -118,7 +118,7 @@ describe('the limit of a namespace', () => {
   const isKept = (object: KubernetesObject | undefined): boolean =>
     object !== undefined && refusalOf(object) === undefined;
 
-  it('rejects an object beyond it, which is kept by name only, and does not affect other namespaces', () => {
+  it('rejects further objects, of which only the names are kept, without affecting other namespaces', () => {
     const { store, refused, put } = limited();
     for (let at = 0; at < 20; at++) put(large(`s${at}`));
     put(large('web', '1', 'bank'));
@@ -144,14 +144,14 @@ describe('the limit of a namespace', () => {
     expect(shares.bytesOf('mallory')).toBe(0);
   });
 
-  it('is available again when objects are deleted', () => {
+  it('admits further objects when others are deleted', () => {
     const { store, shares, put } = limited();
     for (let at = 0; at < 20; at++) put(large(`s${at}`));
     for (let at = 0; at < 20; at++) store.apply({ type: 'DELETED', object: large(`s${at}`, '2') });
     expect([shares.bytesOf('mallory'), store.size, store.refused.size]).toEqual([0, 0, 0]);
   });
 
-  it("counts the size of a rejected object's last valid version, because that still applies", () => {
+  it('counts the last valid version of a rejected object, because that still applies', () => {
     const { store, shares, put } = limited();
     put(large('s0'));
     const previous = shares.bytesOf('mallory');
@@ -160,7 +160,7 @@ describe('the limit of a namespace', () => {
     expect(shares.bytesOf('mallory')).toBe(previous);
   });
 
-  it('also limits the names of rejected objects: further ones are only counted', () => {
+  it('also limits the stored names of rejected objects, of which further ones are only counted', () => {
     const { store, put } = limited(100);
     for (let at = 0; at < 1_000; at++) put(large(`s${at}`));
     expect(store.size).toBe(maxNamedRefusals);

@@ -1,16 +1,16 @@
 /**
- * Objects of one kind. A full set is collected separately and replaces the current one at once; the difference is reported, including deletions that
- * the watch missed. Contains only rules; requests are sent elsewhere.
+ * Stores the objects of a kind. A full set is collected separately and replaces the current one at once. Reports the
+ * differences, including deletions that the watch missed. Sends no requests.
  */
 import { isEarlier } from '../../../../machines/discovery/kubernetes/informer-rules.ts';
 import type { KubernetesObject, WatchEvent } from '../api-server.ts';
 import { heapBytesOf } from './heap-size.ts';
 import { maxNamedRefusals, type NamespaceShares } from './namespace-shares.ts';
 
-/** `namespace/name`, or `/name` for cluster-scoped objects. */
+/** `NAMESPACE/NAME`, or `/NAME` for cluster-scoped objects. */
 export type ObjectKey = string;
 
-/** Change of one object. An object that was deleted and recreated under its name, seen or not, gives a `delete` and an `add`. */
+/** A `delete` and an `add` for an object that was recreated under its name, even if the watch missed that. */
 export type ObjectChange =
   | { readonly event: 'add'; readonly key: ObjectKey; readonly object: KubernetesObject }
   | {
@@ -19,21 +19,21 @@ export type ObjectChange =
       readonly object: KubernetesObject;
       readonly previous: KubernetesObject;
     }
-  /** `previous` is the last known version; the last version before the deletion may have been missed. */
+  /** `previous` is the last known version. The watch may have missed a later one. */
   | { readonly event: 'delete'; readonly key: ObjectKey; readonly previous: KubernetesObject };
 
 export interface ObjectStoreOptions {
-  /** Limits the objects of a namespace. If absent, and for cluster-scoped objects, there is no limit. */
+  /** Limits of namespaces. Cluster-scoped objects are not limited. */
   readonly shares?: NamespaceShares;
   /** Called when a version of an object is rejected for the first time. */
   readonly refused?: (key: ObjectKey, reason: string) => void;
-  /** Selects the objects to keep; absent: all. Changes of others are not reported. */
+  /** Selects the objects to keep. Changes of others are not reported. If absent, all are kept. */
   readonly keeps?: (key: ObjectKey) => boolean;
-  /** A reader may know an object that the store does not have, so its deletion is reported too. */
+  /** Readers may know objects that the store does not contain, so their deletion is reported too. */
   readonly isOnDemand?: boolean;
 }
 
-/** Share of a namespace's limit above which free space does not justify listing the namespace. */
+/** Above this share of a namespace's limit, listing it again is not worthwhile. */
 const maxShareForRefill = 3 / 4;
 
 const refusal = Symbol('refusal');
@@ -42,7 +42,7 @@ export function refusalOf(object: KubernetesObject): string | undefined {
   return (object as { readonly [refusal]?: string })[refusal];
 }
 
-/** Replaces an object that exceeds a limit: its identity and the reason. */
+/** Replaces an object that exceeds a limit, with its identity and the reason. */
 export function refusedObject(object: KubernetesObject, reason: string): KubernetesObject {
   const { apiVersion, kind, metadata } = object;
   const { name, namespace, uid, resourceVersion, generation, creationTimestamp } = metadata;
@@ -71,7 +71,7 @@ export class ObjectStore {
     return this.#objects.size;
   }
 
-  /** Number of objects that exceed a limit, by namespace, both named and only counted. */
+  /** Number of objects that exceed a limit by namespace, including those without a stored name. */
   get refused(): ReadonlyMap<string, number> {
     return this.#objects.refused;
   }
@@ -88,19 +88,18 @@ export class ObjectStore {
     return this.#objects.entries();
   }
 
-  /** Starts collecting a full set and drops an incomplete one. */
   beginSet(): void {
     this.#collected = new ObjectSet();
   }
 
-  /** Adds an object to the collected set. @returns the size of the set */
+  /** @returns size of the collected set */
   collect(object: KubernetesObject): number {
     const key = keyOf(object);
     if (this.#options.keeps?.(key) !== false) this.#put(this.#collected, key, object);
     return this.#collected.size;
   }
 
-  /** Makes the collected set the current one. Its objects may be older, if the server was restored. */
+  /** Activates the collected set. Its objects may be older, if the server was restored from a backup. */
   replace(): ObjectChange[] {
     const previousSet = this.#objects;
     this.#objects = this.#collected;
@@ -119,7 +118,7 @@ export class ObjectStore {
     return this.replace();
   }
 
-  /** Records an object that a reader found before its watch event, so that its deletion will be reported. Only its metadata is kept. */
+  /** Records the metadata of an object that a reader found before its watch event, so that its deletion is reported. */
   recordKnown({ apiVersion, kind, metadata }: KubernetesObject): void {
     const key = keyOf({ metadata });
     if (this.#objects.get(key) !== undefined || this.#options.keeps?.(key) === false) return;
@@ -128,7 +127,11 @@ export class ObjectStore {
     this.#put(this.#objects, key, { apiVersion, kind, metadata: known } as KubernetesObject);
   }
 
-  /** Removes the objects of the namespace. @returns the changes to report */
+  /**
+   * Removes the objects of a namespace.
+   *
+   * @returns the changes to report
+   */
   drop(namespace: string): ObjectChange[] {
     const changes: ObjectChange[] = [];
     for (const [key, previous] of this.#objects.entries())
@@ -138,16 +141,16 @@ export class ObjectStore {
     return changes;
   }
 
-  /** Reports whether rejected objects of the namespace may fit now. */
+  /** Whether rejected objects of the namespace may fit now. */
   mayFitRejected(namespace: string): boolean {
     const { shares } = this.#options;
     return shares === undefined || shares.bytesOf(namespace) <= shares.maxBytes * maxShareForRefill;
   }
 
   /**
-   * Prepares for listing the namespace again, for objects that were rejected.
+   * Prepares for listing a namespace again, for objects that were rejected.
    *
-   * @returns adds a listed object; objects deleted since then stay deleted
+   * @returns a function that adds a listed object. Objects that were deleted in between stay deleted.
    */
   beginRefill(namespace: string): (object: KubernetesObject) => ObjectChange[] {
     const deleted = new Set<ObjectKey>();
@@ -156,7 +159,7 @@ export class ObjectStore {
     return (object) => (deleted.has(keyOf(object)) ? [] : this.apply({ type: 'MODIFIED', object }));
   }
 
-  /** Applies an event of a watch. An event older than the stored version of the same object is ignored. */
+  /** Applies a watch event. Ignores an event that is older than the stored version. */
   apply({ type, object }: Exclude<WatchEvent, { type: 'ERROR' | 'BOOKMARK' }>): ObjectChange[] {
     const key = keyOf(object);
     const previous = this.#objects.get(key);
@@ -168,7 +171,7 @@ export class ObjectStore {
       return [];
     if (type === 'DELETED') {
       this.#deletedInRefill?.add(key);
-      // Not a deletion of the object that replaced it.
+      // The event does not apply to the object that replaced the deleted one.
       if (previous === undefined)
         return this.#options.isOnDemand === true ? [{ event: 'delete', key, previous: object }] : [];
       if (!isSameObject(previous, object)) return [];
@@ -184,7 +187,7 @@ export class ObjectStore {
     if (freed > 0) this.#options.shares?.add(namespaceOf(key), -freed);
   }
 
-  /** @returns the kept form of the object, or `undefined` if too many of its namespace were rejected */
+  /** @returns the stored form of the object. `undefined` if too many objects of its namespace were rejected. */
   #put(set: ObjectSet, key: ObjectKey, object: KubernetesObject): KubernetesObject | undefined {
     const { shares, refused } = this.#options;
     const namespace = namespaceOf(key);
@@ -213,7 +216,7 @@ export class ObjectStore {
       return undefined;
     }
     const stub = refusedObject(object, reason);
-    // The last accepted version may still apply, so it still counts.
+    // The last accepted version may still be active, so it still counts.
     const charged = Math.max(known, heapBytesOf(stub));
     set.set(key, stub, charged);
     if (isCurrent) shares.add(namespace, charged - known);
@@ -248,7 +251,7 @@ class ObjectSet {
     return this.#bytes.get(key) ?? 0;
   }
 
-  /** @param bytes 0 if it does not count */
+  /** @param bytes 0 if the object does not count */
   set(key: ObjectKey, object: KubernetesObject, bytes: number): void {
     this.#forgetRefusal(key);
     this.#objects.set(key, object);
@@ -267,7 +270,7 @@ class ObjectSet {
     return bytes;
   }
 
-  /** Objects that were only counted may have been deleted or listed again. */
+  /** Objects that are only counted may have been deleted, or were listed again. */
   recountRefused(namespace: string): void {
     let count = 0;
     for (const [key, object] of this.#objects)

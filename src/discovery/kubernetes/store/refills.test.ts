@@ -12,7 +12,7 @@ const object = (name: string, version = '1'): KubernetesObject => ({
   metadata: { name, namespace: 'bank', uid: `uid-${name}`, resourceVersion: version },
 });
 
-/** A namespace with space for seven objects, with `count` objects. */
+/** A namespace with `count` objects and space for seven. */
 function given(count: number) {
   const server = new Map(Array.from({ length: count }, (_, at) => [`s${at}`, object(`s${at}`)]));
   const store = new ObjectStore({ shares: new NamespaceShares(10_000) });
@@ -48,7 +48,7 @@ function given(count: number) {
 }
 const settle = () => vi.advanceTimersByTimeAsync(0);
 
-it('rejected objects are accepted when others were deleted, although they did not change themselves', async () => {
+it('rejected objects are accepted when others are deleted, even if they did not change', async () => {
   const { remove, kept, reported, store } = given(9);
   expect(kept()).toEqual(['s0', 's1', 's2', 's3', 's4', 's5', 's6']);
   remove('s0', 's1', 's2', 's3');
@@ -58,7 +58,7 @@ it('rejected objects are accepted when others were deleted, although they did no
   expect(store.refused.size).toBe(0);
 });
 
-it('nothing is listed while the namespace is nearly full, or if nothing was rejected', async () => {
+it('objects are not listed again while the namespace is nearly full, or if none was rejected', async () => {
   const full = given(9);
   full.remove('s0');
   const small = given(3);
@@ -67,7 +67,7 @@ it('nothing is listed while the namespace is nearly full, or if nothing was reje
   expect([full.lists, small.lists]).toEqual([[], []]);
 });
 
-it('objects that are created and deleted cost one list in half a minute, and a failed list is repeated after that', async () => {
+it('frequent creations and deletions cause one list in 30 s, and a failed list is repeated after that time', async () => {
   const { remove, lists, faults, kept } = given(12);
   faults.failing = true;
   remove('s0', 's1', 's2', 's3');
@@ -81,7 +81,7 @@ it('objects that are created and deleted cost one list in half a minute, and a f
   expect(kept()).toEqual(['s5', 's6', 's7', 's8', 's9', 's10', 's11']);
 });
 
-it('an object that is deleted during the list stays deleted', async () => {
+it('an object that is deleted while the list is read stays deleted', async () => {
   const { remove, faults, kept } = given(9);
   faults.before = () => {
     faults.before = () => {};

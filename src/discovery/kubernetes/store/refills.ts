@@ -1,11 +1,11 @@
 /**
- * Lists the objects of a namespace again when they may be accepted now: others were deleted, so that rejected ones may fit, or the namespace joined
- * the mesh. One list at a time, and one in half a minute for a kind and namespace, so that frequent changes cost the API server little.
+ * Lists the objects of a namespace again when rejected ones may fit, because others were deleted, or when the
+ * namespace joins the mesh. One list at a time, and at most one per kind and namespace in 30 s, so that frequent
+ * changes do not load the API server.
  */
 import type { KubernetesObject } from '../api-server.ts';
 import type { ObjectChange, ObjectStore } from './object-store.ts';
 
-/** Minimum interval between two lists of one kind in one namespace. */
 export const minRefillIntervalMs = 30_000;
 
 export interface RefilledKind {
@@ -16,9 +16,8 @@ export interface RefilledKind {
 
 export class Refills {
   readonly #kinds: Iterable<RefilledKind>;
-  /** Namespaces of a kind that are being listed or were listed recently. */
+  /** Namespaces that are being listed, or were listed recently. */
   readonly #recentlyListed = new Map<RefilledKind, Set<string>>();
-  /** Namespaces of a kind to list although no object was rejected. */
   readonly #requested = new Map<RefilledKind, Set<string>>();
   #isRunning = false;
 
@@ -30,7 +29,6 @@ export class Refills {
     if (!this.#isRunning) void this.#run();
   }
 
-  /** Lists the namespace whether or not objects were rejected. */
   request(kind: RefilledKind, namespace: string): void {
     this.#requested.set(kind, (this.#requested.get(kind) ?? new Set()).add(namespace));
     this.check();
@@ -45,7 +43,7 @@ export class Refills {
   #next(): [RefilledKind, string] | undefined {
     for (const kind of this.#kinds) {
       const requested = this.#requested.get(kind);
-      // Runs after each change, and usually there is nothing to do.
+      // Called after each change, and usually there is nothing to do.
       if (requested === undefined && kind.store.refused.size === 0) continue;
       const mayList = (namespace: string): boolean => this.#recentlyListed.get(kind)?.has(namespace) !== true;
       for (const namespace of requested ?? []) if (mayList(namespace)) return [kind, namespace];
@@ -72,7 +70,7 @@ export class Refills {
       });
     } catch {
       if (isRequested) this.#requested.get(kind)!.add(namespace);
-      // Repeated after the interval. Not logged: the informers of the same server report the failure.
+      // Repeated after the interval. Not logged, because the informers of the same server report the failure.
     }
   }
 }

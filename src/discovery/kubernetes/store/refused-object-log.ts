@@ -1,11 +1,13 @@
-/** Rate-limited warnings about objects that exceed a limit: a namespace may have a hundred thousand. */
+/** Logs rate-limited warnings about objects that exceed a limit. A namespace may have a hundred thousand. */
 import type { ObjectKey } from './object-store.ts';
 
 const minIntervalMs = 60_000;
-/** Maximum remembered kinds and namespaces. Beyond it all are dropped and may be logged again. */
+/** Maximum number of cached kinds and namespaces. Beyond it, the cache is cleared and warnings may be repeated. */
 const maxRemembered = 1_000;
 
-/** Fields of a warning. `similar`: number of objects of the same kind and namespace since the last one. */
+/**
+ * Fields of a warning. `similar`: number of rejected objects with the same kind and namespace since the last warning.
+ */
 interface RejectionFields {
   readonly kind: string;
   readonly object: string;
@@ -19,13 +21,13 @@ export class RefusedObjectLog {
   /** Time of the last warning by kind and namespace, and the number of rejected objects since. */
   readonly #lastWarnings = new Map<string, { readonly at: number; suppressed: number }>();
 
-  /** @param now milliseconds of a monotonic clock */
+  /** @param now time of a monotonic clock in milliseconds */
   constructor(warn: (fields: RejectionFields) => void, now: () => number = () => performance.now()) {
     this.#warn = warn;
     this.#now = now;
   }
 
-  /** @param reason a verb phrase: "is too large: …" */
+  /** @param reason verb phrase, such as "is too large: …" */
   report(kind: string, key: ObjectKey, reason: string): void {
     const place = `${kind} ${key.slice(0, key.indexOf('/'))}`;
     const last = this.#lastWarnings.get(place);

@@ -51,7 +51,7 @@ const pod = {
   },
 };
 
-/** The result of decoding, which trimming must not change. */
+/** The decoded object, which trimming must not change. */
 function decoded(name: 'Pod' | 'Node' | 'Service' | 'EndpointSlice', object: object): unknown {
   const { apiVersion: _, kind: __, metadata: ___, ...body } = object as Record<string, unknown>;
   const result: Either<unknown, unknown> = kinds[name].decode(body, 'shop');
@@ -59,14 +59,14 @@ function decoded(name: 'Pod' | 'Node' | 'Service' | 'EndpointSlice', object: obj
   return result.right;
 }
 
-/** Ignores containers without ports, and all conditions but one. */
+/** Removes containers without ports and all but one condition. */
 const withPorts = (value: unknown): unknown =>
   JSON.parse(
     JSON.stringify(value).replaceAll(',{"ports":[]}', '').replaceAll('{"type":"PodScheduled","status":"True"},', ''),
   );
 
 describe('trimming an object', () => {
-  it('keeps the fields of a Pod that are read', () => {
+  it('keeps the used fields of a Pod', () => {
     const small = trimmed(pod, resourceOf('Pod'), new SharedTexts());
     expect(decoded('Pod', small)).toEqual(withPorts(decoded('Pod', pod)));
     expect(small).toEqual({
@@ -89,7 +89,7 @@ describe('trimming an object', () => {
     });
   });
 
-  it('keeps of init containers those that keep running', () => {
+  it('keeps only init containers that keep running', () => {
     const wait = { name: 'wait', ports: [{ name: 'http', containerPort: 1 }] };
     const small = trimmed(
       { ...pod, spec: { containers: [], initContainers: [wait] } },
@@ -99,7 +99,7 @@ describe('trimming an object', () => {
     expect(small.spec).toEqual({ containers: [] });
   });
 
-  it('keeps addresses and labels of a Node', () => {
+  it('keeps the addresses and labels of a Node', () => {
     const node = {
       metadata: { name: 'n1', labels: { zone: 'a' } },
       status: { addresses: [{ type: 'InternalIP', address: '10.0.0.1' }], images: [{}] },
@@ -109,7 +109,7 @@ describe('trimming an object', () => {
     expect(JSON.stringify(small)).not.toContain('images');
   });
 
-  it('keeps the fields of a Service and of an EndpointSlice that are read', () => {
+  it('keeps the used fields of a Service and an EndpointSlice', () => {
     const service = {
       metadata: { name: 'web', annotations: { 'networking.istio.io/exportTo': '.', note: 'x'.repeat(250_000) } },
       spec: {
@@ -146,20 +146,20 @@ describe('trimming an object', () => {
     });
   });
 
-  it('keeps only digests of a ConfigMap where selected, however large its values are', () => {
+  it('keeps only digests of a selected ConfigMap, regardless of the size of its values', () => {
     const object = { metadata: { name: 'a' }, data: { 'root-cert.pem': 'x'.repeat(1_000_000), other: 'y' } };
     const { data } = trimmed(object, resourceOf('ConfigMap'), new SharedTexts(), { digestsData: true });
     expect(data).toEqual({ 'root-cert.pem': digestOf('x'.repeat(1_000_000)) });
     expect(digestOf('a')).toBe('sha256:ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb');
   });
 
-  it('keeps all metadata except managed fields of an object that is selected by its name', () => {
+  it('keeps all metadata, except managed fields, of an object that is selected by name', () => {
     const { metadata } = trimmed(pod, resourceOf('Pod'), new SharedTexts(), { keepsData: true });
     const { managedFields: _, ...rest } = pod.metadata;
     expect(metadata).toEqual(rest);
   });
 
-  it('keeps the credential keys of a Secret, and of a ConfigMap those and the mesh settings', () => {
+  it('keeps the credential keys of Secrets and ConfigMaps, and the mesh settings', () => {
     const metadata = { name: 'a' };
     const data = { 'tls.crt': 'Yw==', 'tls.key': 'aw==', 'ca.crt': 'YQ==', password: 'c2VjcmV0', mesh: 'bQ==' };
     const secret = { metadata, type: 'kubernetes.io/tls', data, immutable: true };
@@ -177,7 +177,7 @@ describe('trimming an object', () => {
     });
   });
 
-  it('keeps all fields of other kinds, also of a Pod kind of another group', () => {
+  it('keeps all fields of other kinds, including a Pod kind of another group', () => {
     const object = { metadata: { name: 'a' }, spec: { hosts: ['a'] }, status: { x: 1 } };
     expect(trimmed(object, resourceOf('VirtualService'), new SharedTexts())).toEqual({
       ...object,
@@ -193,7 +193,7 @@ describe('trimming an object', () => {
     [{ spec: 'text', status: [] }],
     [{ spec: { containers: [null, { ports: 'x' }, { ports: [null] }] }, status: { conditions: {} } }],
     [{}],
-  ])('never throws: %j', (body) => {
+  ])('never throws for %j', (body) => {
     const labels = ['no', 'labels'] as unknown as Record<string, string>;
     expect(trimmed({ metadata: { name: 'a', labels }, ...body }, resourceOf('Pod'), new SharedTexts()).kind).toBe(
       'Pod',
@@ -209,7 +209,7 @@ describe('trimming an object', () => {
     ]);
   });
 
-  it('shares labels and ports of similar pods', () => {
+  it('shares the labels and ports of similar pods', () => {
     const shared = new SharedTexts();
     const copy = (name: string) =>
       trimmed({ ...structuredClone(pod), metadata: { ...pod.metadata, name } }, resourceOf('Pod'), shared);
@@ -218,7 +218,7 @@ describe('trimming an object', () => {
     expect((one.spec as { containers: unknown }).containers).toBe((other.spec as { containers: unknown }).containers);
   });
 
-  it('shares repeated strings, and drops them all when there are too many', () => {
+  it('shares repeated strings, and clears them when there are too many', () => {
     const shared = new SharedTexts(2);
     const one = Buffer.from('a longer text').toString();
     expect(shared.shareText(one)).toBe(shared.shareText(Buffer.from('a longer text').toString()));
@@ -229,7 +229,7 @@ describe('trimming an object', () => {
     expect(shared.size).toBeLessThanOrEqual(2);
   });
 
-  it('limits the total characters of shared strings, whatever objects contain', () => {
+  it('limits the total size of shared strings', () => {
     const shared = new SharedTexts(20_000, 100_000);
     for (let at = 0; at < 2_000; at++) {
       shared.shareText(`${at}${'x'.repeat(900)}`);

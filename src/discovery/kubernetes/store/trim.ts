@@ -1,6 +1,6 @@
 /**
- * Trims the objects that a list or watch delivers: a complete pod takes 17.7 KB of heap, the fields that are read 0.3 KB (spec/kubernetes.md §1). A
- * field that a decoder of `src/model/kinds` reads must be kept here.
+ * Trims received objects: a complete pod takes 17.7 KB of heap, the used fields 0.3 KB (spec/kubernetes.md §1). Every
+ * field that a decoder in `src/model/kinds` reads must be kept.
  */
 import { hash } from 'node:crypto';
 import { pullSecretKey } from '../../../model/kinds/kubernetes/pull-secret.ts';
@@ -9,13 +9,13 @@ import type { KubernetesObject, ObjectMeta, Selection } from '../api-server.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Written by kubectl: a copy of the object as text. */
+/** Added by kubectl: a copy of the object as text. */
 const lastAppliedAnnotation = 'kubectl.kubernetes.io/last-applied-configuration';
-/** Domains of annotations that are read. Others may contain 256 KiB of text. */
+/** Domains of used annotations. Others may contain 256 KiB of text. */
 const keptAnnotations = /^(?:(?:[^/]*\.)?(?:istio|kubernetes|k8s)\.io|chartpilot)\//;
-/** Users and groups that OpenShift assigns to a namespace, read by the injection. */
+/** Users and groups that OpenShift assigns to a namespace, which the injection uses. */
 const keptNamespaceAnnotations = /^openshift\.io\/sa\.scc\./;
-/** Metadata that is read. Controllers write other fields of any size. */
+/** Used metadata. Controllers write other fields of any size. */
 const keptMetadata = [
   ...['name', 'uid', 'resourceVersion', 'generation'],
   ...['creationTimestamp', 'deletionTimestamp'],
@@ -31,15 +31,17 @@ const keptFieldsByKind = new Map<string, (object: Fields, shared: SharedTexts) =
   ['discovery.k8s.io/EndpointSlice', sliceFields],
 ]);
 
-/** Longer texts rarely repeat, and sharing them would keep a second copy. */
+/** Longer texts rarely repeat, and a shared copy would only add to the memory. */
 const maxSharedCharacters = 1_000;
-/** Limit of all shared texts together, so that many long ones do not use more memory than sharing saves. */
+/** Limit of all shared texts, so that many long ones do not need more memory than sharing saves. */
 const maxAllSharedCharacters = 4_000_000;
 
-/** Keeps values that many objects have once, such as names of nodes, sets of labels and ports of containers. They must not be changed. */
+/**
+ * Stores values once that many objects contain, such as node names, label sets and container ports. Shared values
+ * must not be modified.
+ */
 export class SharedTexts {
   readonly #texts = new Map<string, string>();
-  /** By JSON. */
   readonly #values = new Map<string, unknown>();
   readonly #maxEntries: number;
   readonly #maxCharacters: number;
@@ -56,7 +58,7 @@ export class SharedTexts {
     return Math.max(this.#texts.size, this.#values.size);
   }
 
-  /** Characters of all texts, or of the JSON of all values if larger. */
+  /** Characters of all texts, or of the JSON of all values, whichever is larger. */
   get characters(): number {
     return Math.max(this.#textCharacters, this.#valueCharacters);
   }
@@ -65,7 +67,7 @@ export class SharedTexts {
     if (text.length > maxSharedCharacters) return text;
     const known = this.#texts.get(text);
     if (known !== undefined) return known;
-    // Otherwise texts of deleted objects would stay forever.
+    // Clears the cache, because it also contains texts of deleted objects.
     if (this.#texts.size >= this.#maxEntries || this.#textCharacters + text.length > this.#maxCharacters) {
       this.#texts.clear();
       this.#textCharacters = 0;
@@ -75,7 +77,6 @@ export class SharedTexts {
     return text;
   }
 
-  /** An equal value that is shared. */
   shareValue<Value extends object>(value: Value): Value {
     const json = JSON.stringify(value);
     if (json.length > maxSharedCharacters) return value;
@@ -92,8 +93,8 @@ export class SharedTexts {
 }
 
 /**
- * @param object as received, of the resource's kind
- * @param selection with `metadataOnly` only metadata is kept, whatever the server sent
+ * @param object received object of the resource's kind
+ * @param selection with `metadataOnly`, only metadata is kept, even if the server sends more
  */
 export function trimmed(
   object: Fields & { readonly metadata: ObjectMeta },
@@ -105,7 +106,7 @@ export function trimmed(
   const kept = keepsData ? undefined : keptFieldsByKind.get(`${resource.group}/${resource.kind}`);
   const fields = metadataOnly ? {} : (kept?.(body, shared) ?? body);
   return {
-    // Items of a list have no `apiVersion`.
+    // List items have no `apiVersion`.
     apiVersion: shared.shareText(apiVersionOf(resource)),
     kind: shared.shareText(resource.kind),
     metadata: keepsData ? fullMetadata(metadata) : trimmedMetadata(metadata, shared, keptAnnotationsOf(kept)),
@@ -115,12 +116,12 @@ export function trimmed(
 
 export type KeptParts = Pick<Selection, 'metadataOnly' | 'keepsData' | 'digestsData'>;
 
-/** For the few objects selected by name. */
+/** For the few objects that are selected by name. */
 function fullMetadata({ managedFields: _, selfLink: __, ...metadata }: ObjectMeta): ObjectMeta {
   return metadata;
 }
 
-/** @returns the annotations to keep; `undefined` for none */
+/** @returns which annotations to keep, `undefined` for none */
 function keptAnnotationsOf(kept: ((object: Fields, shared: SharedTexts) => Fields) | undefined): RegExp | undefined {
   if (kept === namespaceFields) return keptNamespaceAnnotations;
   return kept === undefined || kept === serviceFields ? keptAnnotations : undefined;
@@ -147,7 +148,7 @@ function sharedEntries(entries: Fields, shared: SharedTexts, isRead = (_: string
   );
 }
 
-/** SHA-256 of a value in the form that `digestsData` keeps. */
+/** SHA-256 of a value, as `digestsData` keeps it. */
 export function digestOf(text: string): string {
   return `sha256:${hash('sha256', text, 'hex')}`;
 }
@@ -158,12 +159,14 @@ function digested({ data }: Fields): Fields {
   return { data: Object.fromEntries(texts.map(([key, text]) => [key, digestOf(text)])) };
 }
 
-/** Keys of credentials (`src/model/kinds/kubernetes/credential.ts`). Passwords of other programs are not kept. */
+/**
+ * Keys of used credentials (`src/model/kinds/kubernetes/credential.ts`). Passwords of other programs are not stored.
+ */
 const credentialKeys = [
   ...['tls.crt', 'tls.key', 'tls.ocsp-staple', 'cert', 'key', 'ca.crt', 'cacert', 'crl', 'ca.crl'],
   pullSecretKey,
 ];
-/** Also the keys of the mesh configuration and of the mesh root (`src/discovery/controllers/root-certificates.ts`). */
+/** Includes the keys of mesh configuration and mesh root (`src/discovery/controllers/root-certificates.ts`). */
 const configMapKeys = ['ca.crt', 'cacert', 'mesh', 'meshNetworks', 'root-cert.pem'];
 
 function secretFields({ type, data }: Fields, shared: SharedTexts): Fields {
@@ -190,7 +193,6 @@ function podFields({ spec, status }: Fields, shared: SharedTexts): Fields {
   const state = picked(status, ['phase', 'podIP', 'podIPs'], shared);
   const conditions = listOf(isRecord(status) ? status.conditions : undefined)
     .map((condition) => picked(condition, ['type', 'status'], shared))
-    // Other conditions are not read.
     .filter(({ type }) => type === 'Ready');
   return {
     spec: {
@@ -201,7 +203,7 @@ function podFields({ spec, status }: Fields, shared: SharedTexts): Fields {
   };
 }
 
-/** The fields that `src/model/kinds/kubernetes/service.ts` decodes. */
+/** Fields that `src/model/kinds/kubernetes/service.ts` decodes. */
 function serviceFields({ spec, status }: Fields, shared: SharedTexts): Fields {
   const { ports, selector } = isRecord(spec) ? spec : {};
   return {
@@ -227,7 +229,7 @@ function serviceFields({ spec, status }: Fields, shared: SharedTexts): Fields {
   };
 }
 
-/** The fields that `src/model/kinds/kubernetes/endpoint-slice.ts` decodes. */
+/** Fields that `src/model/kinds/kubernetes/endpoint-slice.ts` decodes. */
 function sliceFields({ addressType, endpoints, ports }: Fields, shared: SharedTexts): Fields {
   const ofEndpoint = ['addresses', 'conditions', 'hostname', 'nodeName', 'targetRef'];
   const ofReference = ['kind', 'name', 'namespace'];
@@ -249,7 +251,7 @@ function sliceFields({ addressType, endpoints, ports }: Fields, shared: SharedTe
   };
 }
 
-/** A value of the wrong type is kept, so that the decoder rejects it. */
+/** Keeps values of a wrong type, so that the decoder rejects them. */
 function pickedOfEach(values: unknown, names: readonly string[], shared: SharedTexts): unknown {
   if (!Array.isArray(values)) return values;
   return values.map((value) => (isRecord(value) ? picked(value, names, shared) : value));
@@ -259,13 +261,13 @@ function namespaceFields(): Fields {
   return {};
 }
 
-/** Of `nodeInfo`, the field that decides whether pods get a native sidecar. */
+/** Only the field of `nodeInfo` that determines whether pods get a native sidecar. */
 function nodeFields({ status }: Fields, shared: SharedTexts): Fields {
   const nodeInfo = isRecord(status) ? picked(status.nodeInfo, ['kubeletVersion'], shared) : {};
   return { status: { ...picked(status, ['addresses']), ...(nodeInfo.kubeletVersion !== undefined && { nodeInfo }) } };
 }
 
-/** Only ports are read, and for init containers the restart policy. */
+/** Only ports, and the restart policy of init containers. */
 function containersWithPorts(containers: unknown, shared: SharedTexts): Fields[] {
   return listOf(containers)
     .map((container) => picked(container, ['ports', 'restartPolicy'], shared))
@@ -278,7 +280,7 @@ function containersWithPorts(containers: unknown, shared: SharedTexts): Fields[]
 
 function picked(value: unknown, names: readonly string[], shared?: SharedTexts): Record<string, unknown> {
   if (!isRecord(value)) return {};
-  // `names` come from the caller, so keys are safe. This runs for each object of a list and must be fast.
+  // Called for each object of a list. The names are constants, so they are safe as keys.
   const fields = {} as Record<(typeof names)[number], unknown>;
   for (const name of names) {
     const field = value[name];

@@ -1,8 +1,11 @@
-/** Selects the objects of a kind that are used (spec/kubernetes.md §1, as Istio does). */
+/** Selects the used objects of a kind (spec/kubernetes.md §1, as Istio does). */
 import type { ApiResource } from '../api-resource.ts';
 import type { Selection } from '../api-server.ts';
 
-/** Selection of an informer for all namespaces. An object must not leave it while it is used, because that looks like a deletion. */
+/**
+ * Selection for an informer of all namespaces. A used object must never leave the selection, because that looks like
+ * a deletion.
+ */
 export function defaultSelection({ group, kind }: ApiResource): Selection {
   if (group === 'apiextensions.k8s.io') return { metadataOnly: true };
   if (group !== '') return {};
@@ -12,7 +15,7 @@ export function defaultSelection({ group, kind }: ApiResource): Selection {
     case 'Namespace':
       return { metadataOnly: true };
     case 'Secret':
-      // Helm releases are large, and service account tokens are not used.
+      // Helm releases are large, and service account tokens are unused.
       return { fieldSelector: 'type!=helm.sh/release.v1,type!=kubernetes.io/service-account-token' };
     default:
       return {};

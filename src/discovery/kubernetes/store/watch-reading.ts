@@ -1,15 +1,14 @@
-/** Applies the events of one watch to a store and reports them to a chart. */
 import type { StreamReport } from '../../../../machines/discovery/kubernetes/kubernetes-protocol.ts';
 import { type ApiFailure, failureOfStatus } from '../api-failure.ts';
 import { endsInitialEvents, type WatchEvent } from '../api-server.ts';
 import type { ObjectChange, ObjectStore } from './object-store.ts';
 
-/** Interval of progress reports of an initial list. The chart aborts a list without progress for four seconds. */
+/** Interval of progress reports for an initial list. The chart aborts a list without progress for four seconds. */
 const progressMs = 250;
 
 /**
- * Events of one watch. All events of one packet are reported together, in order, so that a list of ten thousand objects does not cause as many chart
- * events.
+ * Events of one watch. All events of a packet are reported together, in order, so that ten thousand objects do not
+ * cause as many chart events.
  */
 export class WatchReading {
   readonly #store: ObjectStore;
@@ -71,7 +70,7 @@ export class WatchReading {
 
   #follow(event: Exclude<WatchEvent, { type: 'ERROR' }>): void {
     const { resourceVersion } = event.object.metadata;
-    // A watch could not resume from an event without a version.
+    // A watch cannot resume from an event without a version.
     if (resourceVersion === undefined) return;
     if (event.type !== 'BOOKMARK') {
       this.#changes.push(...this.#store.apply(event));

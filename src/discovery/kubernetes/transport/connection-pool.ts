@@ -1,6 +1,6 @@
 /**
- * Connections of one purpose to one API server: on one connection, a watch and a burst of writes would delay each other. Usually there is one;
- * another is opened when it shuts down or has reached its stream limit.
+ * Connections of one purpose to an API server. On a single connection, watches and bursts of writes would delay each
+ * other. A pool usually has one connection, and opens another when that one shuts down or reaches its stream limit.
  */
 import type { ClientHttp2Stream, OutgoingHttpHeaders } from 'node:http2';
 import type { ClusterAccess, TlsMaterial } from '../access/cluster-access.ts';
@@ -8,14 +8,14 @@ import { ApiError, statusOf } from '../api-failure.ts';
 import { type ExchangeLimits, exchange, type ResponseReader } from './exchange.ts';
 import { aborted, Http2Connection, rejectOnAbort } from './http2-connection.ts';
 
-/** No mesh needs more streams. A server that allows one stream per connection does not get hundreds of connections. */
+/** Enough for any mesh. A server with one stream per connection does not get hundreds of connections. */
 const maxConnections = 8;
 
-/** Attempts of a request that the server refuses without processing it. */
+/** Maximum number of attempts of a request that the server refuses without processing it. */
 const maxAttempts = 3;
 
 export interface PooledRequest {
-  /** Called in the turn of each send. An error it throws is passed on. */
+  /** Called in the turn of each send. Errors are passed on. */
   readonly headers: () => OutgoingHttpHeaders;
   readonly body?: Uint8Array | undefined;
 }
@@ -32,11 +32,11 @@ export class ConnectionPool {
   }
 
   /**
-   * Sends one request and reads its response. A request that the server refused without processing (for example during a GOAWAY) is sent again on
-   * another connection, as HTTP/2 allows for any request (RFC 9113 §8.7).
+   * Sends a request and reads its response. Repeats a request that the server refused without processing (for example
+   * after GOAWAY) on another connection, which HTTP/2 allows for any request (RFC 9113 §8.7).
    *
-   * @throws ApiError. The connection then takes no more requests after a `timeout`, because a connection whose peer vanished looks open for a quarter
-   * of an hour, or after a 401 if its client certificate may have expired
+   * @throws ApiError. The connection accepts no more requests after a `timeout`, because it may look open for a
+   * quarter of an hour after its peer disappeared, and after a 401 if its client certificate may have expired.
    */
   async send(
     request: PooledRequest,
@@ -67,7 +67,7 @@ export class ConnectionPool {
       this.#connections = this.#connections.filter((connection) => !connection.isDestroyed);
       const connection = this.#connections.find(({ hasFreeStream }) => hasFreeStream);
       if (connection !== undefined) {
-        // No await from here on, or another request could take the same stream.
+        // From here on there must be no await, or another request could take the last free stream.
         const stream = connection.begin(headers(), body === undefined);
         if (body !== undefined) stream.end(body);
         return { connection, stream };
@@ -82,7 +82,12 @@ export class ConnectionPool {
     }
   }
 
-  /** Pings all connections, including those shutting down, and opens one if necessary. @returns milliseconds of the slowest. @throws ApiError */
+  /**
+   * Pings all connections, including those shutting down. Without any connection, opens one.
+   *
+   * @returns milliseconds of the slowest
+   * @throws ApiError
+   */
   async ping(limitMs: number, signal: AbortSignal): Promise<number> {
     if (!this.#connections.some(({ takesStreams }) => takesStreams)) await this.#opened(signal);
     const connections = this.#connections.filter(({ isDestroyed }) => !isDestroyed);
@@ -98,7 +103,6 @@ export class ConnectionPool {
     for (const connection of connections) connection.close();
   }
 
-  /** Waits for an open connection. If `closeAll` closes it, waits for another one. */
   async #opened(signal: AbortSignal): Promise<void> {
     for (;;) {
       try {
@@ -110,7 +114,7 @@ export class ConnectionPool {
     }
   }
 
-  /** One at a time, so that fifty starting informers share one connection. */
+  /** One at a time, so that fifty starting informers share a connection. */
   #open(): Promise<void> {
     if (this.#opening === undefined) {
       const cancel = new AbortController();
@@ -128,7 +132,7 @@ export class ConnectionPool {
   async #connect(signal: AbortSignal): Promise<void> {
     const tls = await this.#tls(signal);
     const connection = await Http2Connection.open(this.#access.server, tls, this.#connectLimitMs, signal);
-    // `closeAll` does not know connections that open later.
+    // `closeAll` cannot close connections that open later.
     if (signal.aborted) {
       connection.close();
       throw aborted();
@@ -136,7 +140,10 @@ export class ConnectionPool {
     this.#connections.push(connection);
   }
 
-  /** Files and plugins must provide credentials within the limit of a connection, because other requests wait for it. */
+  /**
+   * Files and plugins must provide credentials within the time limit of a connection, because other requests wait for
+   * it.
+   */
   async #tls(signal: AbortSignal): Promise<TlsMaterial> {
     const late = AbortSignal.timeout(this.#connectLimitMs);
     try {
@@ -151,7 +158,6 @@ export class ConnectionPool {
   }
 }
 
-/** Reports whether an {@link AbortSignal.timeout} caused the abort. */
 function isTimeUp({ reason }: AbortSignal): boolean {
   return reason instanceof DOMException && reason.name === 'TimeoutError';
 }

@@ -1,4 +1,4 @@
-/** One request and its response on an HTTP/2 stream. Distinguishes every way in which it can end. */
+/** Sends a request on an HTTP/2 stream and reads its response. Distinguishes all ways in which it can end. */
 import { type ClientHttp2Stream, constants, type IncomingHttpHeaders, type IncomingHttpStatusHeader } from 'node:http2';
 import { messageOf } from '../../../runtime/errors.ts';
 import { msOfTurn, nextFreeTurn } from '../../../runtime/turns.ts';
@@ -11,28 +11,26 @@ export type ResponseHeaders = IncomingHttpHeaders & IncomingHttpStatusHeader;
 export interface ExchangeLimits {
   readonly responseMs: number;
   readonly totalMs: number;
-  /** Limit between two chunks while {@link ResponseReader.isMidway}. */
+  /** Maximum time between two chunks while {@link ResponseReader.isMidway}, in milliseconds. */
   readonly idleMs: number;
 }
 
-/** Reads the body of a successful response. An error it throws ends the exchange. */
 export interface ResponseReader {
-  /** Headers of a successful response, before its body. */
   headers?(headers: ResponseHeaders): void;
   data(chunk: Buffer): void;
-  /** The body is incomplete, so more must arrive soon. */
+  /** Whether the body is incomplete, so that more must arrive soon. */
   readonly isMidway: boolean;
-  /** Bodies of errors are plain text, not a Kubernetes Status. */
+  /** Error bodies are plain text instead of a Kubernetes Status. */
   readonly hasTextErrors?: boolean;
 }
 
-/** Maximum work in one turn of the event loop, in milliseconds, shared by all streams. */
+/** Maximum work per turn of the event loop, shared by all streams, in milliseconds. */
 const maxReadMs = 5;
 
 const maxErrorBytes = 64 * 1024;
 
 /**
- * @returns `whole` when the response has ended, or `limit` if the server did not end it in time and the reader was not midway
+ * @returns `whole` when the response has ended, or `limit` if the time limit passed while the reader was not midway
  * @throws ApiError
  */
 export function exchange(
@@ -97,7 +95,8 @@ export function exchange(
       if (chunk !== undefined && !isSettled) read(chunk);
     };
     const delayChunk = (chunk: Buffer): void => {
-      // A chunk may be overwritten after its event, so it is copied. None arrives while the stream is paused.
+      // Copied, because a chunk may be overwritten after its event. No further chunk arrives while the stream is
+      // paused.
       delayedChunk = delayedChunk === undefined ? Buffer.from(chunk) : Buffer.concat([delayedChunk, chunk]);
       stream.pause();
       void nextFreeTurn().then(() => {
@@ -133,7 +132,7 @@ export function exchange(
         if (errorBody.bytes <= maxErrorBytes) errorBody.chunks.push(Buffer.from(chunk));
         else ended = true;
       } else {
-        // After the parsing of a large object, of this or another stream, further chunks wait for a later turn.
+        // After parsing a large object of any stream, further chunks wait for a later turn.
         if (msOfTurn() > maxReadMs) delayChunk(chunk);
         else if (!read(chunk)) return;
       }
@@ -183,7 +182,7 @@ function failureOf(
   return failureOfStatus(status, headers[':status'], headers['retry-after']);
 }
 
-/** The page of a load balancer is no Status. */
+/** A load balancer's error page is not a Status. */
 function statusIn(text: string): Status {
   try {
     const body: unknown = JSON.parse(text);

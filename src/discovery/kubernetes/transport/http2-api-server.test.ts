@@ -39,7 +39,7 @@ const service = (name: string, more: object = {}) => ({
 const line = (type: string, object: object): string => `${JSON.stringify({ type, object })}\n`;
 
 describe('a list', () => {
-  it('is requested in pages and returned trimmed, with the version to continue from', async () => {
+  it('is requested in pages and returned trimmed, with the version from which a watch continues', async () => {
     const { client, paths } = await given((stream) =>
       answerJson(stream, {
         kind: 'ServiceList',
@@ -60,7 +60,7 @@ describe('a list', () => {
     );
   });
 
-  it('is limited to a namespace or to metadata, below the path of its server', async () => {
+  it('may be limited to a namespace or to metadata, below the base path of the server', async () => {
     const requests: Record<string, unknown>[] = [];
     const { access, paths } = await given((stream, _path, headers) => {
       requests.push({ ...headers });
@@ -79,49 +79,61 @@ describe('a list', () => {
 
   it.each([
     [
-      '503 with a page of HTML',
+      '503 with an HTML page',
       503,
       '<html>',
       { 'content-type': 'text/html' },
       { kind: 'status', code: 503, reason: '' },
     ],
     [
-      '410 with its reason',
+      '410 with a reason',
       410,
       { kind: 'Status', code: 410, reason: 'Expired', message: 'too old' },
       {},
       { kind: 'status', code: 410, reason: 'Expired', message: 'too old' },
     ],
     ['429 with Retry-After', 429, {}, { 'retry-after': '3' }, { kind: 'status', code: 429, retryAfterMs: 3_000 }],
-    ['429 for ever', 429, {}, { 'retry-after': '31536000' }, { kind: 'status', retryAfterMs: 60_000 }],
-    ['a redirect', 302, '', { location: 'https://evil.example/' }, { kind: 'invalid' }],
-    ['another content type', 200, '<html>', { 'content-type': 'text/html' }, { kind: 'invalid' }],
     [
-      'something compressed',
+      '429 with an excessive Retry-After',
+      429,
+      {},
+      { 'retry-after': '31536000' },
+      { kind: 'status', retryAfterMs: 60_000 },
+    ],
+    ['a redirect', 302, '', { location: 'https://evil.example/' }, { kind: 'invalid' }],
+    ['of another content type', 200, '<html>', { 'content-type': 'text/html' }, { kind: 'invalid' }],
+    [
+      'compressed',
       200,
       { metadata: { resourceVersion: '1' }, items: [] },
       { 'content-encoding': 'gzip' },
       { kind: 'invalid' },
     ],
-    ['half of its JSON', 200, '{"metadata": {"resourceVersion": "1"}, "items": [{"meta', {}, { kind: 'closed' }],
-    ['no JSON', 200, 'nonsense', {}, { kind: 'invalid' }],
-    ['nothing', 200, '', {}, { kind: 'invalid' }],
-    ['no version', 200, { metadata: {}, items: [] }, {}, { kind: 'invalid' }],
-    ['no list', 200, '[]', {}, { kind: 'invalid' }],
-    ['an object without a name', 200, { metadata: { resourceVersion: '1' }, items: [{}] }, {}, { kind: 'invalid' }],
+    ['truncated JSON', 200, '{"metadata": {"resourceVersion": "1"}, "items": [{"meta', {}, { kind: 'closed' }],
+    ['invalid JSON', 200, 'nonsense', {}, { kind: 'invalid' }],
+    ['empty', 200, '', {}, { kind: 'invalid' }],
+    ['a list without version', 200, { metadata: {}, items: [] }, {}, { kind: 'invalid' }],
+    ['not a list', 200, '[]', {}, { kind: 'invalid' }],
     [
-      'too much around its items',
+      'a list with an unnamed object',
+      200,
+      { metadata: { resourceVersion: '1' }, items: [{}] },
+      {},
+      { kind: 'invalid' },
+    ],
+    [
+      'a list with too much data besides its items',
       200,
       { metadata: { resourceVersion: '1' }, a: 'x'.repeat(100_000) },
       {},
       { kind: 'invalid' },
     ],
-  ] as const)('fails with %s', async (_, code, body, headers, failure) => {
+  ] as const)('fails if the response is %s', async (_, code, body, headers, failure) => {
     const { client } = await given((stream) => answerJson(stream, body, { ':status': code, ...headers }));
     expect(await failureOf(client.list(services, {}, never))).toMatchObject(failure);
   });
 
-  it('fails with the code of an error whose body does not end', async () => {
+  it('fails with the status of an error whose body does not end', async () => {
     const { client } = await given((stream) => {
       stream.respond({ ':status': 500, 'content-type': 'application/json' });
       const more = (): void => {
@@ -133,14 +145,14 @@ describe('a list', () => {
     expect(await failureOf(client.list(services, {}, never))).toMatchObject({ kind: 'status', code: 500 });
   });
 
-  it('repeats nothing of its content in errors, which may be a Secret', async () => {
+  it('never repeats its content in errors, because it may be a Secret', async () => {
     const { client } = await given((stream) => answerJson(stream, '{"metadata": {}, "items": [{"a": hunter2}]}'));
     expect(JSON.stringify(await failureOf(client.list(services, {}, never)))).not.toContain('hunter2');
   });
 });
 
 describe('a watch', () => {
-  it('passes on each event as its line arrives, however the bytes are split', async () => {
+  it('reports each event when its line is complete, regardless of how the bytes are split', async () => {
     const text = [
       line('ADDED', service('ä')),
       line('BOOKMARK', {
@@ -176,7 +188,7 @@ describe('a watch', () => {
     );
   });
 
-  it('ends with an ERROR event and reports none after it', async () => {
+  it('ends with an ERROR event and reports nothing after it', async () => {
     const { client } = await given((stream) => {
       stream.respond(jsonHeaders);
       stream.write(line('ERROR', { kind: 'Status', code: 410, reason: 'Expired' }) + line('ADDED', service('a')));
@@ -189,7 +201,7 @@ describe('a watch', () => {
     expect(events).toEqual([{ type: 'ERROR', object: { kind: 'Status', code: 410, reason: 'Expired' } }]);
   });
 
-  it('reports nothing more after it was aborted, even within a chunk', async () => {
+  it('reports nothing after it was aborted, even within a chunk', async () => {
     const { client } = await given((stream) => {
       stream.respond(jsonHeaders);
       stream.write(line('ADDED', service('a')) + line('ADDED', service('b')));
@@ -209,36 +221,36 @@ describe('a watch', () => {
     expect(names).toEqual(['ADDED']);
   });
 
-  it('fails with 404 if the server reports an unknown kind within its response', async () => {
+  it('fails with 404 if the response body reports an unknown kind', async () => {
     const { client } = await given((stream) => answerJson(stream, '404 page not found\n'));
     const failure = await failureOf(client.watch(services, watchFor, () => {}, never));
     expect(failure).toMatchObject({ kind: 'status', code: 404 });
   });
 
   it.each([
-    ['a line without end', (): string => 'x'.repeat(maxObjectBytes + 1), 'invalid'],
-    ['a line that is no JSON', (): string => '{"type": hunter2}\n', 'invalid'],
-    ['a line that is no event', (): string => '"ADDED"\n', 'invalid'],
+    ['an endless line', (): string => 'x'.repeat(maxObjectBytes + 1), 'invalid'],
+    ['a line that is not JSON', (): string => '{"type": hunter2}\n', 'invalid'],
+    ['a line that is not an event', (): string => '"ADDED"\n', 'invalid'],
     ['an object without metadata', (): string => line('ADDED', { kind: 'Service' }), 'invalid'],
     [
-      'a version that is a number',
+      'a numeric version',
       (): string => line('ADDED', { kind: 'Service', metadata: { name: 'a', resourceVersion: 7 } }),
       'invalid',
     ],
     [
-      'a bookmark whose version is a list',
+      'a bookmark with a list as version',
       (): string => line('BOOKMARK', { metadata: { resourceVersion: ['7'] } }),
       'invalid',
     ],
-    ['an end in the middle of a line', (): string => '{"type": "ADD', 'closed'],
-  ])('fails with %s', async (_, text, kind) => {
+    ['an incomplete last line', (): string => '{"type": "ADD', 'closed'],
+  ])('fails if the server sends %s', async (_, text, kind) => {
     const { client } = await given((stream) => answerJson(stream, text()));
     const failure = await failureOf(client.watch(services, watchFor, () => {}, never));
     expect(failure).toMatchObject({ kind });
     expect(failure.message).not.toContain('hunter2');
   });
 
-  it('may be silent until its timeout, and is ended by the client if the server does not end it', async () => {
+  it('may be silent until its timeout, after which the client ends it if the server does not', async () => {
     const { client } = await given((stream) => stream.respond(jsonHeaders), {
       limits: { idleMs: 20, responseMs: 2_000, watchGraceMs: 100 },
     });
@@ -259,7 +271,7 @@ describe('a watch', () => {
     expect(await failureOf(client.watch(services, watchFor, () => {}, never))).toMatchObject({ kind: 'timeout' });
   });
 
-  it('fails if the connection is cut', async () => {
+  it('fails if the connection breaks', async () => {
     const { client, sessions } = await given((stream) => {
       stream.respond(jsonHeaders);
       stream.write(line('ADDED', service('a')));
@@ -273,7 +285,7 @@ describe('connections to an API server', () => {
   const listOf = (stream: Parameters<Answer>[0]): void =>
     answerJson(stream, { metadata: { resourceVersion: '1' }, items: [] });
 
-  it('are one for all watches and lists, and another for everything else', async () => {
+  it('are shared by watches and lists, and separate for all other requests', async () => {
     const { client, connections } = await given((stream, path) =>
       path.includes('watch') ? stream.respond(jsonHeaders) : listOf(stream),
     );
@@ -291,7 +303,7 @@ describe('connections to an API server', () => {
     for (const watch of watches) expect(await failureOf(watch)).toMatchObject({ kind: 'aborted' });
   });
 
-  it('are more, up to a limit, if the server allows few streams on each', async () => {
+  it('increase up to a limit if the server allows few streams on each', async () => {
     const { client, connections } = await given((stream) => stream.respond(jsonHeaders), { maxConcurrentStreams: 2 });
     const stop = new AbortController();
     const watches = Array.from({ length: 16 }, () => client.watch(services, watchFor, () => {}, stop.signal));
@@ -301,7 +313,7 @@ describe('connections to an API server', () => {
     stop.abort();
   });
 
-  it('take no more requests after a GOAWAY, and finish their streams', async () => {
+  it('accept no more requests after a GOAWAY, and finish their streams', async () => {
     let watched: Parameters<Answer>[0] | undefined;
     const { client, connections, sessions } = await given((stream, path) => {
       if (!path.includes('watch')) return listOf(stream);
@@ -324,7 +336,7 @@ describe('connections to an API server', () => {
     expect(connections()).toBe(2);
   });
 
-  it('that refuse a request without processing it lead to a retry on another one', async () => {
+  it('are replaced for a retry if they refuse a request without processing it', async () => {
     const refused = new Set<unknown>();
     const { client, paths } = await given((stream) => {
       if (refused.size === 2) return listOf(stream);
@@ -335,12 +347,12 @@ describe('connections to an API server', () => {
     expect([paths.length, refused.size]).toEqual([3, 2]);
   });
 
-  it('that refuse every request fail with going away after three attempts', async () => {
+  it('fail with "going away" after three refused attempts', async () => {
     const { client, paths } = await given((stream) => stream.close(7));
     let permits = 0;
     const write = { method: 'POST', resource: leases, namespace: 'a', body: {}, permit: () => ++permits > 0 } as const;
     expect(await failureOf(client.request(write, never))).toMatchObject({ kind: 'going away' });
-    // Each time that its bytes are sent.
+    // Called for each send.
     expect([paths.length, permits]).toEqual([3, 3]);
   });
 
@@ -353,7 +365,7 @@ describe('connections to an API server', () => {
     expect(paths).toHaveLength(1);
   });
 
-  it('respond to pings, and are new after reconnect', async () => {
+  it('respond to pings, and are replaced after reconnect', async () => {
     const { client, connections } = await given((stream) => stream.respond(jsonHeaders));
     expect(await client.ping(never)).toBeGreaterThan(0);
     const watch = client.watch(services, watchFor, () => {}, never);
@@ -393,12 +405,12 @@ describe('connections to an API server', () => {
     expect(requestCount).toBe(2);
   });
 
-  it('whose credentials never arrive fail within the limit of a connection', async () => {
+  it('fail within their time limit if credentials never arrive', async () => {
     const { client } = await given(listOf, { access: { tls: () => new Promise(() => {}) }, limits: { connectMs: 50 } });
     expect(await failureOf(client.ping(never))).toMatchObject({ kind: 'timeout' });
   });
 
-  it('that close after their GOAWAY report unfinished streams as closed', async () => {
+  it('report unfinished streams as closed if they end after a GOAWAY', async () => {
     const { client, sessions } = await given((stream) => {
       stream.respond(jsonHeaders);
       stream.write(line('ADDED', service('a')));
@@ -433,7 +445,7 @@ describe('connections to an API server', () => {
     expect(await failureOf(patient.list(services, {}, never))).toMatchObject({ kind: 'timeout' });
   });
 
-  it('are not opened to a server with another authority or another name', async () => {
+  it('are not opened to a server with another CA or another name', async () => {
     const { client } = await given(() => {}, { names: ['kubernetes.default.svc'] });
     expect(await failureOf(client.list(services, {}, never))).toMatchObject({ kind: 'unreachable' });
     const other = await given(() => {}, { access: { tls: async () => ({}) } });
@@ -452,7 +464,7 @@ describe('connections to an API server', () => {
 });
 
 describe('a request to an API server', () => {
-  it('is sent with the content type of its body and a limit for the server', async () => {
+  it('contains the content type of its body, and a time limit for the server', async () => {
     const seen: unknown[] = [];
     const { client } = await given((stream, path, headers) => {
       let body = '';
@@ -490,20 +502,20 @@ describe('a request to an API server', () => {
       return false;
     };
     const write = client.request({ method: 'POST', resource: leases, namespace: 'a', body: {}, permit }, never);
-    // Not before there is a connection: a term may end while it is opened.
+    // Not called before a connection is open, because a term may end before.
     expect(requestCount).toBe(0);
     expect(await failureOf(write)).toMatchObject({ kind: 'aborted' });
     expect([requestCount, paths.length]).toEqual([1, 0]);
   });
 
-  it('without a response ends after its limit, and at once when aborted', async () => {
+  it('fails after its time limit without a response, and immediately when aborted', async () => {
     const { client } = await given(() => {});
     const get = { method: 'GET', resource: leases, namespace: 'a', name: 'b' } as const;
     expect(await failureOf(client.request({ ...get, timeoutMs: 100 }, never))).toMatchObject({ kind: 'timeout' });
     expect(await failureOf(client.request(get, AbortSignal.abort()))).toMatchObject({ kind: 'aborted' });
   });
 
-  it('without a response is the last one on its connection, which may be dead', async () => {
+  it('is the last one on its connection if there is no response, because the peer may be dead', async () => {
     const { access, connections } = await given((stream) => answerJson(stream, service('a')));
     const { url, swallow } = await faultyProxy(access.server);
     const client = new Http2ApiServer({ ...access, server: url });
@@ -516,7 +528,7 @@ describe('a request to an API server', () => {
     expect(connections()).toBe(2);
   });
 
-  it('with a slow response ends after its limit', async () => {
+  it('fails after its time limit if the response is slow', async () => {
     const { client } = await given((stream) => {
       stream.respond(jsonHeaders);
       const timer = setInterval(() => stream.write(' '), 10);
@@ -526,7 +538,7 @@ describe('a request to an API server', () => {
     expect(await failureOf(client.request(get, never))).toMatchObject({ kind: 'timeout' });
   });
 
-  it('that is rejected with 401 causes the credentials to be read again', async () => {
+  it('causes credentials to be read again if it is rejected with 401', async () => {
     const { client, access } = await given((stream) => answerJson(stream, {}, { ':status': 401 }));
     expect(await failureOf(client.list(services, {}, never))).toMatchObject({ kind: 'status', code: 401 });
     expect(await failureOf(client.request({ method: 'GET', resource: leases, name: 'a' }, never))).toMatchObject({
@@ -535,7 +547,7 @@ describe('a request to an API server', () => {
     expect(access.refusals).toBe(2);
   });
 
-  it('that is rejected for the certificate of its connection uses a new connection with the newest certificate', async () => {
+  it('uses a new connection with the newest certificate if that of its connection is rejected', async () => {
     const authority = createAuthority('of clients');
     let issued = authority.issue(['old']);
     const tls = async () => ({ ...(await server.access.tls(never)), cert: issued.certificate, key: issued.privateKey });
@@ -563,10 +575,10 @@ describe('a request to an API server', () => {
   });
 
   it.each<[string, object]>([
-    ['a certificate that is none', { cert: 'nonsense', key: 'nonsense' }],
+    ['an invalid certificate', { cert: 'nonsense', key: 'nonsense' }],
     ['the key of another certificate', { cert: createAuthority().certificate, key: createAuthority().privateKey }],
-    ['an authority that is none', { ca: '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----' }],
-  ])('with %s fails with the error of its credentials', async (_, material) => {
+    ['an invalid CA certificate', { ca: '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----' }],
+  ])('fails with a credentials error for %s', async (_, material) => {
     const { client } = await given(() => {}, { access: { tls: async () => material } });
     const get = { method: 'GET', resource: leases, name: 'a' } as const;
     for (const operation of [client.list(services, {}, never), client.ping(never), client.request(get, never)]) {
@@ -574,7 +586,7 @@ describe('a request to an API server', () => {
     }
   });
 
-  it('that waits for credentials ends when it is aborted', async () => {
+  it('ends when it is aborted while it waits for credentials', async () => {
     const { client } = await given(() => {}, { access: { headers: () => new Promise(() => {}) } });
     const stop = new AbortController();
     const list = client.list(services, {}, stop.signal);

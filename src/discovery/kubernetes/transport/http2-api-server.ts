@@ -1,4 +1,4 @@
-/** Port to an API server over HTTP/2. Lists and watches have separate connections from all other requests. */
+/** Port to an API server over HTTP/2. Lists and watches use other connections than requests. */
 import type { OutgoingHttpHeaders } from 'node:http2';
 import type { ClusterAccess } from '../access/cluster-access.ts';
 import { ApiError, invalid, statusOf } from '../api-failure.ts';
@@ -23,16 +23,16 @@ import { aborted, rejectOnAbort } from './http2-connection.ts';
 import { JsonLines, maxObjectBytes, parsedJson } from './json-lines.ts';
 import { ListItems } from './list-items.ts';
 
-/** Limits for a server that does not respond, in milliseconds. A chart with a shorter limit aborts. */
+/** Time limits for an unresponsive server, in milliseconds. Charts with a shorter limit abort. */
 export interface ApiServerLimits {
-  /** Until a connection is ready: DNS, TCP, TLS and the server's SETTINGS. */
+  /** For opening a connection: DNS, TCP, TLS and the server's SETTINGS. */
   readonly connectMs: number;
   readonly responseMs: number;
   readonly listMs: number;
-  /** Until an incomplete line or response continues. */
+  /** For the rest of an incomplete line or response. */
   readonly idleMs: number;
   readonly pingMs: number;
-  /** Additional time after `timeoutSeconds` of a watch, after which the client ends it. */
+  /** How long after `timeoutSeconds` the client ends a watch. */
   readonly watchGraceMs: number;
 }
 
@@ -105,7 +105,7 @@ export class Http2ApiServer implements ApiServer {
     signal: AbortSignal,
   ): Promise<WatchEnd> {
     const end = { events: 0, skipped: 0 };
-    // An ERROR event ends the watch, and an abort may occur within a chunk with many lines.
+    // An ERROR event or an abort may occur within a chunk with many lines.
     const ended = new AbortController();
     const lines = new JsonLines((line) => {
       if (ended.signal.aborted || signal.aborted) return;
@@ -183,7 +183,7 @@ export class Http2ApiServer implements ApiServer {
       const limits = { responseMs: timeoutMs, totalMs: timeoutMs, idleMs: timeoutMs };
       await this.#writes.send({ headers, body: bytes }, reader, limits, until);
     } catch (error) {
-      // An abort of this request's own time limit is a timeout, any other abort is not.
+      // Only this request's own time limit is a timeout. Other aborts are not.
       const isLate = timeLimit.aborted || (error instanceof ApiError && error.failure.kind === 'timeout');
       if (isLate && !signal.aborted && !this.#closed.signal.aborted) {
         throw new ApiError({ kind: 'timeout', message: `no response within ${timeoutMs} ms` });
@@ -222,19 +222,17 @@ export class Http2ApiServer implements ApiServer {
     }
   }
 
-  /** Rejected credentials are read again for the next request. */
   #handleUnauthorized(error: unknown): unknown {
     if (statusOf(error) === 401) this.#access.invalidateCredentials();
     return error;
   }
 
-  /** A single `AbortSignal.any`, because Node keeps nested signals alive as long as the signals they depend on. */
+  /** A single `AbortSignal.any`, because Node keeps nested signals in memory as long as their sources. */
   #untilClosed(...signals: readonly AbortSignal[]): AbortSignal {
     if (this.#closed.signal.aborted) throw aborted();
     return AbortSignal.any([...signals, this.#closed.signal]);
   }
 
-  /** The server URL may have a base path. */
   #path(path: string, query: Readonly<Record<string, string | undefined>>): string {
     const given = Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined);
     const search = new URLSearchParams(given).toString();
@@ -292,7 +290,7 @@ function selectionQuery({ fieldSelector, labelSelector }: Selection): Record<str
   return { fieldSelector, labelSelector };
 }
 
-/** Sent with writes, so that they are not applied after the client's limit. */
+/** Sent with writes, so that the server does not apply them after the client's limit. */
 function serverLimit(method: ApiRequest['method'], timeoutMs: number): Record<string, string> {
   return method === 'GET' ? {} : { timeout: timeoutMs % 1_000 === 0 ? `${timeoutMs / 1_000}s` : `${timeoutMs}ms` };
 }
@@ -302,7 +300,7 @@ function requestPath({ resource, namespace, name, subresource }: ApiRequest): st
   return [pathOf(resource, namespace), ...parts.map(encodeURIComponent)].join('/');
 }
 
-/** Checks the types of fields that informers use: an object with a numeric version would never be found again. */
+/** Checks the types of fields that informers use. An object with a numeric version would never be found again. */
 function hasMetadata(value: unknown): value is Readonly<Record<string, unknown>> & { readonly metadata: ObjectMeta } {
   if (!isRecord(value) || !isRecord(value.metadata)) return false;
   const { name, namespace = '', uid = '', resourceVersion = '', generation = 0 } = value.metadata;

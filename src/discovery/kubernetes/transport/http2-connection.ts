@@ -1,8 +1,8 @@
 /**
- * One HTTP/2 connection to an API server.
+ * An HTTP/2 connection to an API server.
  *
- * It is `opening` until the server has sent its SETTINGS, `open` until a GOAWAY or its end, then `leaving`: it takes no more streams and finishes the
- * running ones. A GOAWAY without an error is normal: API servers send it to balance their clients.
+ * It is `opening` until the server sends SETTINGS, then `open`. After a GOAWAY or an error it is `leaving`: it
+ * accepts no more streams and finishes running ones. API servers send GOAWAY without an error to balance clients.
  */
 import {
   type ClientHttp2Session,
@@ -15,13 +15,13 @@ import { messageOf } from '../../../runtime/errors.ts';
 import type { TlsMaterial } from '../access/cluster-access.ts';
 import { ApiError, invalid } from '../api-failure.ts';
 
-/** Flow-control windows of a stream and of the connection: received bytes that are not read yet. */
+/** Flow control windows of stream and connection: received bytes that are not read yet. */
 const streamWindowBytes = 1024 * 1024;
 const connectionWindowBytes = 8 * 1024 * 1024;
 
 /**
- * Age up to which a connection counts as having the newest certificate, so that a server that always rejects it does not cause a new connection for
- * each request.
+ * Minimum age of a connection before a rejected certificate is attributed to its age. Otherwise a server that always
+ * rejects the certificate would cause a new connection for each request.
  */
 const minAgeForNewerCertificateMs = 1_000;
 
@@ -58,17 +58,18 @@ export class Http2Connection {
         signal.removeEventListener('abort', onAbort);
         session.off('close', onClose);
       };
-      // Stays attached: a later end of the session ends its streams, and they report it.
+      // Not removed: when the session ends later, its streams report the error.
       session.on('error', onError);
       session.once('close', onClose);
       signal.addEventListener('abort', onAbort);
       if (signal.aborted) return onAbort();
       session.once('connect', (_, socket) => {
-        // A TLS alert after the handshake, such as for a missing client certificate in TLS 1.3, is not reported by the session.
+        // The session does not report TLS alerts after the handshake, such as for a missing client certificate in TLS
+        // 1.3.
         socket.once('error', onError);
         if (session.alpnProtocol !== 'h2') fail(invalid(`${server.host} does not support HTTP/2 (ALPN h2)`));
       });
-      // The SETTINGS contain the stream limit.
+      // SETTINGS contain the stream limit.
       session.once('remoteSettings', () => {
         settle();
         session.setLocalWindowSize(connectionWindowBytes);
@@ -77,12 +78,12 @@ export class Http2Connection {
     });
   }
 
-  /** The connection uses a client certificate, and a newer one may exist by now. */
+  /** Whether the connection uses a client certificate that may have been renewed since. */
   get mayHaveNewerCertificate(): boolean {
     return this.#hasCertificate && performance.now() - this.#openedAt >= minAgeForNewerCertificateMs;
   }
 
-  /** `false` once it is leaving: Node closes a session that receives a GOAWAY. */
+  /** `false` after a GOAWAY, when Node closes the session. */
   get takesStreams(): boolean {
     return !(this.#session.closed || this.#session.destroyed);
   }
@@ -91,7 +92,11 @@ export class Http2Connection {
     return this.#session.destroyed;
   }
 
-  /** Starts a stream and sends its headers in this turn. @throws ApiError `going away` */
+  /**
+   * Starts a stream and sends its headers in this turn.
+   *
+   * @throws ApiError `going away`
+   */
   begin(headers: OutgoingHttpHeaders, endStream: boolean): ClientHttp2Stream {
     if (this.takesStreams) {
       try {
@@ -109,17 +114,20 @@ export class Http2Connection {
     });
   }
 
-  /** Takes no more streams, as after a GOAWAY, and ends when none is running. */
+  /** Accepts no more streams, as after a GOAWAY, and ends after the last one. */
   leave(): void {
     this.#session.close();
   }
 
-  /** Checked by callers, because a stream beyond the limit would wait until another ends. */
+  /** Callers check this, because a stream beyond the limit would wait for another one to end. */
   get hasFreeStream(): boolean {
     return this.takesStreams && this.#running.size < (this.#session.remoteSettings.maxConcurrentStreams ?? 100);
   }
 
-  /** @returns round-trip time in milliseconds. @throws ApiError `timeout`, `closed`, `aborted` */
+  /**
+   * @returns round-trip time in milliseconds
+   * @throws ApiError `timeout`, `closed`, `aborted`
+   */
   ping(limitMs: number, signal: AbortSignal): Promise<number> {
     return new Promise((resolve, reject) => {
       const settle = (): void => {
@@ -139,7 +147,7 @@ export class Http2Connection {
       if (signal.aborted) return onAbort();
       const closed = (): void => fail(new ApiError({ kind: 'closed', message: 'the connection was closed' }));
       try {
-        // Returns false if too many pings are pending. The limit of each ping covers that.
+        // Returns false if too many pings are pending, which their time limit covers.
         this.#session.ping((error, durationMs) => {
           if (error !== null) return closed();
           settle();
@@ -151,14 +159,14 @@ export class Http2Connection {
     });
   }
 
-  /** Cancels the streams explicitly: closing only the session would look to them like a regular end. */
+  /** Cancels the streams explicitly, because after closing only the session they would end without an error. */
   close(): void {
     for (const stream of this.#running) stream.close(constants.NGHTTP2_CANCEL);
     this.#session.destroy();
   }
 }
 
-/** @throws ApiError `credentials` if a certificate, key or authority is invalid, or they do not match */
+/** @throws ApiError `credentials` if a certificate, key or CA is invalid, or they do not match */
 function connectSession(server: URL, tls: TlsMaterial): ClientHttp2Session {
   try {
     return connect(server.origin, {
@@ -175,7 +183,11 @@ export function aborted(): ApiError {
   return new ApiError({ kind: 'aborted', message: 'request cancelled' });
 }
 
-/** Rejects when the signal is aborted. The work continues for other waiters. @throws ApiError `aborted`, or the error of the work */
+/**
+ * Rejects when the signal is aborted. The work continues for other callers.
+ *
+ * @throws ApiError `aborted`, or the error of the work
+ */
 export function rejectOnAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => reject(aborted());

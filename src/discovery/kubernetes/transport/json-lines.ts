@@ -1,10 +1,10 @@
-/** Lines of a watch: each is one JSON object, passed on as soon as its end is received. */
 import { ApiError, failureOfStatus, invalid } from '../api-failure.ts';
 import { type ObjectScan, scanned } from '../store/object-scan.ts';
 
 /**
- * A Kubernetes object has at most 3 MiB (the server's limit of a request), and JSON may write a byte as six, as Go does for `<`. The limit must not
- * be lower: one larger object would prevent all objects of its kind from being read, and any tenant that can create pods could create it.
+ * A Kubernetes object has at most 3 MiB (the server's limit of a request), and JSON may encode a byte as six (Go does
+ * so for `<`). With a lower limit, any tenant that can create pods could prevent reading all objects of a kind with a
+ * single large object.
  */
 export const maxObjectBytes = 6 * 3 * 1024 * 1024 + 64 * 1024;
 
@@ -15,12 +15,11 @@ const goNotFound = '404 page not found';
 export class JsonLines {
   readonly #onLine: (line: unknown) => void;
   readonly #maxBytes: number;
-  /** Received part of an incomplete line. */
   #parts: Buffer[] = [];
   #bytes = 0;
   #scan: ObjectScan | undefined;
 
-  /** @param onLine receives an object with only metadata if it must not be parsed (`excessOf`) */
+  /** @param onLine receives only metadata of an object that must not be parsed (`excessOf`) */
   constructor(onLine: (line: unknown) => void, maxBytes: number = maxObjectBytes) {
     this.#onLine = onLine;
     this.#maxBytes = maxBytes;
@@ -31,8 +30,8 @@ export class JsonLines {
   }
 
   /**
-   * @throws ApiError `invalid` for a line that is too long or no JSON; the message does not repeat it, because it may be a Secret. `status` if the
-   * server reports an unknown path
+   * @throws ApiError `invalid` for a line that is too long or not JSON. The message does not contain the line, which
+   * may be a Secret. `status` if the server reports an unknown path.
    */
   push(chunk: Buffer): void {
     let from = 0;
@@ -41,7 +40,7 @@ export class JsonLines {
       from = end + 1;
       this.#endLine();
     }
-    // Copied: an HTTP/2 chunk was seen to be overwritten after its event (Node 24.21).
+    // Copied, because HTTP/2 chunks have been overwritten after their event (Node 24.21).
     if (from < chunk.length) this.#addPart(Buffer.from(chunk.subarray(from)));
   }
 
@@ -63,15 +62,15 @@ export class JsonLines {
       return;
     }
     const text = line.toString('utf8');
-    // Seen in kube-apiserver 1.36 for a kind that had just been defined, as the body of a watch with status 200.
+    // Body of a watch with status 200, for a kind whose CRD was just created (kube-apiserver 1.36).
     if (text === goNotFound) throw new ApiError(failureOfStatus({ message: text }, 404));
     if (text.trim() !== '') this.#onLine(parsedJson(text, 'a line of the watch', () => shapeOf(text, parts, bytes)));
   }
 }
 
 /**
- * @param shape describes the text without repeating it
- * @throws ApiError `invalid`. The message of Node would repeat some of the text, which may be a Secret
+ * @param shape describes the text without containing it
+ * @throws ApiError `invalid`. Node's message would contain a part of the text, which may be a Secret.
  */
 export function parsedJson(text: string, subject: string, shape?: () => string): unknown {
   try {
@@ -81,7 +80,7 @@ export function parsedJson(text: string, subject: string, shape?: () => string):
   }
 }
 
-/** Helps to distinguish a line that the server wrote so from one whose bytes were corrupted. */
+/** Helps to distinguish an invalid line of the server from corrupted bytes. */
 function shapeOf(text: string, chunks: readonly Buffer[], bytes: number): string {
   const [begins, ends] = [text.trimStart().startsWith('{'), text.trimEnd().endsWith('}')];
   const zeros = text.split('\0').length - 1;

@@ -13,7 +13,7 @@ function itemsOf(text: string, piece: number, maxBytes?: number): { items: unkno
 }
 
 describe('items of a list', () => {
-  it('equal those of a complete parse, for any JSON, split anywhere', () => {
+  it('equal those of a complete parse for any JSON, regardless of how it is split', () => {
     const list = fc.record({ items: fc.array(fc.dictionary(fc.string(), fc.jsonValue())), metadata: fc.jsonValue() });
     fc.assert(
       fc.property(list, fc.integer({ min: 1, max: 40 }), fc.nat(2), ({ items, metadata }, piece, space) => {
@@ -25,7 +25,7 @@ describe('items of a list', () => {
     );
   });
 
-  it('are those of the list itself, not of a nested or preceding one', () => {
+  it('are those of the outermost list, not of a nested or preceding one', () => {
     const text = '{"metadata": {"items": [1, 2]}, "other": [{"a": 1}], "items": [{"items": [{"b": "]}"}]}], "z": []}';
     expect(itemsOf(text, 3)).toEqual({
       items: [{ items: [{ b: ']}' }] }],
@@ -33,7 +33,7 @@ describe('items of a list', () => {
     });
   });
 
-  it('have a size limit each, and none together', () => {
+  it('have a size limit each, but no total limit', () => {
     const item = { text: 'x'.repeat(900) };
     const text = JSON.stringify({ items: Array(100).fill(item) });
     expect(itemsOf(text, 64, 1_000).items).toHaveLength(100);
@@ -42,7 +42,7 @@ describe('items of a list', () => {
   });
 });
 
-describe('a chunk', () => {
+describe('a chunk of a list', () => {
   it('is not read after it was passed on, because its memory may be reused', () => {
     const got: unknown[] = [];
     const lines = new JsonLines((line) => got.push(line));
@@ -62,7 +62,7 @@ describe('a chunk', () => {
 });
 
 describe('lines of a watch', () => {
-  it('are one value each, split anywhere; an incomplete last line is ignored', () => {
+  it('are one value each, regardless of how they are split, and an incomplete last line is ignored', () => {
     fc.assert(
       fc.property(fc.array(fc.jsonValue()), fc.integer({ min: 1, max: 40 }), (values, piece) => {
         const got: unknown[] = [];

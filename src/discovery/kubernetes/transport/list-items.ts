@@ -1,12 +1,12 @@
 /**
- * Parses the body of a list object by object as its bytes arrive: parsing the 69 MB of 10,000 pods at once blocks the event loop for 0.7 s and takes
- * 250 MB. The text outside the items (`kind`, `metadata`) is parsed at the end.
+ * Parses a list object by object while it arrives. Parsing the 69 MB of 10,000 pods at once would block the event
+ * loop for 0.7 s and take 250 MB. The text outside the items (`kind`, `metadata`) is parsed at the end.
  */
 import { invalid } from '../api-failure.ts';
 import { type ObjectScan, scanned } from '../store/object-scan.ts';
 import { maxObjectBytes, parsedJson } from './json-lines.ts';
 
-/** Text outside the items: a few hundred bytes and a continue token. */
+/** Maximum size of the text outside the items: a few hundred bytes and a continue token. */
 const maxFrameBytes = 64 * 1024;
 
 const [quote, backslash, open, close, openList, closeList] = Buffer.from('"\\{}[]');
@@ -15,7 +15,6 @@ export class ListItems {
   readonly #onItem: (item: unknown) => void;
   readonly #maxBytes: number;
   #frame = '';
-  /** Received part of an incomplete item. */
   #parts: Buffer[] = [];
   #bytes = 0;
   #depth = 0;
@@ -24,20 +23,19 @@ export class ListItems {
   #inItems = false;
   #scan: ObjectScan | undefined;
 
-  /** @param onItem receives an object with only metadata if it must not be parsed (`excessOf`) */
+  /** @param onItem receives only metadata of an object that must not be parsed (`excessOf`) */
   constructor(onItem: (item: unknown) => void, maxBytes: number = maxObjectBytes) {
     this.#onItem = onItem;
     this.#maxBytes = maxBytes;
   }
 
-  /** An item or the list is incomplete. */
   get isMidway(): boolean {
     return this.#depth > 0;
   }
 
   /** @throws ApiError `invalid` */
   push(chunk: Buffer): void {
-    // Start of the bytes of an item or of the frame that are not kept yet.
+    // Start of the bytes that are not stored yet.
     let from = 0;
     for (let at = 0; at < chunk.length; at++) {
       const byte = chunk[at];
@@ -53,7 +51,7 @@ export class ListItems {
           break;
         case open:
         case openList:
-          // An item begins; skips the comma before it.
+          // Skips the comma before the item.
           if (this.#inItems && this.#depth === 2) from = at;
           this.#depth++;
           if (byte === openList && this.#depth === 2 && !this.#inItems) {
@@ -79,11 +77,14 @@ export class ListItems {
     }
     const rest = chunk.subarray(from);
     if (!this.#inItems) this.#keepFrame(rest);
-    // Copied as in json-lines.ts: a chunk may be overwritten after its event.
+    // Copied as in json-lines.ts, because the chunk may be overwritten after its event.
     else if (this.#depth > 2) this.#keepItem(Buffer.from(rest));
   }
 
-  /** @returns the list without its items. @throws ApiError `invalid` if it is no JSON or incomplete */
+  /**
+   * @returns the list without its items
+   * @throws ApiError `invalid` if it is incomplete or not JSON
+   */
   end(): unknown {
     return parsedJson(this.#frame, 'the list');
   }

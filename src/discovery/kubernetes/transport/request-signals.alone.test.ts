@@ -1,4 +1,4 @@
-/** Signals of a finished request are released: leases and status cause some ten requests a second, for months. */
+/** Signals of finished requests are released. Leases and status cause about ten requests per second for months. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { queryObjects } from 'node:v8';
 import { expect, it, onTestFinished } from 'vitest';
@@ -6,7 +6,7 @@ import { answerJson, scriptedApiServer } from '../../../../test/fixtures/scripte
 import { collectGarbage } from '../../../../test/harness/collect-garbage.ts';
 import { leases } from '../api-resource.ts';
 
-/** Long enough for a response on a busy machine; the test waits for it twice. */
+/** Long enough for a response on a busy machine. The test waits for it twice. */
 const timeoutMs = 3_000;
 
 async function countRetainedSignals(): Promise<number> {
@@ -16,7 +16,7 @@ async function countRetainedSignals(): Promise<number> {
   return queryObjects(AbortSignal, { format: 'count' });
 }
 
-it('releases all signals of a completed request', async () => {
+it('a completed request releases all its signals', async () => {
   const server = await scriptedApiServer((stream) => answerJson(stream, { kind: 'Lease', metadata: { name: 'a' } }));
   onTestFinished(() => server.close());
   const { signal } = new AbortController();

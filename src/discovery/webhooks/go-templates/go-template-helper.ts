@@ -1,15 +1,18 @@
-/** The thread of `go-template-thread.ts`: runs the WebAssembly of Go's text/template, which sees no files, arguments or environment. */
+/**
+ * The thread of `go-template-thread.ts`. Runs the WebAssembly of Go's text/template, without files, arguments or
+ * environment.
+ */
 import { openSync } from 'node:fs';
 import { devNull } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { GoTemplateMessage, GoTemplateWork } from './go-template-thread.ts';
 import { instantiate } from './web-assembly.ts';
 
-// Node warns that WASI is experimental, which is irrelevant to operators.
+// Hides Node's warning that WASI is experimental.
 process.removeAllListeners('warning');
 const { WASI } = process.getBuiltinModule('node:wasi');
 const { module } = workerData as GoTemplateWork;
-// Go prints stacks when it runs out of memory; the template's error reports this.
+// Go prints a stack trace when it runs out of memory, which the template's error already reports.
 const nowhere = openSync(devNull, 'w');
 const wasi = new WASI({
   // Go's packages read the program name.

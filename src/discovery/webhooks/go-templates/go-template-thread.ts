@@ -1,7 +1,7 @@
 /**
- * Executes Go templates on a thread, with the WebAssembly of the optional package `chartpilot-go-templates`. Templates are written by
- * users: they are limited in time, memory and output, and have no access to files or the environment. A thread that exceeds a limit is
- * replaced.
+ * Executes Go templates on a thread, with the WebAssembly of the optional package `chartpilot-go-templates`.
+ * Templates are written by users, so they are limited in time, memory and output, and have no access to files or
+ * environment. A thread that exceeds a limit is replaced.
  */
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -20,14 +20,14 @@ import { packageRoot } from '../../../runtime/package-root.ts';
 import { compile, withMemoryLimit } from './web-assembly.ts';
 
 export interface GoTemplateLimits {
-  /** Per execution. */
+  /** Time limit of an execution. */
   readonly renderMs: number;
-  /** Until a new thread is ready. */
+  /** Time limit for starting a thread. */
   readonly startMs: number;
-  /** WebAssembly memory of the thread, of which the program uses 40. */
+  /** Memory limit of the WebAssembly. The program itself uses 40 MiB. */
   readonly maxMebibytes: number;
   readonly maxOutputBytes: number;
-  /** Queued executions; a review needs at most one per template of its pod. */
+  /** Maximum number of queued executions. A review needs at most one per template of its pod. */
   readonly maxWaiting: number;
 }
 
@@ -40,7 +40,6 @@ export const goTemplateLimits: GoTemplateLimits = {
   maxWaiting: 64,
 };
 
-/** Input of the thread. */
 export interface GoTemplateWork {
   readonly module: WebAssembly.Module;
 }
@@ -48,7 +47,11 @@ export interface GoTemplateWork {
 /** Messages of the thread: `ready` once, then a response to each request. */
 export type GoTemplateMessage = { readonly ready: true } | { readonly output: string } | { readonly error: string };
 
-/** Path of the package's WebAssembly. @returns `undefined` if it is not installed */
+/**
+ * Path of the package's WebAssembly.
+ *
+ * @returns `undefined` if the package is not installed
+ */
 export function installedGoTemplates(root = packageRoot()): string | undefined {
   try {
     return createRequire(join(root, 'package.json')).resolve(`${goTemplatesPackage}/go-templates.wasm`);
@@ -57,7 +60,7 @@ export function installedGoTemplates(root = packageRoot()): string | undefined {
   }
 }
 
-/** Beside this file, or beside the bundle that contains it. */
+/** Next to this file, or to the bundle that contains it. */
 const threadModule = new URL(`./go-template-helper${extname(import.meta.filename)}`, import.meta.url);
 
 interface Job {
@@ -73,7 +76,7 @@ export class GoTemplateThread implements GoTemplateRenderer {
   #worker: Worker | undefined;
   #isBusy = false;
 
-  /** @param file the WebAssembly ({@link installedGoTemplates}), read on the first execution */
+  /** @param file the WebAssembly ({@link installedGoTemplates}), read at the first execution */
   constructor(file: string, limits: Partial<GoTemplateLimits> = {}) {
     this.#file = file;
     this.#limits = { ...goTemplateLimits, ...limits };
@@ -89,7 +92,7 @@ export class GoTemplateThread implements GoTemplateRenderer {
     return promise;
   }
 
-  /** Queued executions fail. */
+  /** Rejects queued executions. */
   async close(): Promise<void> {
     for (const { call, settle } of this.#jobs.splice(0))
       settle(failed(call, 'was not executed: the program is shutting down'));
@@ -149,7 +152,7 @@ export class GoTemplateThread implements GoTemplateRenderer {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => end(() => reject(new Error(late))), limitMs);
       const taken = (message: GoTemplateMessage): void => end(() => resolve(message));
-      // Go and V8 have several errors for exceeded memory, none of which names the limit.
+      // Go and V8 have several errors for exceeded memory, none of which mentions the limit.
       const ended = (how: string): void =>
         end(() => reject(new Error(`ended its thread, which has ${maxMebibytes} MiB of memory: ${how}`)));
       const broken = (error: unknown): void => ended(messageOf(error));

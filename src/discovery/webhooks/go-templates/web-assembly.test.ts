@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { compile, instantiate, withMemoryLimit } from './web-assembly.ts';
 
 const header = [0, 0x61, 0x73, 0x6d, 1, 0, 0, 0];
-/** Type section, memory section and export of the memory. */
+/** A module with type section, memory section and an exported memory. */
 const moduleOf = (...limits: number[]): Uint8Array =>
   Uint8Array.from([
     ...header,
@@ -22,7 +22,7 @@ const moduleOf = (...limits: number[]): Uint8Array =>
     0,
   ]);
 
-test('a module whose memory has a limit cannot grow beyond it', async () => {
+test('a module with a memory limit cannot grow beyond it', async () => {
   const { exports } = await instantiate(await compile(withMemoryLimit(moduleOf(0, 2), 1)), {});
   const { memory } = exports;
   expect(memory.buffer.byteLength).toBe(2 * 65_536);
@@ -31,11 +31,11 @@ test('a module whose memory has a limit cannot grow beyond it', async () => {
 });
 
 test.each([
-  ['no WebAssembly', Uint8Array.from([1, 2, 3])],
-  ['a module without memory', Uint8Array.from(header)],
-  ['a module whose memory has a maximum', moduleOf(1, 2, 3)],
-  ['a module that needs more', moduleOf(0, 17)],
-  ['a module that is cut off', moduleOf(0, 2).subarray(0, 12)],
-])('%s is rejected', (_, bytes) => {
+  ['is not WebAssembly', Uint8Array.from([1, 2, 3])],
+  ['has no memory', Uint8Array.from(header)],
+  ['already has a memory maximum', moduleOf(1, 2, 3)],
+  ['starts with more memory than the limit', moduleOf(0, 17)],
+  ['is truncated', moduleOf(0, 2).subarray(0, 12)],
+])('the module is rejected if it %s', (_, bytes) => {
   expect(() => withMemoryLimit(bytes, 1)).toThrow();
 });

@@ -1,17 +1,18 @@
-/** WebAssembly types, and the memory limit of a module, which Go's linker does not set (core specification 5.5.8). */
+/**
+ * Types of WebAssembly, and the memory limit of a module, which Go's linker does not set (core specification 5.5.8).
+ */
 
 interface WebAssemblyMemory {
   readonly buffer: ArrayBuffer;
   grow(pages: number): number;
 }
 
-/** The used part; Node's types contain only the module. */
+/** The used part of WebAssembly's API. Node's types only contain the module. */
 interface WebAssemblyGlobal {
   compile(bytes: Uint8Array): Promise<WebAssembly.Module>;
   instantiate(module: WebAssembly.Module, imports: object): Promise<{ readonly exports: WebAssemblyExports }>;
 }
 
-/** Exports of a Go module. */
 export interface WebAssemblyExports {
   readonly memory: WebAssemblyMemory;
   readonly reserve: (size: number) => number;

@@ -1,4 +1,4 @@
-/** Faults of routes: aborts end a share of the requests, delays change no outcome. */
+/** Faults of routes. Aborts end a share of the requests. Delays do not change the outcome. */
 import type { FaultAbort, HTTPFault } from '../../../gen/envoy/extensions/filters/http/fault/v3/fault_pb.ts';
 import {
   FractionalPercent_DenominatorType as Denominator,
@@ -9,7 +9,7 @@ import { matchesHeader } from '../string-matches.ts';
 import { type FilterResult, UndecidedError } from './filter-result.ts';
 import type { Subject } from './subject.ts';
 
-/** @param clusters that the request may be sent to */
+/** @param clusters possible clusters of the request */
 export function throughFault(
   { abort, headers, upstreamCluster }: HTTPFault,
   subject: Subject,
@@ -39,7 +39,7 @@ function statusOf({ errorType }: FaultAbort): number {
   }
 }
 
-/** HTTP statuses by gRPC status (Envoy: Grpc::Utility::grpcToHttpStatus). */
+/** HTTP status by gRPC status (Envoy: Grpc::Utility::grpcToHttpStatus). */
 const httpStatuses: readonly number[] = [
   200, 499, 500, 400, 504, 404, 409, 403, 429, 400, 409, 400, 501, 500, 503, 500, 401,
 ];
@@ -50,7 +50,7 @@ const denominators: Readonly<Record<Denominator, number>> = {
   [Denominator.MILLION]: 1_000_000,
 };
 
-/** From 0 to 1. */
+/** A fraction between 0 and 1. */
 export function fractionOf(percent: FractionalPercent | undefined): number {
   return percent === undefined ? 0 : Math.min(1, percent.numerator / (denominators[percent.denominator] ?? 100));
 }

@@ -1,11 +1,7 @@
-/** What one filter does with a connection or request. */
 import type { RequestOutcome } from '../outcome.ts';
 
-/**
- * `undefined` if the filter continues. With a share, this fraction of the requests (0 to 1) ends here and the others
- * continue.
- */
+/** `undefined` if the filter continues. With `share`, the filter ends only this fraction of the requests (0 to 1). */
 export type FilterResult = { readonly outcome: RequestOutcome; readonly share?: number } | undefined;
 
-/** A condition depends on something that the question does not contain. The message names it. */
+/** A condition depends on a fact that the question lacks. The message names the fact. */
 export class UndecidedError extends Error {}

@@ -1,4 +1,6 @@
-/** The HTTP filters of a request in order: which of them ends it, and what they change for the route. */
+/**
+ * Evaluates the HTTP filters of a request in order: whether one ends it, and how they change the request for routing.
+ */
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import { CorsPolicySchema, CorsSchema } from '../../../gen/envoy/extensions/filters/http/cors/v3/cors_pb.ts';
@@ -30,7 +32,7 @@ import { throughHttpRbac } from './rbac.ts';
 import { hasMetadata, type RequestSubject, type Subject } from './subject.ts';
 import { typeNameOf } from './type-name.ts';
 
-/** Filters that respond to no request. */
+/** Filters that never respond to a request. */
 const passing = new Set([
   'envoy.extensions.filters.http.grpc_stats.v3.FilterConfig',
   'envoy.extensions.filters.http.grpc_web.v3.GrpcWeb',
@@ -43,20 +45,20 @@ const passing = new Set([
   'stats.PluginConfig',
 ]);
 
-/** A request in the filter chain. Filters may change headers and metadata. */
+/** A request in the HTTP filter chain. Filters may change headers and metadata. */
 export interface RequestState {
   readonly subject: RequestSubject;
-  /** Per-filter configurations of the request's current route, the most specific first, and its clusters. */
+  /** Per-filter configurations of the current route, most specific first, and its clusters. */
   readonly routeConfigs: () => RouteConfigs;
   /** Selects the route again after filters changed the request. */
   readonly clearRoute: () => void;
-  /** Whether the cluster of the request resolves the name in its Host header. */
+  /** Whether the request's cluster resolves its Host header. */
   readonly resolvesHost: () => boolean;
   readonly nowMs: number;
   readonly lacksFetchedKeys: boolean;
 }
 
-/** @returns the shares of the requests that filters end. If their sum is less than 1, the others reach the route. */
+/** @returns the shares of requests that filters end. If they sum up to less than 1, the other requests are routed. */
 export function throughHttpFilters(filters: readonly HttpFilter[], state: RequestState): readonly OutcomeShare[] {
   const shares: OutcomeShare[] = [];
   let left = 1;
@@ -89,7 +91,7 @@ function through(filter: HttpFilter, state: RequestState): FilterResult {
   const rbac = configOf(filter, RBACSchema);
   if (rbac) {
     const override = perRoute(RBACPerRouteSchema);
-    // An override without rules allows all requests.
+    // A per-route override without rules allows all requests.
     const effective = override === undefined ? rbac : override.rbac;
     return effective && throughHttpRbac(effective, subject);
   }
@@ -107,7 +109,7 @@ function through(filter: HttpFilter, state: RequestState): FilterResult {
   if (configOf(filter, DynamicForwardProxySchema)) return throughDynamicForwardProxy(state);
   const lua = configOf(filter, LuaSchema);
   if (lua) return throughLua(lua, perRoute(LuaPerRouteSchema));
-  // It changes a header that no rule matches.
+  // This header is not matched by any rule.
   if (name === peerClaimFilter) return undefined;
   const type = configType.case === 'typedConfig' ? typeNameOf(configType.value) : undefined;
   if (type !== undefined && passing.has(type)) return undefined;

@@ -1,4 +1,4 @@
-/** What the jwt_authn filter stores of a verified token: metadata for policies and routes, and headers. */
+/** Claims of a verified token that jwt_authn stores in metadata and headers, for policies and routes. */
 import type { JwtProvider } from '../../../gen/envoy/extensions/filters/http/jwt_authn/v3/config_pb.ts';
 import { isObject, ownValue } from '../../../runtime/json-object.ts';
 import { tokenMetadata } from '../../authentication/token-metadata.ts';
@@ -25,7 +25,7 @@ export function storeToken({ provider, text, claims }: VerifiedToken, { metadata
   for (const name of names) if (headers[name]?.includes(text)) delete headers[name];
 }
 
-/** Splits space-separated claims into lists. */
+/** Converts space-separated claims to lists. */
 function withLists(claims: VerifiedToken['claims'], { normalizePayloadInMetadata }: JwtProvider): object {
   const names = normalizePayloadInMetadata?.spaceDelimitedClaims ?? [];
   const lists = names.flatMap((name) => {

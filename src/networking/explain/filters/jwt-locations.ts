@@ -1,11 +1,10 @@
-/** Where a request carries tokens for a provider. */
 import type { JwtProvider } from '../../../gen/envoy/extensions/filters/http/jwt_authn/v3/config_pb.ts';
 import { ownValue } from '../../../runtime/json-object.ts';
 import type { RoutedRequest } from '../route-match.ts';
 
 export interface LocatedToken {
   readonly text: string;
-  /** Issuers whose tokens may be in this place, the empty string for any. */
+  /** Issuers that accept tokens at this location. The empty string stands for any issuer. */
   readonly issuers: readonly string[];
 }
 
@@ -21,7 +20,7 @@ const defaults: Locations = {
   cookies: [],
 };
 
-/** In Envoy's order: headers, parameters, cookies. */
+/** Tokens in Envoy's order: headers, parameters, cookies. */
 export function tokensAt(providers: readonly JwtProvider[], request: RoutedRequest): readonly LocatedToken[] {
   const found = new Map<string, { text: string; issuers: string[] }>();
   const add = (place: string, text: string | undefined, issuer: string): void => {
@@ -53,7 +52,7 @@ function locationsOf({ fromHeaders, fromParams, fromCookies }: JwtProvider): Loc
   return { headers: fromHeaders, params: fromParams, cookies: fromCookies };
 }
 
-/** From the first to the last consecutive character that a token may contain. */
+/** The first run of token characters. */
 function afterPrefix(value: string, prefix: string): string | undefined {
   if (prefix === '') return value;
   const at = value.indexOf(prefix);

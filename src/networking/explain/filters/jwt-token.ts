@@ -1,4 +1,4 @@
-/** One token, verified by a provider's keys as Envoy verifies it. */
+/** Verifies a token with a provider's keys as Envoy does. */
 import { createPublicKey, type JsonWebKey, type KeyObject, verify } from 'node:crypto';
 import type { JwtProvider } from '../../../gen/envoy/extensions/filters/http/jwt_authn/v3/config_pb.ts';
 import { isObject } from '../../../runtime/json-object.ts';
@@ -6,7 +6,6 @@ import { unknownKey } from '../../authentication/unknown-key.ts';
 import { UndecidedError } from './filter-result.ts';
 
 export interface VerifyOptions {
-  /** Since the epoch. */
   readonly nowMs: number;
   readonly lacksFetchedKeys: boolean;
 }
@@ -33,7 +32,7 @@ export type TokenError =
   | 'for another audience'
   | 'not signed by a key of the provider';
 
-/** @returns `undefined` if it is no JSON Web Token */
+/** @returns `undefined` if the text is not a JSON Web Token */
 export function parseToken(text: string): JsonWebToken | undefined {
   const parts = text.split('.');
   const [head, payload, signature] = parts;
@@ -58,7 +57,7 @@ function jsonOf(base64: string): Readonly<Record<string, unknown>> | undefined {
 const defaultClockSkewS = 60;
 
 /**
- * Order and conditions are those of Envoy's jwt_authn filter. The token's issuer is already known to be the provider's.
+ * Checks in the order of Envoy's jwt_authn filter. Assumes that the issuer matches the provider.
  *
  * @returns `undefined` if the token is valid
  */

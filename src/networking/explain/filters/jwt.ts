@@ -1,4 +1,3 @@
-/** Tokens of requests, as Envoy's jwt_authn filter finds, verifies and stores them. */
 import type {
   JwtAuthentication,
   JwtProvider,
@@ -30,7 +29,7 @@ export interface JwtResult {
 
 const passes: JwtResult = { filterResult: undefined, verified: [] };
 
-/** @throws UndecidedError if keys are fetched by Envoy */
+/** @throws UndecidedError if Envoy fetches the keys */
 export function throughJwt(
   filter: JwtAuthentication,
   perRoute: PerRouteConfig | undefined,
@@ -132,8 +131,8 @@ class Verifier {
   }
 
   /**
-   * The first requirement that succeeds. `allow_missing` and `allow_missing_or_failed` are tried last, at the locations
-   * of their own providers.
+   * The first requirement that succeeds. `allow_missing` and `allow_missing_or_failed` are tried last, with only the
+   * locations of their own providers.
    */
   #any(requirements: readonly JwtRequirement[]): Verification {
     const regular = requirements.filter(({ requiresType }) => !isBypass(requiresType.case));
@@ -173,7 +172,7 @@ function isBypass(type: JwtRequirement['requiresType']['case']): boolean {
   return type === 'allowMissing' || type === 'allowMissingOrFailed';
 }
 
-/** An error with less information than another provider's. */
+/** Whether another provider's error takes precedence over this one. */
 function isVague(error: TokenError): boolean {
   return error === 'missing' || error === 'of an unknown issuer';
 }

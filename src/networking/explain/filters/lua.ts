@@ -1,9 +1,9 @@
-/** Lua code. Its effect is not decided, unless it defines no handler for requests. */
+/** Lua filters. Their effect is not decided, unless they define no request handler. */
 import type { DataSource } from '../../../gen/envoy/config/core/v3/base_pb.ts';
 import type { Lua, LuaPerRoute } from '../../../gen/envoy/extensions/filters/http/lua/v3/lua_pb.ts';
 import { type FilterResult, UndecidedError } from './filter-result.ts';
 
-/** Ways to define a global function without writing its name. */
+/** Lua expressions that can define a global function indirectly. */
 const indirect = /\b(?:_G|_ENV|load|loadstring|loadfile|dofile|setfenv|require|rawset|module)\b/;
 
 export function throughLua(

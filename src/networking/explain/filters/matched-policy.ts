@@ -1,4 +1,4 @@
-/** RBAC rules, decided as Envoy decides them (Envoy's docs: config.rbac.v3). */
+/** Evaluates RBAC rules as Envoy does (Envoy's docs: config.rbac.v3). */
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import type { CidrRange } from '../../../gen/envoy/config/core/v3/address_pb.ts';
 import type { TypedExtensionConfig } from '../../../gen/envoy/config/core/v3/extension_pb.ts';
@@ -22,11 +22,11 @@ import { hasMetadata, type Subject } from './subject.ts';
 
 export interface RulesResult {
   readonly isAllowed: boolean;
-  /** The policy that matched, the first by name. */
+  /** The first matching policy by name. */
   readonly policy?: string;
 }
 
-/** @throws UndecidedError if a condition depends on what the question does not contain */
+/** @throws UndecidedError if a condition depends on a fact that the question lacks */
 export function decideRules({ action, policies }: RBAC, subject: Subject): RulesResult {
   const names = Object.keys(policies).sort();
   const policy = names.find((name) => matchesPolicy(policies[name]!, subject));
@@ -107,7 +107,7 @@ function matchesPrincipal({ identifier }: Principal, subject: Subject): boolean 
   }
 }
 
-/** Without a name, any TLS connection matches. A client without a certificate has the empty name. */
+/** Without a principal name, any TLS connection matches. The name of a client without a certificate is empty. */
 function isAuthenticated({ principalName }: Principal_Authenticated, { tls }: Subject): boolean {
   if (tls === undefined) return false;
   return principalName === undefined || matchesString(principalName, tls.principal ?? '');
@@ -118,7 +118,7 @@ function isInRange(address: string | undefined, range: CidrRange, flag: string):
   return isInCidr(address, range);
 }
 
-/** A connection has no headers. */
+/** TCP connections have no headers. */
 function matchesHeaderOf(matcher: HeaderMatcher, { request }: Subject): boolean {
   return matchesHeader(matcher, request && headerOf(request, matcher.name.toLowerCase()));
 }
@@ -131,7 +131,7 @@ function withoutQuery(path: string): string {
   return path.replace(/[?#].*$/s, '');
 }
 
-/** `*` matches one segment of the path, `**` any number. */
+/** `*` matches one path segment, `**` any number. */
 function matchesTemplate({ typedConfig }: TypedExtensionConfig, { request }: Subject): boolean {
   const template = typedConfig && anyUnpack(typedConfig, UriTemplateMatchConfigSchema)?.pathTemplate;
   if (template === undefined) throw new UndecidedError('a policy matches paths by an extension');

@@ -1,4 +1,3 @@
-/** The network filters of a connection before the terminal one. */
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import type { Filter } from '../../../gen/envoy/config/listener/v3/listener_components_pb.ts';
@@ -10,7 +9,7 @@ import { throughNetworkRbac } from './rbac.ts';
 import { hasMetadata, type Subject } from './subject.ts';
 import { typeNameOf } from './type-name.ts';
 
-/** Filters that close no connection. */
+/** Filters that never close a connection. */
 const passing = new Set([
   'envoy.extensions.filters.network.sni_cluster.v3.SniCluster',
   'envoy.extensions.filters.network.set_filter_state.v3.Config',
@@ -21,7 +20,7 @@ const passing = new Set([
   'stats.PluginConfig',
 ]);
 
-/** @returns the outcome if a filter ends the connection or may do so, `undefined` if the terminal filter receives it */
+/** @returns `undefined` if the terminal filter receives the connection */
 export function throughNetworkFilters(filters: readonly Filter[], subject: Subject): RequestOutcome | undefined {
   for (const filter of filters.slice(0, -1)) {
     try {

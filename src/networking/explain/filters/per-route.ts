@@ -1,4 +1,3 @@
-/** Configuration of a filter in routes, virtual hosts and route configurations. */
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { type Any, anyIs, anyUnpack } from '@bufbuild/protobuf/wkt';
 import { FilterConfigSchema } from '../../../gen/envoy/config/route/v3/route_components_pb.ts';
@@ -7,11 +6,9 @@ import type { HttpFilter } from '../../../gen/envoy/extensions/filters/network/h
 export interface RouteConfigs {
   /** `typed_per_filter_config`, the most specific first. */
   readonly configs: readonly Readonly<Record<string, Any>>[];
-  /** Clusters that the route sends requests to. */
   readonly clusters: readonly string[];
 }
 
-/** The most specific configuration for a filter, `undefined` if it has no configuration. */
 export function perRouteConfig<Desc extends DescMessage>(
   filter: string,
   schema: Desc,

@@ -1,4 +1,4 @@
-/** RBAC filters: AuthorizationPolicies, and shadow rules that select requests for an external authorizer. */
+/** RBAC filters, including shadow rules that select requests for an external authorizer. */
 import type { RBAC as Rules } from '../../../gen/envoy/config/rbac/v3/rbac_pb.ts';
 import type { RBAC } from '../../../gen/envoy/extensions/filters/http/rbac/v3/rbac_pb.ts';
 import type { RBAC as NetworkRbac } from '../../../gen/envoy/extensions/filters/network/rbac/v3/rbac_pb.ts';
@@ -9,7 +9,7 @@ import type { Subject } from './subject.ts';
 export const httpRbacName = 'envoy.filters.http.rbac';
 export const networkRbacName = 'envoy.filters.network.rbac';
 
-/** Stores the result of shadow rules in the metadata, as Envoy does. */
+/** Stores results of shadow rules in the metadata as Envoy does. */
 export function throughHttpRbac(
   { rules, matcher, shadowRules, shadowRulesStatPrefix }: RBAC,
   subject: Subject,
@@ -38,7 +38,7 @@ function deniedBy(rules: Rules, subject: Subject): { readonly policy: string; re
   return { policy: policy ?? 'none', why };
 }
 
-/** White space would end the field of an access log. */
+/** Replaces white space, which would end the access log field. */
 function detailsOf(policy: string): string {
   return `rbac_access_denied_matched_policy[${policy.replaceAll(/\s/g, '_')}]`;
 }

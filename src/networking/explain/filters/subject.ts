@@ -1,4 +1,4 @@
-/** The properties of a connection or request that filters match. */
+/** Properties of a connection or request that filters match. */
 import type { MetadataMatcher } from '../../../gen/envoy/type/matcher/v3/metadata_pb.ts';
 import type { Inspected } from '../inspected.ts';
 import type { Question } from '../question.ts';
@@ -7,13 +7,12 @@ import { matchesMetadata, type RoutedRequest } from '../route-match.ts';
 export interface Subject {
   readonly question: Question;
   readonly inspected: Inspected;
-  /** The proxy terminated TLS. `principal` is the verified SPIFFE ID, if a client certificate was required. */
+  /** Set if the proxy terminated TLS. `principal` is the SPIFFE ID of a verified client certificate. */
   readonly tls?: { readonly principal?: string };
-  /** Address of the client from trusted headers, that of the connection if absent. */
+  /** The client's address from trusted headers. Absent if it is the address of the connection. */
   readonly remoteAddress?: string;
-  /** Absent for network filters. */
+  /** Absent in network filters. */
   readonly request?: RoutedRequest;
-  /** What filters have stored so far, by filter name. */
   readonly metadata: Record<string, unknown>;
 }
 

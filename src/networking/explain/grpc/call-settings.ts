@@ -1,4 +1,4 @@
-/** Other settings of a call: timeout, retries, delay, load balancing and TLS, as gRPC reads them. */
+/** Describes how gRPC applies timeout, retries, delay, load balancing and TLS to a call. */
 import { anyUnpack, type Duration } from '@bufbuild/protobuf/wkt';
 import { type Cluster, Cluster_LbPolicy } from '../../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import type { Route } from '../../../gen/envoy/config/route/v3/route_components_pb.ts';
@@ -35,7 +35,7 @@ const policyNames: Readonly<Partial<Record<Cluster_LbPolicy, string>>> = {
   [Cluster_LbPolicy.RING_HASH]: 'a hash ring',
 };
 
-/** Without a limit of concurrent requests gRPC would apply 1,024, so the control plane sends the largest number. */
+/** Stands for "no limit": without this value, gRPC applies 1,024 concurrent requests. */
 const noLimit = 4_294_967_295;
 
 export function clusterSettings(name: string, cluster: Cluster | undefined): readonly string[] {

@@ -1,6 +1,6 @@
 /**
- * What a gRPC client or server without a proxy does with a call, decided from its resources in grpc-go's order:
- * listener, virtual host, route, fault, cluster, endpoints. For a server: TLS, then RBAC.
+ * Explains what a proxyless gRPC client or server does with a call, in grpc-go's order of evaluation. Client:
+ * listener, virtual host, route, fault, cluster, endpoints. Server: TLS, then RBAC.
  */
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { type Any, anyUnpack } from '@bufbuild/protobuf/wkt';
@@ -29,7 +29,7 @@ import { type RoutedRequest, routeOf, virtualHostOf } from '../route-match.ts';
 import { clusterSettings, routeSettings } from './call-settings.ts';
 import type { GrpcConfiguration, GrpcExplanation, GrpcQuestion } from './grpc-question.ts';
 
-/** How long gRPC waits for a resource that the control plane does not send. */
+/** Time after which gRPC treats a requested resource as missing. */
 const resourceWaitText = 'gRPC waits 15 s for it';
 const unavailable = 14;
 const permissionDenied = 7;
@@ -208,7 +208,6 @@ function failure(kind: 'no listener' | 'no route' | 'no cluster' | 'no endpoints
   return { kind, grpcStatus: unavailable, why };
 }
 
-/** Converts a filter's outcome with an HTTP status to the failure of a call. */
 function asCallFailure(outcome: RequestOutcome): RequestOutcome {
   if (outcome.kind === 'denied') return { kind: 'denied', grpcStatus: permissionDenied, why: outcome.why };
   const response = asGrpcResponse(outcome);

@@ -1,4 +1,4 @@
-/** A call of a gRPC client without a proxy, or to such a server, with its explanation. */
+/** A call from or to a proxyless gRPC program, and its explanation. */
 import type { Cluster } from '../../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import type { ClusterLoadAssignment } from '../../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
 import type { Listener } from '../../../gen/envoy/config/listener/v3/listener_pb.ts';
@@ -7,23 +7,23 @@ import type { Limitation, WithLimitations } from '../../grpc/limitation.ts';
 import type { Explanation } from '../explanation.ts';
 
 export interface GrpcQuestion {
-  /** Whether the node makes the call or receives it. */
+  /** Whether the program makes or receives the call. */
   readonly side: 'client' | 'server';
   /** Client: the text after `xds:///`. Server: `IP:PORT`. */
   readonly target: string;
   /** `/package.Service/Method`. */
   readonly path: string;
-  /** Client: an override, absent for the target. */
+  /** Client: the authority if it differs from the target. */
   readonly authority?: string;
-  /** Metadata of the call by name in lower case. */
+  /** Metadata by name in lower case. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Server: IP of the client, absent if unknown. */
+  /** Server: IP address of the client, absent if unknown. */
   readonly source?: string;
-  /** Server: SPIFFE ID in the client's certificate, absent if the client sends plaintext. */
+  /** Server: SPIFFE ID of the client certificate, absent for plaintext. */
   readonly principal?: string;
 }
 
-/** The resources of a node, each by the name that gRPC requests. */
+/** Resources of a node by the name that gRPC requests. */
 export interface GrpcConfiguration {
   readonly listener: (name: string) => WithLimitations<Listener | undefined>;
   readonly routes: (name: string) => WithLimitations<RouteConfiguration | undefined>;
@@ -32,8 +32,7 @@ export interface GrpcConfiguration {
 }
 
 export interface GrpcExplanation extends Explanation {
-  /** Other settings of the call, one sentence each without a full stop: timeout, retries, load balancing, TLS. */
+  /** Sentences without a full stop about timeout, retries, load balancing and TLS. */
   readonly settings: readonly string[];
-  /** Configured features that gRPC does not support. */
   readonly limitations: readonly Limitation[];
 }

@@ -69,7 +69,7 @@ const managerOf = ({ filters }: Listener['filterChains'][number]) => {
   return anyUnpack(last.case === 'typedConfig' ? last.value : ({} as never), HttpConnectionManagerSchema)!;
 };
 
-it('HTTPS servers are served over QUIC at the UDP port of their Service, and advertise the port that clients connect to', () => {
+it("HTTPS servers are served over QUIC at the UDP port of their Service, and advertise the client's port", () => {
   const { listeners, names, routes } = built(both + gateway(simple));
   expect(names).toEqual(['0.0.0.0_8443', 'udp_0.0.0.0_9443']);
   const [tcp, quic] = listeners;
@@ -101,14 +101,14 @@ it('HTTPS servers are served over QUIC at the UDP port of their Service, and adv
 it.each([
   ['the variable is not set', both + gateway(simple), {}, undefined],
   [
-    'no Service has a UDP port of the number',
+    'no Service has a UDP port with the number',
     overTcp + gateway(simple),
     on,
     'no Service of the gateway has a UDP port 443',
   ],
-  ['clients must show certificates', both + gateway(mutual), on, expect.stringContaining('mode MUTUAL')],
+  ['client certificates are required', both + gateway(mutual), on, expect.stringContaining('mode MUTUAL')],
   [
-    'the server ends at TLS 1.2',
+    'the maximum version is TLS 1.2',
     both +
       gateway(
         simple
@@ -119,7 +119,7 @@ it.each([
     on,
     expect.stringContaining('TLSV1_2'),
   ],
-])('HTTPS servers are served over TCP only where %s', (_, yaml, options, reason) => {
+])('HTTPS servers are only served over TCP if %s', (_, yaml, options, reason) => {
   const { names, routes, shape, context } = built(yaml, options);
   expect(names).toEqual(['0.0.0.0_8443']);
   expect(routes.flatMap((one) => one.responseHeadersToAdd)).toEqual([]);
@@ -127,7 +127,7 @@ it.each([
   expect(http3Offer(merged!, shape, context)?.reason).toEqual(reason);
 });
 
-it('a wider server does not serve names of a server that requires client certificates, and only the wider one offers HTTP/3', () => {
+it('a wider server does not serve hosts of a server that requires client certificates, and only the wider one offers HTTP/3', () => {
   const { listeners, routes } = built(both + gateway(mutual, simple));
   const chains = listeners.find(({ name }) => name.startsWith('udp_'))!.filterChains;
   expect(chains.map(({ filterChainMatch }) => filterChainMatch!.serverNames)).toEqual([['strict.test'], ['*.test']]);
@@ -151,7 +151,7 @@ it('a dual-stack gateway listens with QUIC on both address families', () => {
   ]);
 });
 
-it('a gateway listens over TCP and QUIC independent of the order of two ports of one number', () => {
+it('a gateway listens over TCP and QUIC regardless of the order of two ports with one number', () => {
   const first = both.replaceAll('name: quic', 'name: a-quic');
   expect(built(first + gateway(simple)).names).toEqual(['0.0.0.0_8443', 'udp_0.0.0.0_9443']);
   expect(built(first + gateway(simple), {}).names).toEqual(['0.0.0.0_8443']);

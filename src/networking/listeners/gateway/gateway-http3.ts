@@ -1,4 +1,4 @@
-/** QUIC listeners of a gateway, beside the TCP listeners of the same servers (PILOT_ENABLE_QUIC_LISTENERS). */
+/** QUIC listeners of a gateway, in addition to the TCP listeners of the same servers (PILOT_ENABLE_QUIC_LISTENERS). */
 import { create } from '@bufbuild/protobuf';
 import { type Address, SocketAddress_Protocol } from '../../../gen/envoy/config/core/v3/address_pb.ts';
 import { type FilterChain, FilterChainSchema } from '../../../gen/envoy/config/listener/v3/listener_components_pb.ts';
@@ -22,7 +22,7 @@ import { requestFilters } from '../network-filters/index.ts';
 import { listenerAccessLogs } from '../observability/access-log.ts';
 import { quicTls } from '../tls-context.ts';
 
-/** One for each UDP port that leads to a server of the TCP port. */
+/** One listener for each UDP port of a server on the TCP port. */
 export function quicListeners(merged: GatewayPort, proxy: ProxyContext): EnvoyResource[] {
   const { shape, push } = proxy;
   const offers = new Map(merged.servers.map((server) => [server, http3Offer(server, shape, push)?.ports ?? []]));
@@ -57,8 +57,9 @@ function quicListener(
 }
 
 /**
- * Older servers come first, as over TCP. A wider server must not serve the names of a server without HTTP/3, which may
- * have stricter requirements for clients. Requests for them get 421, after which a client uses TCP (RFC 9110 §15.5.20).
+ * Older servers take precedence, as over TCP. The hosts of a server without HTTP/3, which may be stricter, must not
+ * be served by a server with a wider wildcard. Requests for them get 421, and the client retries over TCP (RFC 9110
+ * §15.5.20).
  */
 function chainsOf(
   servers: readonly GatewayServer[],

@@ -30,7 +30,7 @@ spec:
   ports: [{ number: 80, name: http, protocol: HTTP }]
 ---`;
 
-test('AUTO_PASSTHROUGH matches names of services, and no wildcards', () => {
+test('AUTO_PASSTHROUGH matches service names, but no wildcards', () => {
   const [listener] = listenersOf(
     gateway('port: { number: 15443, name: tls, protocol: TLS }, hosts: ["*.test"], tls: { mode: AUTO_PASSTHROUGH }') +
       service('web', 'web.test', 'STATIC') +
@@ -41,7 +41,7 @@ test('AUTO_PASSTHROUGH matches names of services, and no wildcards', () => {
   ]);
 });
 
-test('AUTO_PASSTHROUGH has a chain for each cluster, and none for services that Envoy resolves by DNS', () => {
+test('AUTO_PASSTHROUGH has a chain for each cluster, except for DNS services', () => {
   const rule = `
 apiVersion: networking.istio.io/v1
 kind: DestinationRule
@@ -65,7 +65,7 @@ spec:
   expect(clusters).toEqual(expect.arrayContaining(names));
 });
 
-test("a Passthrough listener of a network's Gateway, of the Gateway API, forwards to the service of the SNI", () => {
+test('a Passthrough listener of a Gateway API Gateway for a network forwards to the service of the SNI', () => {
   const listener = '{name: cross, port: 15443, protocol: TLS, tls: {mode: Passthrough}}';
   const front = document('Gateway', 'front', `{gatewayClassName: istio, listeners: [${listener}]}`);
   const node = { ...door, labels: { 'gateway.networking.k8s.io/gateway-name': 'front' } };
@@ -81,7 +81,7 @@ test("a Passthrough listener of a network's Gateway, of the Gateway API, forward
   expect(names('{}')).toEqual([]);
 });
 
-test('AUTO_PASSTHROUGH applies no policies, because the other end of the TLS connection authenticates the client', () => {
+test('AUTO_PASSTHROUGH applies no policies, because the backend authenticates the client', () => {
   const policy = `
 apiVersion: security.istio.io/v1
 kind: AuthorizationPolicy
@@ -119,7 +119,7 @@ test('a dual-stack gateway listens on both address families, unless a server has
   expect(addresses(`${http}, bind: 0.0.0.0`)).toEqual([['0.0.0.0']]);
 });
 
-test('a server that cannot verify client certificates closes its connections, which no other server of the port receives', () => {
+test('a server that cannot verify client certificates closes its connections, and no other server of the port receives them', () => {
   const [listener] = listenersOf(
     gateway(
       [
@@ -139,7 +139,7 @@ test('a server that cannot verify client certificates closes its connections, wh
   ]);
 });
 
-test('inside terminated TLS, a tcp route only matches connections to its addresses', () => {
+test('behind terminated TLS, a tcp route only matches connections to its addresses', () => {
   const [listener] = listenersOf(`${gateway(
     'port: { number: 9443, name: db, protocol: TLS }, hosts: [db.test], tls: { mode: SIMPLE, credentialName: db }',
   )}

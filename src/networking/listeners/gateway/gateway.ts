@@ -35,15 +35,14 @@ import { proxyProtocol } from '../proxy-protocol.ts';
 import { downstreamTls, httpAlpn } from '../tls-context.ts';
 import { quicListeners } from './gateway-http3.ts';
 
-/** Inputs of the chains of one port. */
 interface PortContext {
   readonly connection: ConnectionContext;
   readonly reach: ProxyReach;
-  /** The inputs of chains are appended. */
+  /** Collects the objects that chains depend on. */
   readonly dependsOn: ConfigKey[];
 }
 
-/** A chain before its match is reduced to what older chains leave free. */
+/** A filter chain before its match is restricted to connections that older chains do not match. */
 interface PlannedChain {
   readonly match: ChainMatch;
   readonly filters: Filter[];
@@ -51,7 +50,7 @@ interface PlannedChain {
   readonly origins: readonly Origin[];
 }
 
-/** A port without filter chains (TLS passthrough without routes) gets no listener. */
+/** A port without filter chains (TLS passthrough without routes) has no listener. */
 export function* gatewayListeners(proxy: ProxyContext): Generator<undefined, EnvoyResource[]> {
   const { shape, push, policies } = proxy;
   const reach = reachOf(shape, push);
@@ -85,10 +84,8 @@ export function* gatewayListeners(proxy: ProxyContext): Generator<undefined, Env
   return listeners;
 }
 
-/** Chains built between two yields. */
 const chainsAtATime = 64;
 
-/** Matches of older servers take precedence. */
 function* chainsOf({ kind, servers }: GatewayPort, context: PortContext): Generator<undefined, FilterChain[]> {
   if (kind === 'http') {
     const filters = routed(servers[0]!, context);
@@ -116,7 +113,6 @@ function serverChains(server: GatewayServer, context: PortContext): PlannedChain
   const { tls, port } = server.server;
   const hosts = server.hosts.map(dnsName);
   const terminated = { serverNames: hosts.includes('*') ? [] : hosts };
-  // Envoy closes the connections of a chain without filters.
   if (server.closed !== undefined) return [{ match: terminated, filters: [], origins: [gatewayOrigin(server)] }];
   if (server.routeName !== undefined) {
     const filters = routed(server, context);
@@ -131,11 +127,11 @@ function serverChains(server: GatewayServer, context: PortContext): PlannedChain
     port: port.number,
   };
   if (tls !== undefined && !isPassthrough(server.server)) {
-    // `tls` routes of VirtualServices apply to passthrough TLS. A TLSRoute of this listener applies to the content of
-    // terminated TLS.
+    // `tls` routes of a VirtualService apply to passthrough TLS. A TLSRoute attached to a terminating listener
+    // applies to the terminated connection.
     const ofTlsRoutes = services.filter(({ config }) => config.partOrigins !== undefined);
     const byName = tlsRoutes(ofTlsRoutes, hosts, l4).map((route) => routeChain(route, server, context));
-    // Matches the route's addresses and the server's names.
+    // Combines the addresses of the route with the server names of the server.
     const byAddress = tcpRoutes(services, l4).map((route) => ({
       ...routeChain(route, server, context),
       match: { ...route, ...terminated },
@@ -164,9 +160,9 @@ function tlsParts(
 ): NonNullable<PlannedChain['tls']> {
   const { gatewayHandshakeTimeoutMs } = connection.push.features;
   return {
-    // A server without a valid TLS context is closed.
+    // A server without a valid TLS context has `closed` set.
     transportSocket: downstreamTls(server.server.tls!, alpn, connection)!,
-    // Closes connections that do not finish the TLS handshake in time.
+    // Limits the duration of the TLS handshake.
     ...(gatewayHandshakeTimeoutMs > 0 && { transportSocketConnectTimeout: duration(gatewayHandshakeTimeoutMs) }),
   };
 }
@@ -181,9 +177,9 @@ function routeChain(route: L4Route, server: GatewayServer, { connection, reach }
 }
 
 /**
- * A chain for each service port and subset that has a cluster, matched by its SNI name. TLS between networks passes
- * unchanged, so only the other end can identify the client, and only its policies apply: those of the gateway would
- * reject all clients or none.
+ * One chain for each service port and subset with a cluster, matched by its SNI name. TLS is passed through, so only
+ * the backend can identify clients. The gateway's own policies are not applied, because they would reject all clients
+ * or none.
  */
 function autoPassthrough(server: GatewayServer, { connection, reach }: PortContext): PlannedChain[] {
   const { shape, push, policies } = connection;
@@ -211,20 +207,19 @@ const passedThroughByHost = onceFor(
   (services: readonly Service[]) => new HostIndex(services.filter(isPassedThrough), ({ hostname }) => [hostname]),
 );
 
-/** Services that may be passed through and match one of the hosts, in their order. */
+/** Services with TLS passthrough whose names match one of the hosts, in the given order. */
 function servicesWithin(hosts: readonly string[], services: readonly Service[]): readonly Service[] {
   const index = passedThroughByHost(services);
-  // A service name without wildcard overlaps a host only if the host contains it.
+  // A host name overlaps with a wildcard only if the wildcard contains it.
   const found = new Map(hosts.flatMap((host) => index.overlapping(host).map(({ item, place }) => [item, place])));
   return [...found].sort(([, a], [, b]) => a - b).map(([service]) => service);
 }
 
-/** Envoy supports a wildcard only at the start of a server name, and an SNI name ends with the service's name. */
+/** An SNI name ends with the service name, and Envoy only supports wildcards at the start of server names. */
 function isPassedThrough({ meshExternal, hostname }: Service): boolean {
   return !meshExternal && !hostname.startsWith('*');
 }
 
-/** Virtual services of the server's gateway that share a host with it. */
 function boundServices(server: GatewayServer, { connection, dependsOn }: PortContext): ResolvedVirtualService[] {
   const { push, shape } = connection;
   const bound = push.virtualServicesFor(gatewayName(server.gateway), shape.configNamespace);

@@ -1,10 +1,10 @@
-/** Resolves the host of a request for dynamic forward proxy clusters. */
+/** Resolves the Host header of requests for dynamic forward proxy clusters. */
 import { FilterConfigSchema } from '../../../gen/envoy/extensions/filters/http/dynamic_forward_proxy/v3/dynamic_forward_proxy_pb.ts';
 import { typedExtension } from '../../messages/any.ts';
 import { dnsCache, resolvesDynamically } from '../../messages/dynamic-dns.ts';
 import type { HttpFilterContributor } from './contributor.ts';
 
-/** Has no effect on requests to other clusters. */
+/** No effect on requests to other clusters. */
 export const dynamicForwardProxy: HttpFilterContributor = ({ direction, shape, push }) => {
   if (direction === 'inbound' || !resolvesDynamically(shape, push)) return [];
   const value = dnsCache(shape, push.mesh);

@@ -11,8 +11,8 @@ import type { HttpFilterContributor } from './contributor.ts';
 import { rbacFilter } from './rbac.ts';
 
 /**
- * Two filters for each provider: an RBAC filter in shadow mode selects the requests, the other filter queries the
- * provider.
+ * Two filters for each provider: an RBAC filter in shadow mode selects requests, and an ext_authz filter sends them
+ * to the provider.
  */
 export const extAuthz: HttpFilterContributor = (context) => {
   const { checks, refused } = customChecks(context, 'requests');
@@ -41,7 +41,7 @@ function checkFilter(check: CustomCheck): TypedExtension {
 
 const statuses: ReadonlySet<unknown> = new Set(Object.values(StatusCode));
 
-/** Envoy rejects a listener with an unknown status code, so its default is used instead. */
+/** Envoy rejects listeners with unknown status codes. For those, its default is used. */
 function isStatus(code: number | undefined): code is StatusCode {
   return statuses.has(code);
 }

@@ -1,4 +1,4 @@
-/** The fault filter. It has no settings of its own, but the faults of routes require it. */
+/** The fault filter. Required by, and configured in, the faults of routes. */
 import { HTTPFaultSchema } from '../../../gen/envoy/extensions/filters/http/fault/v3/fault_pb.ts';
 import { typedExtension } from '../../messages/any.ts';
 import type { HttpFilterContributor } from './contributor.ts';

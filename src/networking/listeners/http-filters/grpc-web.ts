@@ -1,4 +1,4 @@
-/** Translates gRPC-Web of browsers to gRPC. */
+/** Translates gRPC-Web to gRPC. */
 import { GrpcWebSchema } from '../../../gen/envoy/extensions/filters/http/grpc_web/v3/grpc_web_pb.ts';
 import { typedExtension } from '../../messages/any.ts';
 import type { HttpFilterContributor } from './contributor.ts';

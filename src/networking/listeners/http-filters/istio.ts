@@ -1,4 +1,4 @@
-/** Filters that only Istio's Envoy builds have (spec/discovery.md §8.4), see `istio-extensions.ts`. */
+/** Filters of Istio's Envoy builds (spec/discovery.md §8.4), see `istio-extensions.ts`. */
 import { hasIstioExtensions, istioExtension, istioStats } from '../../messages/istio-extensions.ts';
 import { telemetryOf } from '../../telemetry/connection-telemetry.ts';
 import { sideOf } from '../../telemetry/mode.ts';
@@ -9,7 +9,7 @@ function optional(contributor: HttpFilterContributor): HttpFilterContributor {
     hasIstioExtensions(context.shape, context.push.mesh) ? contributor(context, options) : [];
 }
 
-/** Identifies the peer by headers and by the services that know their workloads. */
+/** Identifies the peer by headers, then by the workloads of the destination service. */
 const discovery = [{ istio_headers: {} }, { workload_discovery: {} }];
 
 const ofClients = istioExtension('istio.metadata_exchange', 'io.istio.http.peer_metadata.Config', {
@@ -24,7 +24,7 @@ const ofServers = istioExtension('istio.metadata_exchange', 'io.istio.http.peer_
 
 export const metadataExchange = optional(({ direction }) => [direction === 'inbound' ? ofClients : ofServers]);
 
-/** ALPN for sidecars that accept mutual TLS, by the client's protocol. */
+/** ALPN towards sidecars with mutual TLS, by the client's protocol. */
 const alpnFilter = istioExtension('istio.alpn', 'istio.envoy.config.filter.http.alpn.v2alpha1.FilterConfig', {
   alpn_override: [
     { upstream_protocol: 'HTTP10', alpn_override: ['istio-http/1.0', 'istio', 'http/1.0'] },

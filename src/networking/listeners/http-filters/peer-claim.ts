@@ -1,7 +1,7 @@
 /**
- * Passes workload identities between proxies, for labels of metrics. A sidecar or gateway overwrites its client's claim
- * with its own. The server's proxy stores the claim for the access log and removes it before any other filter and the
- * application. The component that counts decides whether the claim is trusted (src/agent/access-logs).
+ * Exchanges workload identities between proxies as a header, for metric labels. Client proxies overwrite the header
+ * with their own identity. The server's proxy stores it for the access log and removes it before other filters and
+ * the application. The agent that counts decides whether to trust it (src/agent/access-logs).
  */
 import { HeaderValueOption_HeaderAppendAction as Append } from '../../../gen/envoy/config/core/v3/base_pb.ts';
 import { HeaderMutationSchema } from '../../../gen/envoy/extensions/filters/http/header_mutation/v3/header_mutation_pb.ts';
@@ -13,7 +13,7 @@ import { telemetryOf } from '../../telemetry/connection-telemetry.ts';
 import { sideOf } from '../../telemetry/mode.ts';
 import type { HttpFilterContributor } from './contributor.ts';
 
-/** Name of the filter that changes the header. */
+/** Name of the header mutation filter. */
 export const peerClaimFilter = 'chartpilot.peer-header';
 
 const store = typedExtension('chartpilot.peer', SetFilterStateSchema, {
@@ -60,9 +60,9 @@ export const peerClaim: HttpFilterContributor = (context) => {
   const { STANDARD_METRICS: form } = context.shape.metadata;
   if (form === undefined) return [];
   const isReported = telemetryOf(context, sideOf(context.direction)).standardMetrics !== undefined;
-  // Without the agent no claim is sent or read, but the application must not receive one either.
+  // Without an agent, the header is neither sent nor read, but it must not reach the application.
   if (form === 'stats') return context.direction === 'inbound' && isReported ? [remove] : [];
-  // A server removes the header even if it counts nothing, because clients cannot know that.
+  // A server always removes the header, because clients do not know whether it is used.
   if (context.direction === 'inbound') return [store, remove];
   return isReported ? [claim] : [];
 };

@@ -1,4 +1,3 @@
-/** Forwards requests to the cluster of their route. */
 import { RouterSchema } from '../../../gen/envoy/extensions/filters/http/router/v3/router_pb.ts';
 import { proxySettingsOf } from '../../../model/mesh/proxy-settings.ts';
 import { typedExtension } from '../../messages/any.ts';

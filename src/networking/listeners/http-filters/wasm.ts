@@ -1,4 +1,7 @@
-/** WasmPlugins for requests. Listeners contain the plugin's name for ECDS, or the plugin if its code is fetched. */
+/**
+ * WasmPlugins for requests. The filter contains a name that ECDS configures, or the plugin itself if Envoy fetches
+ * its code.
+ */
 import { RBACSchema } from '../../../gen/envoy/extensions/filters/http/rbac/v3/rbac_pb.ts';
 import { WasmSchema } from '../../../gen/envoy/extensions/filters/http/wasm/v3/wasm_pb.ts';
 import { wasmFilter } from '../../extensions/wasm-filter.ts';
@@ -10,10 +13,8 @@ function wasmOf(phase: WasmPhase): HttpFilterContributor {
     pluginsOf(context, 'HTTP', phase).map((plugin) => wasmFilter(plugin, context, [WasmSchema, RBACSchema]));
 }
 
-/** Before tokens are verified. */
 export const wasmAuthn = wasmOf('AUTHN');
-/** Before authorization. */
 export const wasmAuthz = wasmOf('AUTHZ');
-/** After authorization, before requests are counted. */
+/** Runs after authorization and before requests are counted. */
 export const wasmStats = wasmOf('STATS');
 export const wasm = wasmOf('UNSPECIFIED_PHASE');

@@ -1,4 +1,4 @@
-/** Filter chains of one inbound port (spec/discovery.md §8.4), from the table rows of its mode and protocol. */
+/** Filter chains of one inbound port (spec/discovery.md §8.4), built from the table for its mode and protocol. */
 import { create } from '@bufbuild/protobuf';
 import type { TransportSocket } from '../../../gen/envoy/config/core/v3/base_pb.ts';
 import {
@@ -18,16 +18,15 @@ import { requestFilters, tcpFilters } from '../network-filters/index.ts';
 import { downstreamTls, httpAlpn, workloadTls } from '../tls-context.ts';
 import { type InboundRow, inboundRows, trafficOf } from './inbound-table.ts';
 
-/** Chains of a port, and what must be detected to choose among them. */
+/** Chains of a port, and the properties that listener filters must detect for them. */
 export interface InboundPort {
   readonly port: number;
   readonly chains: readonly FilterChain[];
   readonly detectsTls: boolean;
-  /** Whether HTTP must be detected on connections without TLS. */
   readonly detectsHttp: boolean;
 }
 
-/** @param place.redirected the chains are part of the virtual listener, among those of other ports */
+/** @param place.redirected the chains are part of the virtual listener, which has chains for several ports */
 export function inboundPort(
   target: InboundTarget,
   proxy: ProxyContext,
@@ -55,14 +54,14 @@ export function inboundPort(
   return { port: target.port, chains, ...detectionOf(rows) };
 }
 
-/** TLS of the Sidecar object is the only row. */
+/** TLS settings of the Sidecar object replace the table. */
 function rowsOf({ tls, mode, protocol }: InboundTarget, http10: boolean): readonly InboundRow[] {
   const traffic = trafficOf(protocol);
   if (tls === undefined) return inboundRows(mode, traffic, http10);
   return [{ transport: 'tls', alpn: [], carries: traffic === 'http' ? 'requests' : 'bytes', terminates: 'proxy' }];
 }
 
-/** @param destinationPort `undefined` if all connections are to one port */
+/** @param destinationPort `undefined` if the listener only has this port */
 export function chainMatchOf({ transport, alpn }: InboundRow, destinationPort: number | undefined) {
   return {
     ...(destinationPort !== undefined && { destinationPort }),
@@ -71,7 +70,7 @@ export function chainMatchOf({ transport, alpn }: InboundRow, destinationPort: n
   };
 }
 
-/** The TLS context of terminated TLS, `undefined` if client certificates cannot be verified as configured. */
+/** `undefined` if the chain does not terminate TLS, or client certificates cannot be verified as configured. */
 export function terminatedTlsSocket(
   { terminates, carries }: InboundRow,
   proxy: ProxyContext,
@@ -83,7 +82,6 @@ export function terminatedTlsSocket(
   return transportSocket && { transportSocket };
 }
 
-/** Envoy closes the connections of a chain without filters. */
 export function filtersOfRow(
   { carries }: InboundRow,
   filters: Readonly<Record<InboundRow['carries'], () => Filter[]>>,
@@ -92,7 +90,7 @@ export function filtersOfRow(
   return socket === undefined ? { filters: [] } : { filters: filters[carries](), ...socket };
 }
 
-/** What the rows match on. Without a TLS inspector Envoy treats each connection as plaintext. */
+/** Properties that the rows match. Without a TLS inspector, Envoy treats all connections as plaintext. */
 export function detectionOf(rows: readonly InboundRow[]): Pick<InboundPort, 'detectsTls' | 'detectsHttp'> {
   return {
     detectsTls: rows.some(({ transport }) => transport === 'tls'),
@@ -118,7 +116,7 @@ function bytesOf(target: InboundTarget, context: ConnectionContext): Filter[] {
   });
 }
 
-/** Chains of a port differ only in their matches and share their filters. */
+/** The chains of a port differ only in their matches, so they share the filters. */
 export function lazily<T>(compute: () => T): () => T {
   let cached: T | undefined;
   return () => {

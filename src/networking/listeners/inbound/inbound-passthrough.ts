@@ -1,7 +1,6 @@
 /**
- * Filter chains for ports that no service defines (spec/discovery.md §8.4, "passthrough set"). Only their peer mode is
- * known, so they get the chains of a port of unknown protocol. Ports that a PeerAuthentication names have chains of
- * their own.
+ * Filter chains for ports that no service defines (spec/discovery.md §8.4, "passthrough set"). Their protocol is
+ * unknown. Ports with a mode of their own in a PeerAuthentication have separate chains.
  */
 import { create } from '@bufbuild/protobuf';
 import { FilterChainSchema } from '../../../gen/envoy/config/listener/v3/listener_components_pb.ts';
@@ -33,7 +32,7 @@ export function passthroughPorts(proxy: ProxyContext, described: ReadonlySet<num
   ];
 }
 
-/** @param port 0 for all ports without chains of their own */
+/** @param port 0 for all ports without separate chains */
 function passthroughPort(proxy: ProxyContext, mode: PeerMode, port: number): InboundPort {
   const http10 = takesHttp10(proxy);
   const rows = inboundRows(mode, 'unknown', http10);

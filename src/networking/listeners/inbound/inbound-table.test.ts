@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { PeerMode } from '../../../model/push-context/mutual-tls-mode.ts';
 import { inboundRows, type PortTraffic } from './inbound-table.ts';
 
-/** `transport alpn,… → what it carries, where its TLS ends` for each row. */
+/** `TRANSPORT ALPN,… → what the connection carries, where its TLS is terminated` for each row. */
 function rows(mode: PeerMode, traffic: PortTraffic, http10 = false): string[] {
   return inboundRows(mode, traffic, http10).map(
     ({ transport, alpn, carries, terminates }) =>
@@ -13,7 +13,7 @@ function rows(mode: PeerMode, traffic: PortTraffic, http10 = false): string[] {
 const allMesh = 'istio,istio-peer-exchange,istio-http/1.0,istio-http/1.1,istio-h2';
 const meshHttp = 'istio-http/1.0,istio-http/1.1,istio-h2';
 
-describe('accepted connections of a port', () => {
+describe('inbound connections that a port accepts', () => {
   it.each<[PeerMode, PortTraffic, string[]]>([
     ['STRICT', 'http', ['tls  → requests, mTLS']],
     ['STRICT', 'tcp', ['tls  → bytes, mTLS']],
@@ -34,15 +34,15 @@ describe('accepted connections of a port', () => {
     ['DISABLE', 'http', ['raw_buffer  → requests']],
     ['DISABLE', 'tcp', ['raw_buffer  → bytes']],
     ['DISABLE', 'unknown', ['raw_buffer http/1.1,h2c → requests', 'raw_buffer  → bytes']],
-  ])('mode %s with traffic %s has the expected rows', (mode, traffic, expected) => {
+  ])('a port in mode %s with traffic %s has the expected rows', (mode, traffic, expected) => {
     expect(rows(mode, traffic)).toEqual(expected);
   });
 
-  it('a port accepts HTTP/1.0 if it is enabled', () => {
+  it('a port accepts HTTP/1.0 if this is enabled', () => {
     expect(rows('DISABLE', 'unknown', true)[0]).toBe('raw_buffer http/1.0,http/1.1,h2c → requests');
   });
 
-  it.each<PeerMode>(['STRICT', 'PERMISSIVE'])('no two rows match the same connection (%s)', (mode) => {
+  it.each<PeerMode>(['STRICT', 'PERMISSIVE'])('no two rows match the same connection in mode %s', (mode) => {
     for (const traffic of ['http', 'tcp', 'unknown'] as const) {
       const matches = inboundRows(mode, traffic, false).flatMap(({ transport, alpn }) =>
         (alpn.length === 0 ? ['any'] : alpn).map((protocol) => `${transport} ${protocol}`),

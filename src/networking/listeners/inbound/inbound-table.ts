@@ -1,29 +1,28 @@
 /**
- * Which connections a port accepts, and how it handles them (spec/discovery.md §8.4, table of inbound chain matches).
- * Connections that match no row are rejected.
+ * Which connections an inbound port accepts, and how it handles them (spec/discovery.md §8.4, table of inbound chain
+ * matches). Other connections are rejected.
  */
 
 import { type ApplicationProtocol, isHttp } from '../../../model/fields/protocol.ts';
 import type { PeerMode } from '../../../model/push-context/mutual-tls-mode.ts';
 import { plaintextAlpn, rawBuffer } from '../inspection.ts';
 
-/** Known protocol of a port. */
 export type PortTraffic = 'http' | 'tcp' | 'unknown';
 
 export interface InboundRow {
   readonly transport: 'tls' | typeof rawBuffer;
-  /** ALPN of the client or detected by the inspector, empty for any. */
+  /** ALPN of the TLS client or set by the HTTP inspector. Empty for any. */
   readonly alpn: readonly string[];
-  /** HTTP, or TCP of any content. */
+  /** HTTP requests, or TCP connections with any content. */
   readonly carries: 'requests' | 'bytes';
   /**
-   * Which TLS is terminated: mutual TLS of the mesh (`mesh`), TLS of the Sidecar object (`proxy`), or none
+   * Which TLS is terminated: mutual TLS of the mesh (`mesh`), TLS settings of the Sidecar object (`proxy`), or none
    * (`application`).
    */
   readonly terminates: 'mesh' | 'proxy' | 'application';
 }
 
-/** ALPN of the mesh's proxies, which distinguishes mutual TLS of the mesh from TLS of applications. */
+/** ALPN of proxies in the mesh, which distinguishes their mutual TLS from TLS of applications. */
 const meshHttpAlpn: readonly string[] = ['istio-http/1.0', 'istio-http/1.1', 'istio-h2'];
 const meshBytesAlpn: readonly string[] = ['istio-peer-exchange', 'istio'];
 const meshAlpn: readonly string[] = ['istio', 'istio-peer-exchange', ...meshHttpAlpn];
@@ -32,7 +31,7 @@ export function trafficOf(protocol: ApplicationProtocol): PortTraffic {
   return protocol === 'unsupported' ? 'unknown' : isHttp(protocol) ? 'http' : 'tcp';
 }
 
-/** @param http10 HTTP/1.0 is accepted (metadata `HTTP10`) */
+/** @param http10 whether HTTP/1.0 is accepted (metadata `HTTP10`) */
 export function inboundRows(mode: PeerMode, traffic: PortTraffic, http10: boolean): readonly InboundRow[] {
   const plainHttp = plaintextAlpn(http10);
   switch (mode) {

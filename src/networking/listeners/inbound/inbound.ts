@@ -1,4 +1,4 @@
-/** Inbound listeners of a sidecar: the virtual listener, and those of ports that it must bind (§8.4). */
+/** Inbound listeners of a sidecar: the virtual listener, and listeners that bind their own port (§8.4). */
 import { ListenerSchema } from '../../../gen/envoy/config/listener/v3/listener_pb.ts';
 import type { ConfigKey } from '../../../model/config/config.ts';
 import { serviceKey } from '../../../model/services/service.ts';
@@ -16,7 +16,7 @@ import { listenerAccessLogs } from '../observability/access-log.ts';
 import { virtualInbound } from '../virtual.ts';
 import { inboundPort } from './inbound-chains.ts';
 
-/** The virtual listener, unless nothing is redirected, and the listeners that bind their own port. */
+/** There is no virtual listener if traffic is not redirected. */
 export function inboundListeners(proxy: ProxyContext): EnvoyResource[] {
   const { shape, push, policies } = proxy;
   const targets = inboundTargets(shape, push);

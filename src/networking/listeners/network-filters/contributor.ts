@@ -1,5 +1,3 @@
-/** A row of the table of network filters. */
-
 import type { FilterSchema } from '../../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import type { ApplicationProtocol } from '../../../model/fields/protocol.ts';
 import type { TunnelSettings } from '../../../model/kinds/destinations/traffic-policy.ts';
@@ -7,15 +5,13 @@ import type { ConnectionContext } from '../../inputs/connection-context.ts';
 import type { Init } from '../../messages/init.ts';
 import type { HttpConnectionManagerOptions } from '../http-filters/contributor.ts';
 
-/** How a connection is handled: forwarded as TCP or parsed as HTTP. */
 export type ConnectionUse =
   | ({ readonly kind: 'tcp' } & TcpProxyOptions)
   | ({ readonly kind: 'http' } & HttpConnectionManagerOptions);
 
-/** A filter with packed configuration (such as a TypedExtension), or with a name for ECDS. */
 export type NetworkFilterInit = Init<typeof FilterSchema>;
 
-/** The filters of one kind for a connection, in order. Empty if not needed. */
+/** The filters of one type for a connection, in order. Empty if none is needed. */
 export type NetworkFilterContributor = (context: ConnectionContext, use: ConnectionUse) => readonly NetworkFilterInit[];
 
 export interface TcpProxyOptions {
@@ -25,9 +21,9 @@ export interface TcpProxyOptions {
   readonly idleTimeoutMs?: number | undefined;
   readonly maxConnectionDurationMs?: number | undefined;
   readonly tunnel?: TunnelSettings | undefined;
-  /** Resolves the host of the connection's SNI and connects to this port. */
+  /** If set, Envoy resolves the SNI and connects to this port. */
   readonly dynamicPort?: number | undefined;
-  /** Connections of one source IP use the same endpoint. */
+  /** Connections of one source IP are sent to the same endpoint. */
   readonly hashSourceIp?: boolean;
 }
 

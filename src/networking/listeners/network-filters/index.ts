@@ -18,7 +18,7 @@ import { wasmAfter, wasmBefore } from './wasm.ts';
 const requests: NetworkFilterContributor = (context, use) =>
   use.kind === 'http' ? [httpConnectionManager(context, use)] : [];
 
-/** In the order of execution. The terminal filter is last. */
+/** In order of execution. The last filter is terminal. */
 const contributors: readonly NetworkFilterContributor[] = [
   metadataExchange,
   extAuthz,

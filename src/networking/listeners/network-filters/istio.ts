@@ -1,4 +1,4 @@
-/** Filters that only Istio's Envoy builds have (spec/discovery.md §8.4), see `istio-extensions.ts`. */
+/** Filters of Istio's Envoy builds (spec/discovery.md §8.4), see `istio-extensions.ts`. */
 import { hasIstioExtensions, istioStats, peerExchange } from '../../messages/istio-extensions.ts';
 import { telemetryOf } from '../../telemetry/connection-telemetry.ts';
 import { sideOf } from '../../telemetry/mode.ts';
@@ -9,7 +9,7 @@ function ofBytes(contributor: NetworkFilterContributor): NetworkFilterContributo
     use.kind === 'tcp' && hasIstioExtensions(context.shape, context.push.mesh) ? contributor(context, use) : [];
 }
 
-/** Exchanges workload metadata with the peer before the application's bytes. */
+/** Exchanges workload metadata with the peer before the application's first bytes. */
 export const metadataExchange = ofBytes(() => [peerExchange()]);
 
 export const stats = ofBytes((context) =>

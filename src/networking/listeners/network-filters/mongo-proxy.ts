@@ -1,4 +1,3 @@
-/** Counts MongoDB operations (PILOT_ENABLE_MONGO_FILTER). */
 import { MongoProxySchema } from '../../../gen/envoy/extensions/filters/network/mongo_proxy/v3/mongo_proxy_pb.ts';
 import { typedExtension } from '../../messages/any.ts';
 import type { NetworkFilterContributor } from './contributor.ts';

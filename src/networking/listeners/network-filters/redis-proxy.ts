@@ -1,4 +1,4 @@
-/** Forwards each Redis command separately (PILOT_ENABLE_REDIS_FILTER). The filter is terminal. */
+/** Routes each Redis command separately (PILOT_ENABLE_REDIS_FILTER). A terminal filter. */
 import { RedisProxySchema } from '../../../gen/envoy/extensions/filters/network/redis_proxy/v3/redis_proxy_pb.ts';
 import type { ConnectionContext } from '../../inputs/connection-context.ts';
 import { typedExtension } from '../../messages/any.ts';
@@ -7,7 +7,7 @@ import type { ConnectionUse, NetworkFilterContributor } from './contributor.ts';
 
 const operationTimeoutMs = 5_000;
 
-/** Weights apply to connections, so weighted destinations are forwarded as TCP. */
+/** Weighted destinations are forwarded as TCP, because weights apply to connections. */
 export function speaksRedis({ push }: ConnectionContext, use: ConnectionUse): boolean {
   return use.kind === 'tcp' && use.protocol === 'Redis' && use.destinations.length === 1 && push.features.redisFilter;
 }

@@ -1,4 +1,7 @@
-/** WasmPlugins for connections. Listeners contain the plugin's name for ECDS, or the plugin if its code is fetched. */
+/**
+ * WasmPlugins for connections. The filter contains a name that ECDS configures, or the plugin itself if Envoy fetches
+ * its code.
+ */
 import { RBACSchema } from '../../../gen/envoy/extensions/filters/network/rbac/v3/rbac_pb.ts';
 import { WasmSchema } from '../../../gen/envoy/extensions/filters/network/wasm/v3/wasm_pb.ts';
 import { wasmFilter } from '../../extensions/wasm-filter.ts';
@@ -12,7 +15,5 @@ function wasmOf(...phases: readonly WasmPhase[]): NetworkFilterContributor {
       .map((plugin) => wasmFilter(plugin, context, [WasmSchema, RBACSchema]));
 }
 
-/** Before authorization. */
 export const wasmBefore = wasmOf('AUTHN', 'AUTHZ');
-/** After authorization. */
 export const wasmAfter = wasmOf('STATS', 'UNSPECIFIED_PHASE');

@@ -1,4 +1,4 @@
-/** Format of access log entries (spec/discovery.md §8.11). */
+/** Formats of access log entries (spec/discovery.md §8.11). */
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import type { SubstitutionFormatStringSchema } from '../../../gen/envoy/config/core/v3/substitution_format_string_pb.ts';
 import { ReqWithoutQuerySchema } from '../../../gen/envoy/extensions/formatter/req_without_query/v3/req_without_query_pb.ts';
@@ -7,7 +7,7 @@ import type { MeshConfig } from '../../../model/mesh/mesh-config.ts';
 import { type TypedExtension, typedExtension } from '../../messages/any.ts';
 import type { Init } from '../../messages/init.ts';
 
-/** The default text format, without the final newline. */
+/** Default text format, without the final newline. */
 export const textFormat = `[%START_TIME%] "%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %PROTOCOL%" %RESPONSE_CODE% \
 %RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS% %CONNECTION_TERMINATION_DETAILS% "%UPSTREAM_TRANSPORT_FAILURE_REASON%" \
 %BYTES_RECEIVED% %BYTES_SENT% %DURATION% %RESP(X-ENVOY-UPSTREAM-SERVICE-TIME)% "%REQ(X-FORWARDED-FOR)%" \
@@ -43,14 +43,13 @@ const jsonFormat: JsonObject = {
 
 type FormatInit = Init<typeof SubstitutionFormatStringSchema>;
 
-/** The mesh's format, from `accessLogFormat` and `accessLogEncoding`. */
 export function formatOfMesh({ accessLogEncoding, accessLogFormat }: MeshConfig): FormatInit {
   return accessLogEncoding === 'JSON'
     ? inJson(customJson(accessLogFormat) ?? jsonFormat)
     : inText(accessLogFormat || textFormat);
 }
 
-/** A provider's format, the default text if it has none. */
+/** The provider's format, default: text. */
 export function formatOfProvider(format: LogFormat | undefined): FormatInit {
   return format?.labels === undefined ? inText(format?.text || textFormat) : inJson(format.labels as JsonObject);
 }
@@ -69,7 +68,7 @@ function inJson(format: JsonObject): FormatInit {
 
 const withoutQuery = typedExtension('envoy.formatter.req_without_query', ReqWithoutQuerySchema);
 
-/** Envoy provides `REQ_WITHOUT_QUERY` only through this extension. */
+/** `REQ_WITHOUT_QUERY` requires this extension. */
 export function formattersOf(format: string): TypedConfig[] {
   if (!format.includes('%REQ_WITHOUT_QUERY(')) return [];
   return [{ name: withoutQuery.name, typedConfig: withoutQuery.configType.value }];
@@ -80,7 +79,10 @@ interface TypedConfig {
   readonly typedConfig: TypedExtension['configType']['value'];
 }
 
-/** An invalid JSON format is reported when the mesh configuration is read, and replaced with the default here. */
+/**
+ * `undefined` for invalid JSON, which was reported when the mesh configuration was read. The default format then
+ * applies.
+ */
 function customJson(format: string): JsonObject | undefined {
   if (format === '') return undefined;
   try {

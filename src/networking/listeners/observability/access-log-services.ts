@@ -1,4 +1,4 @@
-/** Access logs sent to a service by Envoy's gRPC protocol or OpenTelemetry (spec/discovery.md §8.11). */
+/** Access logs that are sent to a service with Envoy's gRPC protocol or OpenTelemetry (spec/discovery.md §8.11). */
 import type { JsonValue } from '@bufbuild/protobuf';
 import { ApiVersion } from '../../../gen/envoy/config/core/v3/config_source_pb.ts';
 import type { GrpcServiceSchema } from '../../../gen/envoy/config/core/v3/grpc_service_pb.ts';
@@ -14,7 +14,7 @@ import type { Init } from '../../messages/init.ts';
 import { parseOutboundClusterName } from '../../traffic/resource-names.ts';
 import { formattersOf, textFormat } from './access-log-format.ts';
 
-/** The bootstrap's static cluster for `envoyAccessLogService` of the proxy configuration. */
+/** Static cluster in the bootstrap for `envoyAccessLogService` of the proxy configuration. */
 const staticCluster = 'envoy_accesslog_service';
 
 const httpLogName = 'http_envoy_accesslog';
@@ -46,7 +46,7 @@ export function tcpAccessLogService(settings: Settings, cluster: string): TypedE
   });
 }
 
-/** The body is text, the attributes are structured. */
+/** Entries have a text body and structured attributes. */
 export function openTelemetryLog(
   { logName, logFormat = {} }: OpenTelemetryAccessLogProvider,
   cluster: string,
@@ -71,7 +71,7 @@ function commonConfig(settings: Settings, logName: string, cluster: string) {
   };
 }
 
-/** A gRPC service by its cluster, with the service's host as authority. */
+/** A gRPC service with the service's host as authority. */
 export function grpcService(clusterName: string): Init<typeof GrpcServiceSchema> {
   const authority = parseOutboundClusterName(clusterName)?.host;
   return { targetSpecifier: { case: 'envoyGrpc', value: { clusterName, ...(authority && { authority }) } } };
@@ -89,5 +89,5 @@ function anyValue(value: JsonValue): Init<typeof AnyValueSchema> {
   return { value: { case: 'stringValue', value: String(value) } };
 }
 
-/** Origin of the entries: requests, connections, or connections without a filter chain. */
+/** Source of log entries: requests, connections, or connections without a filter chain. */
 export type LoggedBy = 'requests' | 'connections' | 'listener';

@@ -1,4 +1,4 @@
-/** The access logs of connections (spec/discovery.md §8.11). */
+/** Access logs of connections (spec/discovery.md §8.11). */
 
 import { create } from '@bufbuild/protobuf';
 import {
@@ -30,7 +30,7 @@ import { countsOpenConnections, metricsLogs } from './metrics-log.ts';
 
 type FilterInit = Init<typeof AccessLogFilterSchema>;
 
-/** The mesh has this provider by default (§3.2). */
+/** Provider that every mesh defines by default (§3.2). */
 const builtInProvider = 'envoy';
 
 export function accessLogs(context: ConnectionContext, by: LoggedBy): AccessLog[] {
@@ -47,7 +47,8 @@ export function accessLogs(context: ConnectionContext, by: LoggedBy): AccessLog[
 }
 
 /**
- * Open connections are reported to the agent, which counts their bytes. The other logs only have an entry at the end.
+ * Reports open connections to the agent, which counts their bytes. Other logs only have an entry at the end of a
+ * connection.
  */
 export function connectionReports(context: ConnectionContext): Pick<Init<typeof TcpProxySchema>, 'accessLogOptions'> {
   if (!countsOpenConnections(context)) return {};
@@ -57,7 +58,7 @@ export function connectionReports(context: ConnectionContext): Pick<Init<typeof 
 }
 
 /**
- * Connections that match no filter chain of a listener are in no other log. They have the flag `NR`.
+ * Logs connections that match no filter chain of a listener. They are in no other log and have the flag `NR`.
  *
  * @returns none if the mesh disables them
  */
@@ -101,7 +102,7 @@ function fileLog(path: string, format: FormatInit): TypedExtension {
   });
 }
 
-/** The built-in provider uses the mesh's format unless it has one of its own. */
+/** The built-in provider uses the mesh's format by default. */
 function formatOfFile(
   name: string,
   { logFormat, omitEmptyValues }: FileAccessLogProvider,

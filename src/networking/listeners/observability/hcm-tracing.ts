@@ -12,7 +12,6 @@ import { tracerOf } from './tracers.ts';
 type TracingInit = Init<typeof HttpConnectionManager_TracingSchema>;
 type TagInit = Init<typeof CustomTagSchema>;
 
-/** Empty if no request is traced. */
 export function tracingFields(context: ConnectionContext): {
   tracing?: TracingInit;
 } {
@@ -22,7 +21,7 @@ export function tracingFields(context: ConnectionContext): {
   const maxLength = maxTagLength(tracer?.provider) ?? settings.tracing.maxPathTagLength;
   return {
     tracing: {
-      // A request that the client marks for tracing is traced, others by the configured rate.
+      // Requests that the client marks for tracing are always traced, others with the configured sampling rate.
       clientSampling: { value: 100 },
       randomSampling: { value: tracing.sampling ?? 0 },
       overallSampling: { value: 100 },
@@ -37,7 +36,7 @@ function maxTagLength(provider: TelemetryProvider | undefined): number | undefin
   return provider !== undefined && 'maxTagLength' in provider.settings ? provider.settings.maxTagLength : undefined;
 }
 
-/** Tags by name. A user's tag overrides the mesh's tag of its name. */
+/** Tags by name. Tags of users override tags of the mesh. */
 function tagsOf({ customTags = {}, istioTags, workload }: ConnectionTracing): TagInit[] {
   const workloadTags = istioTags ? Object.entries(workload.tags).map(([tag, value]) => literal(tag, value)) : [];
   const given = Object.entries(customTags).flatMap(([tag, settings]) => tagOf(tag, settings));
@@ -45,7 +44,7 @@ function tagsOf({ customTags = {}, istioTags, workload }: ConnectionTracing): Ta
   return [...byName.values()].sort((a, b) => (a.tag! < b.tag! ? -1 : 1));
 }
 
-/** The Envoy API of this program has no tags with a formatter. */
+/** Tags with a formatter are not in the vendored Envoy API. */
 function tagOf(tag: string, { literal: fixed, environment, header }: CustomTag): TagInit[] {
   if (fixed !== undefined) return [literal(tag, fixed.value)];
   if (environment !== undefined) return [{ tag, type: { case: 'environment', value: environment } }];

@@ -29,11 +29,11 @@ import { statsLog } from './stats-log.ts';
 
 type TagInit = Init<typeof CustomTagSchema>;
 
-/** Bound of the cache. Few Telemetry objects differ. */
+/** Maximum number of cache entries. Few Telemetry objects differ. */
 const maxKnown = 256;
 const known = new Map<string, TypedExtension>();
 
-/** Empty if nothing is counted, or every metric of the protocol is disabled. */
+/** Empty if nothing is counted, or all metrics of the protocol are disabled. */
 export function metricsLogs(context: ConnectionContext, by: LoggedBy): TypedExtension[] {
   const { standardMetrics: reported } = telemetryOf(context, sideOf(context.direction));
   if (reported === undefined || by === 'listener') return [];
@@ -56,7 +56,10 @@ export function metricsLogs(context: ConnectionContext, by: LoggedBy): TypedExte
   return [cached];
 }
 
-/** Whether open connections are reported. The agent counts differences, but Envoy would add the full values again. */
+/**
+ * Whether open connections are reported. The agent counts differences between reports, but Envoy would add the
+ * totals.
+ */
 export function countsOpenConnections(context: ConnectionContext): boolean {
   return context.shape.metadata.STANDARD_METRICS !== 'stats' && metricsLogs(context, 'connections').length > 0;
 }
@@ -105,7 +108,6 @@ function endpointTags(hasFormats: boolean): TagInit[] {
   ];
 }
 
-/** A field of the metadata `istio` of a cluster or an endpoint. */
 function metadataTag(tag: string, of: 'cluster' | 'host', field: string): TagInit {
   return {
     tag,

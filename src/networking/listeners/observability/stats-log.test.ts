@@ -41,7 +41,7 @@ test('the stats logger has all labels, evaluates no regular expression, and is b
   expect(text).toContain('"max_counters":2000,"max_histograms":500');
 });
 
-test('TCP connections are counted when they end, in a single entry', () => {
+test('TCP connections are counted when they end, with a single entry', () => {
   const { counters, histograms } = configOf('tcp', 'inbound', { rules: {}, expressions: [] }, workloadLabels);
   expect(counters.map(({ stat }) => stat.name)).toEqual([
     'tcp_connections_closed_total',

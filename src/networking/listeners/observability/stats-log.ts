@@ -1,6 +1,7 @@
 /**
- * Standard metrics that Envoy counts itself, for proxies without chartpilot's agent (spec/standard-metrics.md §2). The
- * names begin with `envoy_`. Labels that need the peer's claim or more endpoint metadata are `unknown`.
+ * Standard metrics that Envoy counts itself, for proxies without chartpilot's agent (spec/standard-metrics.md §2).
+ * Their names begin with `envoy_`. Labels that require the peer's claim or additional endpoint metadata are
+ * `unknown`.
  */
 import type { JsonObject } from '@bufbuild/protobuf';
 import {
@@ -22,9 +23,7 @@ const type = (name: string, fields: JsonObject = {}): JsonObject => ({
   ...fields,
 });
 
-/**
- * Replaces an empty value with `unknown` by a matcher tree, because a regular expression takes 40 µs for each request.
- */
+/** A matcher tree that replaces an empty value with `unknown`. A regular expression would take 40 µs per request. */
 const known: JsonObject = {
   matcher_tree: {
     input: {
@@ -49,7 +48,7 @@ const known: JsonObject = {
   },
 };
 
-/** One scope for all loggers, so that its limits apply to the proxy. Its name is the prefix of the metrics. */
+/** All loggers of a proxy share this scope and its limits. Its name is the prefix of the metrics. */
 const scope: JsonObject = {
   prefix: 'istio',
   sharing_name: 'istio',
@@ -63,8 +62,7 @@ const values: Readonly<Record<StandardMetricId, JsonObject | undefined>> = {
   REQUEST_DURATION: { unit: 'Milliseconds', value_format: '%DURATION%' },
   REQUEST_SIZE: { unit: 'Bytes', value_format: '%BYTES_RECEIVED%' },
   RESPONSE_SIZE: { unit: 'Bytes', value_format: '%BYTES_SENT%' },
-  // The logger receives one entry for each connection, because values of later entries would be added to those of
-  // earlier ones.
+  // The logger receives one entry per connection, because it would add the totals of later entries.
   TCP_OPENED_CONNECTIONS: undefined,
   TCP_CLOSED_CONNECTIONS: { value_fixed: 1 },
   TCP_SENT_BYTES: { value_format: '%BYTES_SENT%' },
@@ -113,10 +111,10 @@ const emptyLabels: ReadonlySet<string> = new Set<StandardLabel>(['response_flags
 const formatOf = (value: LabelValue, expressions: readonly string[]): string =>
   'text' in value ? plain(value.text) : `%CEL(${expressions[value.tag]})%`;
 
-/** Escapes a text for a format string. */
+/** Escapes text for a format string. */
 const plain = (text: string): string => text.replaceAll('%', '%%') || unknownLabel;
 
-/** Format strings of all labels: operators and attributes of Envoy, without regular expressions. */
+/** Format strings of labels: only operators and attributes of Envoy, no regular expressions. */
 function labelFormats(
   protocol: 'http' | 'tcp',
   side: 'inbound' | 'outbound',

@@ -1,4 +1,4 @@
-/** `tls` and `tcp` routes of virtual services (spec/discovery.md §8.4, §8.7). */
+/** `tls` and `tcp` routes of VirtualServices (spec/discovery.md §8.4, §8.7). */
 import type { ConfigKey, Origin } from '../../../model/config/config.ts';
 import { isHostWithin } from '../../../model/fields/hostname.ts';
 import type {
@@ -13,17 +13,17 @@ import { resolveDestination } from '../../traffic/destination.ts';
 import type { ProxyReach } from '../../traffic/reach.ts';
 import type { WeightedCluster } from '../network-filters/contributor.ts';
 
-/** The client of the routes. */
+/** The client that routes apply to. */
 export interface L4Context {
   readonly shape: ProxyShape;
   readonly reach: ProxyReach;
-  /** `mesh`, or the names of gateways. */
+  /** `mesh`, or names of gateways. */
   readonly gateways: ReadonlySet<string>;
-  /** The port that matches are compared with: the service's, or the server's. */
+  /** The service's or the server's port, which matches are compared with. */
   readonly port: number;
 }
 
-/** A match and the destinations of its connections. */
+/** A match, with the destinations of matching connections. */
 export interface L4Route {
   /** Empty for any. */
   readonly serverNames: readonly string[];
@@ -31,13 +31,13 @@ export interface L4Route {
   readonly destinationSubnets: readonly string[];
   readonly sourceSubnet: string | undefined;
   readonly destinations: readonly WeightedCluster[];
-  /** The first destination, whose traffic policy applies to the connection. */
+  /** The first destination, whose traffic policy applies. */
   readonly first: RouteDestination['destination'];
   readonly dependsOn: readonly ConfigKey[];
   readonly origin: Origin;
 }
 
-/** @param hosts the requested SNIs: those of the service, or of the gateway's server */
+/** @param hosts possible SNIs: hosts of the service or of the gateway's server */
 export function tlsRoutes(
   services: readonly ResolvedVirtualService[],
   hosts: readonly string[],
@@ -74,7 +74,7 @@ interface RoutePlace {
   readonly index: number;
 }
 
-/** The route in the object that the virtual service was generated from. */
+/** The route in the object that the VirtualService was generated from. */
 function originOf({ service: { config, origins }, field, index }: RoutePlace): Origin {
   return config.partOrigins?.[`${field}[${index}]`]?.[0] ?? { key: origins[0]!, path: ['spec', field, index] };
 }
@@ -114,7 +114,7 @@ function matches(match: L4MatchAttributes, { shape, gateways, port }: L4Context)
   );
 }
 
-/** The match's names within the hosts, and the hosts within the match's wildcards. */
+/** Server names of the match within the hosts, and hosts within wildcards of the match. */
 function narrowedNames(match: TlsMatchAttributes, hosts: readonly string[]): readonly string[] {
   const names = new Set<string>();
   for (const name of match.sniHosts) {

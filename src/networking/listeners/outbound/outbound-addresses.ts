@@ -1,4 +1,4 @@
-/** Addresses at which a sidecar receives its applications' connections to a service (spec/discovery.md §8.4). */
+/** The addresses on which a sidecar receives outbound connections to a service (spec/discovery.md §8.4). */
 
 import { type ApplicationProtocol, isHttp } from '../../../model/fields/protocol.ts';
 import { isHeadless, type ProxyShape } from '../../../model/proxy/proxy-shape.ts';
@@ -11,7 +11,7 @@ import { isCidr, loopbackAddress, wildcardAddress } from '../../messages/address
 
 export interface ServiceAddress {
   readonly bind: string;
-  /** Destinations that distinguish the service from others on the address. */
+  /** Destination ranges that distinguish the service from others on a shared address. */
   readonly subnets: readonly string[];
 }
 
@@ -23,7 +23,7 @@ export interface Addressing {
   readonly bound: boolean;
 }
 
-/** Each address is a separate listener, or part of a listener that services share. */
+/** Each address is a listener of its own, or part of a shared one. */
 export function addressesOf(
   service: Service,
   protocol: ApplicationProtocol,
@@ -33,8 +33,8 @@ export function addressesOf(
   if (egress.bind !== undefined) return [at(egress.bind)];
   const serviceAddresses = virtualAddresses(service, shape, push.features);
   if (bound) {
-    // Virtual addresses belong to no interface. Those of the loopback network can still be bound, except in the
-    // IPv4-mapped form, because Envoy's sockets have one family.
+    // Virtual addresses do not belong to an interface. Only loopback addresses can still be bound, but not as
+    // IPv4-mapped IPv6, because Envoy's sockets have one family.
     const bindable = isHttp(protocol)
       ? []
       : serviceAddresses.filter((address) => isLoopback(address) && !isMapped(address));
@@ -56,13 +56,13 @@ function at(bind: string): ServiceAddress {
   return { bind, subnets: [] };
 }
 
-/** Reachable pods of a headless service by their addresses, without the proxy's own workload. */
+/** Addresses of the reachable pods of a headless service, without the proxy's own workload. */
 function podAddresses({ hostname, namespace }: Service, shape: ProxyShape, push: PushContext): readonly string[] {
   const { clusterId, network, ownAddresses } = shape;
   const pods = push.endpointsOf(hostname, namespace).filter((pod) => {
     if (pod.health !== 'healthy') return false;
     if (pod.clusterId !== clusterId && !push.features.multiclusterHeadless) return false;
-    // Addresses are only valid within their network.
+    // An address is only valid within its network.
     return pod.network === '' || network === '' || pod.network === network;
   });
   return [...new Set(pods.map(({ address }) => address))].filter((address) => !ownAddresses.includes(address));

@@ -35,14 +35,14 @@ describe('services of one address', () => {
     expect(clusters(plan)).toEqual([['older', 'by-sni']]);
   });
 
-  it('a newer TCP service keeps the server names that are free', () => {
+  it('a younger TCP service keeps the server names that are free', () => {
     const plan = new OutboundPlan();
     plan.addTcp(place, [chain('older', { serverNames: ['a', 'b'] })], []);
     plan.addTcp(place, [chain('newer', { serverNames: ['b', 'c'] })], []);
     expect(plan.listeners[0]?.tcp.map(({ match }) => match.serverNames)).toEqual([['a', 'b'], ['c']]);
   });
 
-  it('a protocol in which the server speaks first shares its address with no other', () => {
+  it('a server-first protocol shares its address with no other', () => {
     const plan = new OutboundPlan();
     plan.addTcp(place, [chain('mongo', {}, 'Mongo')], []);
     plan.addHttp(place, http, []);

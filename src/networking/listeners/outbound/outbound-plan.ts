@@ -1,7 +1,6 @@
 /**
- * Which listeners a sidecar needs for outbound traffic, and what each matches (spec/discovery.md §8.4). Services are
- * added to addresses and ports, oldest first. Services of one address are merged here, and converted to Envoy's form
- * later.
+ * Determines the outbound listeners of a sidecar and their matches (spec/discovery.md §8.4). Services are added to
+ * addresses and ports, oldest first, and merged per address. Conversion to Envoy's messages is a later step.
  */
 import type { ConfigKey, Origin } from '../../../model/config/config.ts';
 import type { ApplicationProtocol } from '../../../model/fields/protocol.ts';
@@ -10,7 +9,7 @@ import { TakenMatches } from '../free-match.ts';
 
 export interface TcpChainPlan extends TcpChainRoute {
   readonly match: ChainMatch;
-  /** The most significant origin first. */
+  /** Most significant origin first. */
   readonly origins: readonly Origin[];
 }
 
@@ -18,17 +17,15 @@ export interface ListenerPlan {
   readonly bind: string;
   readonly port: number;
   readonly bindToPort: boolean;
-  /** The listener belongs to an egress listener with a port, so nothing of the catch-all listener is merged into it. */
+  /** Set for an egress listener with a port. Services of the catch-all listener are not merged into it. */
   readonly locked: boolean;
   /** Set for HTTP. */
   http?: { readonly routeName: string; grpcWeb: boolean; readonly absoluteUrl?: boolean };
   readonly tcp: TcpChainPlan[];
-  /** What the chains match. No two chains match the same. */
+  /** The combinations that the chains match. No two chains share one. */
   readonly taken: TakenMatches;
-  /** Protocols of the listener's TCP services. */
   readonly protocols: Set<ApplicationProtocol>;
   readonly dependsOn: ConfigKey[];
-  /** Services of the HTTP chain. */
   readonly httpOrigins: Origin[];
 }
 
@@ -37,12 +34,12 @@ export type ListenerPlace = Pick<ListenerPlan, 'bind' | 'port' | 'bindToPort' | 
 export class OutboundPlan {
   readonly #listeners = new Map<string, ListenerPlan>();
 
-  /** Listeners in the order of their creation. */
+  /** In order of creation. */
   get listeners(): readonly ListenerPlan[] {
     return [...this.#listeners.values()];
   }
 
-  /** HTTP services of an address and port share one route configuration. */
+  /** The HTTP services of an address and port share one route configuration. */
   addHttp(
     place: ListenerPlace,
     http: NonNullable<ListenerPlan['http']>,
@@ -53,14 +50,14 @@ export class OutboundPlan {
     if (plan === undefined || [...plan.protocols].some((protocol) => serverFirst.has(protocol))) return;
     plan.http ??= { ...http };
     plan.http.grpcWeb ||= http.grpcWeb;
-    // A loop, because a port may have more services than a call can have arguments.
+    // Not a spread argument, because the number of services may exceed the limit of arguments.
     for (const key of dependsOn) plan.dependsOn.push(key);
     for (const origin of origins) plan.httpOrigins.push(origin);
   }
 
   /**
-   * Chains of older services take precedence over matches of newer ones. A protocol in which the server speaks first
-   * shares its address with no other, because inspecting the client's bytes would delay it.
+   * Chains of older services take precedence. A server-first protocol shares its address with no other, because
+   * inspecting the client's bytes would delay it.
    */
   addTcp(place: ListenerPlace, chains: readonly TcpChainPlan[], dependsOn: readonly ConfigKey[]): void {
     const plan = this.#at(place);

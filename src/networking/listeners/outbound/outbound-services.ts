@@ -1,4 +1,4 @@
-/** Adds the services of a sidecar's egress listeners to the plan's addresses and ports (spec/discovery.md §8.4). */
+/** Adds the services of egress listeners to the outbound plan (spec/discovery.md §8.4). */
 import { onceFor } from '../../../model/collections/once-for.ts';
 import { type ConfigKey, configKeyOf, type Origin } from '../../../model/config/config.ts';
 import { type ApplicationProtocol, isHttp, isTls } from '../../../model/fields/protocol.ts';
@@ -27,7 +27,6 @@ import { OutboundPlan, type TcpChainPlan } from './outbound-plan.ts';
 
 const mesh: ReadonlySet<string> = new Set(['mesh']);
 
-/** One egress listener and its proxy. */
 interface OutboundInput {
   readonly plan: OutboundPlan;
   readonly shape: ProxyShape;
@@ -37,9 +36,9 @@ interface OutboundInput {
   readonly family: ProxyIpFamily;
   /** Without redirection, the proxy must bind the addresses that applications connect to. */
   readonly bound: boolean;
-  /** The workload's own ports, which the proxy must leave to the application. */
+  /** Ports of the workload itself, which the application must be able to bind. */
   readonly ownPorts: ReadonlySet<number>;
-  /** Virtual services of the listener that have `tls` or `tcp` routes. */
+  /** VirtualServices of the egress listener with `tls` or `tcp` routes. */
   readonly l4Services: readonly ResolvedVirtualService[];
 }
 
@@ -77,10 +76,8 @@ export function* planningOutbound(shape: ProxyShape, push: PushContext): Generat
   return plan;
 }
 
-/** Service ports added between two yields. */
 const placesAtATime = 32;
 
-/** All services on their own addresses and ports. */
 function* addCatchAll(input: OutboundInput): Generator<undefined, void> {
   const { plan, push, bound, egress, family } = input;
   const isCaptured = !bound && egress.bind === undefined;
@@ -105,7 +102,7 @@ interface ServicePort {
   readonly port: Port;
 }
 
-/** All services of a port that only carries HTTP. With redirection they share one listener for every client. */
+/** The services of an HTTP-only port. With redirection, they share one listener for all clients. */
 interface HttpPlace {
   readonly number: number;
   readonly all: readonly ServicePort[];
@@ -114,7 +111,7 @@ interface HttpPlace {
   readonly origins: readonly Origin[];
 }
 
-/** Computed once for each list of services, in the order in which they are added. */
+/** In the order in which they are added. Computed once per list of services. */
 const placesOf = onceFor((services: readonly Service[]): readonly (ServicePort | HttpPlace)[] => {
   const all = services
     .filter((service) => !isAlias(service))
@@ -135,7 +132,7 @@ const placesOf = onceFor((services: readonly Service[]): readonly (ServicePort |
   return [...new Set(all.map((one) => together.get(one.port.number) ?? one))];
 });
 
-/** An egress listener with a port, whose protocol applies to all its services. */
+/** Adds an egress listener with a port. Its protocol applies to all services. */
 function* addPort(input: OutboundInput, port: NonNullable<EgressListenerScope['port']>): Generator<undefined, void> {
   const { egress, plan, bound, family, scope } = input;
   const bind = egress.bind ?? (bound ? loopbackAddress(family) : wildcardAddress(family));
@@ -188,8 +185,8 @@ function addService(
 }
 
 /**
- * Virtual services whose `tcp` routes also apply to TLS ports: those of a TCPRoute, which names its port. For other
- * virtual services, `tcp` routes apply to opaque ports and `tls` routes to TLS ports.
+ * VirtualServices whose `tcp` routes also apply to TLS ports: those generated from a TCPRoute, which names its port.
+ * Otherwise, `tcp` routes apply to TCP ports and `tls` routes to TLS ports.
  */
 function servicesOfTls(services: readonly ResolvedVirtualService[]): readonly ResolvedVirtualService[] {
   return services.filter(({ config }) => config.partOrigins !== undefined);
@@ -206,7 +203,7 @@ function tcpChains(
   const reach = reachOf(shape, push);
   const context = { shape, reach, gateways: mesh, port: port.number };
   const tls = isTls(protocol);
-  // The SNI of a connection distinguishes the names of a service, its address does not.
+  // SNI distinguishes the names of a service. Addresses do not.
   const matching = (tls ? virtualServicesSharingNames : virtualServicesOfHost)(l4Services, service.hostname);
   const names = tls ? (aliasesOf(egress, reach).get(service.hostname) ?? []) : [];
   const ofNames = names.flatMap(({ hostname }) =>
@@ -226,7 +223,7 @@ function tcpChains(
   const otherNames = bySni
     .filter(({ clustered }) => clustered.hostname === service.hostname)
     .map(({ hostname }) => hostname);
-  // On a shared address, only the name identifies the service.
+  // On a shared address, only the SNI identifies the service.
   const isShared = tls && (bound || isUnspecified(bind)) && service.hostname !== '*';
   const sharedNames = isShared ? [service.hostname, ...otherNames] : [];
   const chains: TcpChainPlan[] = routes.map((route) => ({
@@ -249,7 +246,7 @@ function tcpChains(
     protocol,
     origins: serviceOrigin(named),
   });
-  // Connections without a route go to the service, under the name whose destination rule applies.
+  // Connections without a route are sent to the service, by the name whose DestinationRule applies.
   for (const { hostname, clustered } of bySni)
     if (clustered.hostname !== service.hostname) chains.push(toName(clustered, [hostname]));
   chains.push(toName(service, sharedNames));

@@ -1,4 +1,4 @@
-/** Builds the listeners of a sidecar's outbound traffic from their plan (spec/discovery.md §8.4). */
+/** Converts the outbound plan to listeners (spec/discovery.md §8.4). */
 import { create } from '@bufbuild/protobuf';
 import { type FilterChain, FilterChainSchema } from '../../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import { type Listener, ListenerSchema } from '../../../gen/envoy/config/listener/v3/listener_pb.ts';
@@ -26,7 +26,6 @@ import { listenerAccessLogs } from '../observability/access-log.ts';
 import type { ListenerPlan, TcpChainPlan } from './outbound-plan.ts';
 import { planningOutbound } from './outbound-services.ts';
 
-/** Yields after each listener. */
 export function* buildingOutboundListeners(proxy: ProxyContext, memory: Memory): Generator<undefined, EnvoyResource[]> {
   const client = clientContext(proxy);
   const scope = proxy.push.sidecarScopeFor(proxy.shape);
@@ -41,7 +40,7 @@ export function* buildingOutboundListeners(proxy: ProxyContext, memory: Memory):
   return httpProxy ? [...planned, namedResource(ListenerSchema, httpProxy, policyKeys(client.policies))] : planned;
 }
 
-/** Cached for clients with equal plans and equal policies. */
+/** Cached for clients with equal plans and policies. */
 function sharedListener(plan: ListenerPlan, client: ProxyContext, scope: SidecarScope, memory: Memory): EnvoyResource {
   const { bind, port, bindToPort, http, tcp } = plan;
   const { shape, push, policies } = client;
@@ -88,9 +87,9 @@ function toListener(plan: ListenerPlan, client: ProxyContext, scope: SidecarScop
   }));
   const catchesAll = tcp.find(({ everything }) => everything)?.chain;
   const captured = !plan.bindToPort && isUnspecified(bind);
-  // With several chains, or traffic of other destinations on the port, HTTP must be detected.
+  // HTTP must be detected if the listener has several chains, or receives traffic for other destinations on the port.
   const sniffed = http !== undefined && (captured || tcp.length > 0);
-  // Among other chains Envoy would not fall back to it after matching their ranges but not their other conditions.
+  // Envoy would never select it after a match of another chain's range, even if that chain's other conditions fail.
   const standsBehind = sniffed || tcp.length > 1 ? catchesAll : undefined;
   const chains = tcp.map(({ chain }) => chain).filter((chain) => chain !== standsBehind);
   if (http !== undefined) chains.unshift(httpChain(plan, http, context, sniffed));
@@ -145,7 +144,7 @@ function fallbackChain(isNeeded: boolean, context: ConnectionContext, scope: Sid
   return passthroughChain(cluster, context, sidecarOrigin(scope, 'outboundTrafficPolicy'));
 }
 
-/** The listener for applications that are configured to use an HTTP proxy. */
+/** Listener for applications that are configured to use an HTTP proxy. */
 function httpProxyListener(client: ProxyContext): Listener | undefined {
   const { shape, push } = client;
   const port = Number(shape.metadata.HTTP_PROXY_PORT) || push.mesh.proxyHttpPort;

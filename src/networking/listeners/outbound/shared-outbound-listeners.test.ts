@@ -29,7 +29,7 @@ spec: { selector: { matchLabels: { app: logged } }, accessLogging: [{ disabled: 
   );
 }
 
-/** How often the listener of port 80 is built for workloads of these labels, one after the other. */
+/** Number of times that the listener of port 80 is built for workloads with these labels, in sequence. */
 function builtListeners(meshes: readonly GivenMesh[], apps: readonly string[]): number {
   const memory = rememberAll();
   for (const { context } of meshes) {
@@ -40,7 +40,7 @@ function builtListeners(meshes: readonly GivenMesh[], apps: readonly string[]): 
 }
 
 describe('shared outbound listeners of a namespace', () => {
-  it('workloads with different authorization of clients share listeners', () => {
+  it('workloads with different inbound authorization share listeners', () => {
     expect(builtListeners([mesh(true)], ['plain', 'guarded', 'plain'])).toBe(1);
   });
 

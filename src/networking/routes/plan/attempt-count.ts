@@ -1,4 +1,4 @@
-/** Omits the request header `x-envoy-attempt-count` if `proxyHeaders.attemptCount` is disabled. */
+/** Removes the request header `x-envoy-attempt-count` if `proxyHeaders.attemptCount` is disabled. */
 import type { VirtualHost } from '../../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { RouteConfiguration } from '../../../gen/envoy/config/route/v3/route_pb.ts';
 import { onceFor } from '../../../model/collections/once-for.ts';
@@ -15,7 +15,7 @@ export function countsAttempts(shape: ProxyShape, push: PushContext): boolean {
   return proxySettingsOf(shape, push.mesh).proxyHeaders.attemptCount?.disabled !== true;
 }
 
-/** Returns the same routes for nearly all proxies, and a cached copy without the header for the others. */
+/** Returns the same routes if the header is enabled, otherwise a cached copy without it. */
 export function withAttemptCount(routes: EnvoyResource[], shape: ProxyShape, push: PushContext): EnvoyResource[] {
   return countsAttempts(shape, push) ? routes : routes.map(withoutAttemptCount);
 }
@@ -32,7 +32,7 @@ const withoutAttemptCount = onceFor((resource: EnvoyResource): EnvoyResource => 
   return new EnvoyResource(name, schema, message, dependsOn);
 });
 
-/** Configurations that share blocks of virtual hosts share the changed blocks too. */
+/** Configurations with common blocks share the changed blocks too. */
 const blockWithoutCount = onceFor(({ fieldNumber, parts }: PartBlock<VirtualHostPart>) =>
   sharedBlock(fieldNumber, parts.map(partWithoutCount)),
 );

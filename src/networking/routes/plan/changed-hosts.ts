@@ -1,4 +1,4 @@
-/** Which hosts changed since a plan was built. */
+/** Determines the hosts that changed since a plan was built. */
 import { listDiff } from '../../../model/collections/list-diff.ts';
 import { isHostWithin, isWildcard } from '../../../model/fields/hostname.ts';
 import type { ResolvedVirtualService } from '../../../model/push-context/resolved-rules.ts';
@@ -7,7 +7,6 @@ import type { Service } from '../../../model/services/service.ts';
 import type { PlannedHosts } from './planned-routes.ts';
 import type { CachedVirtualHost } from './sidecar-virtual-hosts.ts';
 
-/** Hosts whose services or destination rules changed. */
 export interface ChangedHosts {
   readonly names: ReadonlySet<string>;
   readonly wildcards: readonly string[];
@@ -34,7 +33,7 @@ function leadsToChanged(
   return destinationHosts.some((host) => names.has(host) || wildcards.some((one) => isHostWithin(host, one)));
 }
 
-/** Whether a virtual host of an earlier plan has the same virtual service and leads to no changed host. */
+/** Whether a planned virtual host has the same VirtualService, and no destination of it changed. */
 export function isUnchanged(
   host: CachedVirtualHost,
   current: ResolvedVirtualService | undefined,

@@ -1,4 +1,4 @@
-/** Assigns domains to virtual hosts: the first host that requests a domain gets it. */
+/** Assigns each domain to the first virtual host that requests it. */
 import { onceFor } from '../../../model/collections/once-for.ts';
 import { compareText } from '../../../model/config/config.ts';
 import { type PartBlock, sharedBlock, sharedList, splitIntoBlocks } from '../../messages/part-block.ts';
@@ -7,8 +7,8 @@ import { type CachedVirtualHost, withDomains } from './sidecar-virtual-hosts.ts'
 import type { VirtualHostPart } from './virtual-host-part.ts';
 
 /**
- * Reuses the previous assignment if each changed host requests the same domains, or domains that are free. `undefined`
- * if all domains must be assigned again.
+ * Reuses the previous assignment if the changed hosts only request domains that they had or that are free.
+ * `undefined` if all domains must be assigned again.
  */
 export function reassignDomains(
   previous: DomainAssignment,
@@ -37,14 +37,14 @@ function hasSameName(previousHosts: CachedVirtualHost, host: CachedVirtualHost):
   return previousHosts.name === host.name;
 }
 
-/** Hosts by their domains, for a list without conflicts. */
+/** Host index by domain, for a list without conflicts. */
 const ownersOf = onceFor((hosts: readonly CachedVirtualHost[]): ReadonlyMap<string, number> => {
   const owners = new Map<string, number>();
   for (const [place, { domains }] of hosts.entries()) for (const domain of domains.all) owners.set(domain, place);
   return owners;
 });
 
-/** Whether no unchanged host has the domains that the changed hosts request. `false` if a catch-all is involved. */
+/** Whether no unchanged host has one of the domains. `false` if a catch-all is involved. */
 function areFree(
   moved: readonly number[],
   previousHosts: readonly CachedVirtualHost[],
@@ -65,7 +65,7 @@ function areFree(
   });
 }
 
-/** Blocks of virtual hosts in which parts are replaced by others of the same names. Only changed blocks are rebuilt. */
+/** Replaces parts in blocks of virtual hosts by parts with the same names. Only changed blocks are rebuilt. */
 class ChangedBlocks {
   readonly #previous: readonly PartBlock<VirtualHostPart>[];
   readonly #changed = new Map<number, VirtualHostPart[]>();
@@ -74,7 +74,7 @@ class ChangedBlocks {
     this.#previous = previous;
   }
 
-  /** @param place index among the parts of all blocks */
+  /** @param place index of the part in the concatenated blocks */
   set(place: number, part: VirtualHostPart): void {
     let index = 0;
     let offset = place;
@@ -91,7 +91,6 @@ class ChangedBlocks {
   }
 }
 
-/** Hosts that get their domains between two yields. */
 const hostsPerStep = 256;
 
 export function* assignDomainsInSteps(

@@ -1,6 +1,6 @@
 /**
- * Indexes into a plan that find the virtual hosts which may differ for another client. Without them, a client of each
- * of hundreds of namespaces would check each of thousands of hosts.
+ * Indexes of a plan, which find the virtual hosts that may differ for another client. Without them, each of hundreds
+ * of namespaces would check thousands of hosts.
  */
 import { onceFor, onceForPair } from '../../../model/collections/once-for.ts';
 import { isWildcard } from '../../../model/fields/hostname.ts';
@@ -13,11 +13,11 @@ type Places = ReadonlyMap<string, readonly number[]>;
 
 interface ReusePlaces {
   readonly byDestination: Places;
-  /** Places of groups whose virtual hosts depend on the client. */
+  /** Indexes of groups whose virtual hosts depend on the client. */
   readonly clientDependent: readonly number[];
 }
 
-/** Places by name, ascending, without repetition. */
+/** Ascending, distinct indexes by name. */
 class PlacesByName {
   readonly #places = new Map<string, number[]>();
 
@@ -43,20 +43,19 @@ const reusePlaces = onceFor((hosts: readonly CachedVirtualHost[]): ReusePlaces =
   return { byDestination: byDestination.places, clientDependent };
 });
 
-/** By each domain that contains the host: `ns.svc.cluster.local`, `svc.cluster.local` and so on. */
+/** Group indexes by each domain that contains the host: `ns.svc.cluster.local`, `svc.cluster.local` and so on. */
 const placesByDomain = onceFor((groups: readonly ServiceGroup[]): Places => {
   const byDomain = new PlacesByName();
   for (const [place, { service }] of groups.entries()) {
-    // A wildcard has no short names.
     if (!isWildcard(service.hostname)) for (const domain of widerDomains(service.hostname)) byDomain.add(domain, place);
   }
   return byDomain.places;
 });
 
 /**
- * Groups of a plan whose virtual hosts may differ for a client that has the same services and virtual services.
+ * Groups whose virtual hosts may differ for a client with the same services and VirtualServices.
  *
- * @param groupOf place of a virtual host → place of its group
+ * @param groupOf maps the index of a virtual host to that of its group
  */
 export function placesToRecheck(
   plan: { readonly groups: readonly ServiceGroup[]; readonly hosts: readonly CachedVirtualHost[] },
@@ -72,8 +71,8 @@ export function placesToRecheck(
 }
 
 /**
- * The widest domain of each of two search domains that does not contain the other. Hosts outside of both have the same
- * short names for the two clients.
+ * For each of two search domains, the widest domain that does not contain the other one. Hosts outside of both have
+ * the same short names for both clients.
  */
 function distinctDomains([one, other]: readonly [string, string]): readonly string[] {
   if (one === other) return [];
@@ -84,7 +83,7 @@ function distinctDomains([one, other]: readonly [string, string]): readonly stri
   );
 }
 
-/** A domain and the domains that contain it, widest first. */
+/** The domain and all its parent domains, widest first. */
 function domainsOf(domain: string): readonly string[] {
   return [domain, ...widerDomains(domain)].reverse();
 }
@@ -93,7 +92,7 @@ function* widerDomains(name: string): Generator<string> {
   for (let dot = name.indexOf('.'); dot >= 0; dot = name.indexOf('.', dot + 1)) yield name.slice(dot + 1);
 }
 
-/** Converts between places of groups and places of their first virtual host in the list of all virtual hosts. */
+/** Maps the index of a group to that of its first virtual host in the plan, and back. */
 export interface HostPlaces {
   ofGroup(group: number): number;
   groupOf(host: number): number;
@@ -106,7 +105,7 @@ interface AliasedGroups {
   readonly hostsByGroup: readonly unknown[];
 }
 
-/** A group has several virtual hosts only if aliases of its service have routes of their own. */
+/** Groups have several virtual hosts only if aliases of their service have routes of their own. */
 export function hostPlacesOf({ aliasedPlaces, hostsByGroup }: AliasedGroups): HostPlaces {
   if (aliasedPlaces.length === 0) return samePlaces;
   const more = aliasedPlaces.map((place) => [place, (hostsByGroup[place] as readonly unknown[]).length - 1] as const);
@@ -136,7 +135,7 @@ const placesByHost = onceFor((groups: readonly ServiceGroup[]): ReadonlyMap<stri
 
 const noPlaces: readonly number[] = [];
 
-/** Ascending places of the groups whose services have aliases. */
+/** Ascending indexes of groups whose services have aliases. */
 export function aliasedPlacesOf(
   groups: readonly ServiceGroup[],
   aliases: ReadonlyMap<string, unknown>,
@@ -147,8 +146,8 @@ export function aliasedPlacesOf(
 }
 
 /**
- * Groups by the hosts that their routes lead to, without regard to aliases. Computed once for all clients of the same
- * virtual services.
+ * Group indexes by the destinations of their routes, ignoring aliases. Computed once for all clients with the same
+ * VirtualServices.
  */
 export const placesByDestination = onceForPair(
   (groups: readonly ServiceGroup[], virtualServices: readonly (ResolvedVirtualService | undefined)[]): Places => {

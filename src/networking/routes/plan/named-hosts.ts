@@ -1,4 +1,4 @@
-/** Virtual hosts of a service that has aliases (ExternalName services). */
+/** Virtual hosts of services with aliases (ExternalName services). */
 import type { ResolvedVirtualService } from '../../../model/push-context/resolved-rules.ts';
 import type { Service } from '../../../model/services/service.ts';
 import { resolveAlias, virtualServiceOfAlias } from '../../traffic/alias.ts';
@@ -32,8 +32,8 @@ export function virtualHostSpecOf(
 }
 
 /**
- * The service's virtual host also has the names of the aliases that are routed in the same way. Each other alias has a
- * virtual host of its own.
+ * An alias with equal routes adds its names to the service's virtual host. Other aliases get virtual hosts of their
+ * own.
  */
 export function hostsOfAliasedGroup(
   group: ServiceGroup,

@@ -1,7 +1,4 @@
-/**
- * Plans of one client that serve as a starting point for other clients. Most virtual hosts are the same for all of
- * them.
- */
+/** Plans that serve as starting points for other clients, because most virtual hosts are the same for all. */
 import { onceFor } from '../../../model/collections/once-for.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
 import { commonShapes } from '../../sharing/common-shape.ts';
@@ -10,19 +7,18 @@ import type { RoutePlan } from './planned-routes.ts';
 import { type ServiceGroup, serviceGroups } from './service-groups.ts';
 import { type CachedVirtualHost, hasSameNamesFor, isReusableFor, type PlanContext } from './sidecar-virtual-hosts.ts';
 
-/** The plan of some client that has the same services under the same names. */
 export interface PlanModel {
   readonly plan: RoutePlan;
   readonly mesh: PushContext['mesh'];
-  /** Hosts that resolve differently for this client than for the whole mesh. `undefined` if there are too many. */
+  /** Hosts that resolve differently for this client than for the mesh. `undefined` if there are too many. */
   readonly differing: ReadonlySet<string> | undefined;
   readonly dnsDomain: string;
 }
 
 export const modelsOfGroups = onceFor((_: readonly ServiceGroup[]) => new Map<string, PlanModel>());
-/** The last model of a context, for clients that share their list of services with no other client. */
+/** The last model in a push context, for clients with a list of services of their own. */
 export const latestModels = onceFor((_: PushContext) => new Map<string, PlanModel>());
-/** Models of the same services that differ in more than the client. */
+/** Maximum number of models for the same services. */
 export const maxModels = 16;
 
 export function modelKey({ selection, push }: PlanContext): string {
@@ -33,7 +29,7 @@ export function modelFor(context: PlanContext): PlanModel | undefined {
   const { push } = context;
   const key = modelKey(context);
   const model = modelsOfGroups(groupsOf(context)).get(key);
-  // Mesh settings affect all routes.
+  // All routes depend on mesh settings.
   return model?.mesh === push.mesh ? model : latestModels(push).get(key);
 }
 
@@ -44,13 +40,12 @@ export function hostsUnlikeMesh({ shape, push }: PlanContext): ReadonlySet<strin
   return meshShape && differingHosts(shape, meshShape, push);
 }
 
-/** How the plan of another client compares with the one being built. */
+/** Compares the client's plan with the model from another client. */
 export interface Similarity {
-  /** Whether an unchanged virtual host of the other client can be reused. */
+  /** Whether an unchanged virtual host of the model can be reused. */
   readonly isReusable: IsReusable;
-  /** Hosts that may resolve differently for the two clients. `undefined` if any may. */
+  /** Hosts that may resolve differently for the two clients. `undefined` if all may. */
   readonly differing: ReadonlySet<string> | undefined;
-  /** Search domains of the two clients. */
   readonly dnsDomains: readonly [string, string];
 }
 

@@ -1,4 +1,4 @@
-/** A plan: the virtual hosts of a route configuration, and the domains assigned to each. */
+/** A plan: virtual hosts of a route configuration, with their domains. */
 import { onceForPair } from '../../../model/collections/once-for.ts';
 import type { ConfigKey } from '../../../model/config/config.ts';
 import type { ResolvedVirtualService } from '../../../model/push-context/resolved-rules.ts';
@@ -10,50 +10,48 @@ import type { CachedVirtualHost } from './sidecar-virtual-hosts.ts';
 import type { VirtualHostPart } from './virtual-host-part.ts';
 
 export interface RoutePlan {
-  /** Blocks of virtual hosts sorted by name. The same list object for the same virtual hosts. */
+  /** Blocks of virtual hosts, sorted by name. Equal lists are the same object. */
   readonly blocks: readonly PartBlock<VirtualHostPart>[];
   readonly routeDependencies: () => readonly ConfigKey[];
-  /** A virtual host has the domain `*`. */
   readonly hasCatchAll: boolean;
-  /** Always empty: the cache key and inputs cover everything that a plan depends on. */
+  /** Empty, because cache key and inputs cover all dependencies. */
   readonly dependsOn: readonly ConfigKey[];
   readonly planned: PlannedHosts;
   readonly domainAssignment: DomainAssignment;
 }
 
-/** Virtual hosts before domains are assigned, and what they were built from. */
 export interface PlannedHosts {
   readonly groups: readonly ServiceGroup[];
-  /** Virtual hosts of each group, a list if aliases have routes of their own. */
+  /** Virtual hosts by group index. A list if aliases have routes of their own. */
   readonly hostsByGroup: readonly (CachedVirtualHost | readonly CachedVirtualHost[])[];
-  /** Virtual hosts of names that belong to no service. */
+  /** Virtual hosts of names that match no service. */
   readonly hostsByUnknownName: ReadonlyMap<string, CachedVirtualHost>;
-  /** All virtual hosts, in the order in which they get domains. */
+  /** All virtual hosts, in order of precedence for domains. */
   readonly hosts: readonly CachedVirtualHost[];
-  /** Places in {@link groups} of services that have aliases. Their entries in {@link hostsByGroup} are lists. */
+  /** Indexes in {@link groups} of services with aliases. Their entries in {@link hostsByGroup} are lists. */
   readonly aliasedPlaces: readonly number[];
   readonly virtualServices: readonly (ResolvedVirtualService | undefined)[];
   readonly services: readonly Service[];
   readonly rules: RuleRevision;
-  /** Places in {@link hosts} that differ from the previous plan. `undefined` if any may. */
+  /** Indexes in {@link hosts} that differ from the previous plan. `undefined` if all may. */
   readonly changedPlaces: readonly number[] | undefined;
 }
 
 export interface DomainAssignment {
-  /** Virtual hosts with the domains that they got, `undefined` for a host that got none. */
+  /** Virtual hosts with domains. `undefined` for a host without any. */
   readonly parts: readonly (VirtualHostPart | undefined)[];
-  /** For each part its place in the order of names. */
+  /** Positions of the parts when sorted by name. */
   readonly sortedPlaces: Int32Array;
   readonly blocks: readonly PartBlock<VirtualHostPart>[];
   readonly hasCatchAll: boolean;
-  /** No two hosts request the same domain. */
+  /** Whether no two hosts request the same domain. */
   readonly isConflictFree: boolean;
 }
 
 /** Field number of `virtual_hosts` in `RouteConfiguration`. */
 export const virtualHostsField = 2;
 
-/** Places at which two lists differ, computed once for each pair of lists. */
+/** Indexes at which two lists differ. Computed once for each pair of lists. */
 export const differingPlaces = onceForPair(
   (previous: readonly unknown[], current: readonly unknown[]): readonly number[] =>
     current.flatMap((item, place) => (item === previous[place] ? [] : [place])),

@@ -1,4 +1,6 @@
-/** A change costs a sidecar's namespace the same in a large mesh as in a small one. Counts calls instead of time. */
+/**
+ * The cost of a change for a sidecar's namespace does not grow with the mesh. The tests count calls instead of time.
+ */
 import { expect, it } from 'vitest';
 import { GivenWorld, givenObject } from '../../../../test/fixtures/given-world.ts';
 import { countedWork, growthOfWork, sumOf } from '../../../../test/harness/counted-work.ts';
@@ -25,7 +27,7 @@ function route(index: number, timeoutMs: number): Config {
   return givenObject('VirtualService', space(index), `v${index}`, { hosts: [host(index)], http });
 }
 
-/** Moves an object to a namespace without sidecars, so that no client uses its short name. */
+/** Moves an object to a namespace without sidecars, so that no client uses its short names. */
 const withoutSidecars = (object: Config): Config =>
   JSON.parse(JSON.stringify(object).replaceAll(/ns-\d+/g, 'lib')) as Config;
 
@@ -34,7 +36,7 @@ function rule(index: number): Config {
   return givenObject('DestinationRule', space(index), `d${index}`, { host: host(index), trafficPolicy });
 }
 
-/** Calls of functions that build routes, for one changed object and a sidecar in each namespace. */
+/** Calls of route building functions for one changed object, with a sidecar in each namespace. */
 function callsFor(
   services: number,
   changed = route(7, 2),
@@ -61,22 +63,22 @@ function callsFor(
   return sumOf(new Map(ofRoutes));
 }
 
-it('a changed virtual service is replaced in each namespace without checking the other virtual hosts', () => {
+it('a changed VirtualService is replaced in each namespace without checking other virtual hosts', () => {
   const [few, many] = [callsFor(100), callsFor(800)];
-  // Matching virtual services with hosts and counting blocks happen once for all namespaces, at less than a call for
-  // each host.
+  // Matching VirtualServices with hosts and counting blocks happens once for all namespaces, with less than one call
+  // per host.
   expect(many - few).toBeLessThan(namespaces * 700);
   expect(many / namespaces).toBeLessThan(1_200);
 });
 
-/** Another name of the first service, which may have routes of its own. */
+/** An alias of the first service, which may have routes of its own. */
 function externalName(index: number): Config {
   const annotations = { clusterIP: '', clusterIPs: [], ports: [], externalIPs: [], internalTrafficPolicy: 'Cluster' };
   const spec = { type: 'ExternalName', externalName: host(0), publishNotReadyAddresses: false, ...annotations };
   return givenObject('Service', 'ns-1', `alias-${index}`, { spec, status: { loadBalancer: { ingress: [] } } });
 }
 
-it('a changed virtual service is replaced in the same way if services have aliases', () => {
+it('a changed VirtualService is replaced at the same cost if services have aliases', () => {
   const aliases = [0, 1, 2].map(externalName);
   const ofAlias = givenObject('VirtualService', 'ns-1', 'of-alias', {
     hosts: ['alias-1.ns-1.svc.cluster.local'],
@@ -87,23 +89,20 @@ it('a changed virtual service is replaced in the same way if services have alias
 });
 
 const changes: Readonly<Record<string, (services: number) => Config>> = {
-  'a service that comes': service,
-  'a destination rule': () => rule(7),
+  'an added service': service,
+  'a changed DestinationRule': () => rule(7),
 };
 
-it.each(Object.entries(changes))(
-  '%s is computed once, and the next namespaces reuse the result of the first',
-  (_, changed) => {
-    const [few, many] = [100, 800].map((services) => callsFor(services, changed(services), withoutSidecars)) as [
-      number,
-      number,
-    ];
-    // About forty calls for each host in the first namespace, none in the others.
-    expect(many - few).toBeLessThan(60 * 700);
-  },
-);
+it.each(Object.entries(changes))('%s is computed once, and the next namespaces reuse the result', (_, changed) => {
+  const [few, many] = [100, 800].map((services) => callsFor(services, changed(services), withoutSidecars)) as [
+    number,
+    number,
+  ];
+  // About forty calls per host in the first namespace, none in the others.
+  expect(many - few).toBeLessThan(60 * 700);
+});
 
-/** Calls of functions that build routes, for a sidecar of a namespace without services, after two others like it. */
+/** Calls of route building functions for a sidecar in a namespace without services, after two equal ones. */
 function callsToTakeOver(services: number): number {
   const all = Array.from({ length: services }, (_, index) => index);
   const world = new GivenWorld(all.flatMap((index) => [service(index), route(index, 1)]));
@@ -115,15 +114,18 @@ function callsToTakeOver(services: number): number {
   );
 }
 
-it('a namespace with the routes of another one checks no virtual host', () => {
+it('a namespace with the same routes as another one checks no virtual host', () => {
   const [few, many] = [callsToTakeOver(100), callsToTakeOver(800)];
   expect(many - few).toBeLessThan(20);
 });
 
-/** Pairs of a service and a virtual service: a wildcard that contains the service, or a name in a wildcard service. */
+/**
+ * A service and a VirtualService: the VirtualService's wildcard contains the service, or its host is within a
+ * wildcard service.
+ */
 const wildcards: Readonly<Record<string, (index: number) => readonly [service: string, rule: string]>> = {
-  'virtual services for wildcards': (index) => [`a.d${index}.test`, `*.d${index}.test`],
-  'names under services for wildcards': (index) => [`*.d${index}.test`, `a.d${index}.test`],
+  'VirtualServices for wildcards': (index) => [`a.d${index}.test`, `*.d${index}.test`],
+  'hosts within wildcard services': (index) => [`*.d${index}.test`, `a.d${index}.test`],
 };
 
 it.each(Object.entries(wildcards))('%s are not compared with every service', (_, pairOf) => {

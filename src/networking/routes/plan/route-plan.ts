@@ -1,6 +1,6 @@
 /**
- * Virtual hosts of one sidecar route configuration, in order (§8.5). A plan is built from the previous one: unchanged
- * virtual hosts are reused, so the cost of a change depends on what it affects.
+ * Plans the virtual hosts of a sidecar's route configuration, in order (§8.5). A plan starts from the previous one
+ * and reuses unchanged virtual hosts, so the cost of a change is proportional to its effects.
  */
 
 import { onceFor } from '../../../model/collections/once-for.ts';
@@ -37,18 +37,18 @@ import { buildVirtualHost, type CachedVirtualHost, type PlanContext } from './si
 import { type UnknownHost, unknownHosts } from './unknown-hosts.ts';
 import { clientRules, virtualServicesOfGroups } from './virtual-services-by-host.ts';
 
-/** @param key the client's properties that the plan depends on, and the configuration's name */
+/** @param key configuration name, and client properties that the plan depends on */
 export function routePlan(key: string, context: PlanContext): RoutePlan {
   const build = (previous: RoutePlan | undefined): RoutePlan => nextPlan(previous, context);
-  // A plan of one host is not cached, because clients may request any number of names.
+  // Plans of a single host are not cached, because clients may request any number of names.
   return context.selection.host === undefined ? recallPlan(key, context, build) : build(undefined);
 }
 
 /**
- * Builds a plan for {@link routePlan} one virtual host at a time. If many clients connect at once, they share the plan
- * that the first of them has begun, and then build their own from it.
+ * Precomputes a plan one virtual host at a time. If many clients connect simultaneously, they share the plan of the
+ * first client and then build their own from it.
  *
- * @returns what must be encoded of each virtual host
+ * @returns what must be encoded for each virtual host
  */
 export function* routePlanAhead(key: string, context: PlanContext): Generator<AheadPart | undefined> {
   if (modelFor(context) === undefined) {
@@ -64,7 +64,7 @@ export function* routePlanAhead(key: string, context: PlanContext): Generator<Ah
     try {
       yield* restOf(first);
     } catch {
-      // Each client repeats the failing step in its own plan and reports the error.
+      // Each client repeats the failed step for its own plan, which reports the error.
     }
   }
   yield* planAhead(key, context);
@@ -72,10 +72,9 @@ export function* routePlanAhead(key: string, context: PlanContext): Generator<Ah
 
 type PlanAhead = Generator<AheadPart | undefined, void>;
 
-/** The plan that was begun first for a context, by {@link modelKey}. Several clients advance it in turns. */
+/** The first plan in progress of a push context, by {@link modelKey}. Several clients advance it. */
 const firstPlans = onceFor((_: PushContext) => new Map<string, PlanAhead>());
 
-/** Continues a generator that several clients share, until it ends. */
 function* restOf(shared: PlanAhead): PlanAhead {
   for (let next = shared.next(); !next.done; next = shared.next()) yield next.value;
 }
@@ -104,7 +103,7 @@ function recallPlan(
   return memory.recall('RDS', planKey(key), inputs, build);
 }
 
-/** Stores a plan as the model of its groups if they have no model, or one of different inputs. */
+/** Stores a plan as model of its groups, unless they have a model with the same inputs. */
 function storeModel(plan: RoutePlan, otherModel: PlanModel | undefined, context: PlanContext): RoutePlan {
   const { push, shape } = context;
   const key = modelKey(context);
@@ -124,7 +123,7 @@ function nextPlan(ownPlan: RoutePlan | undefined, context: PlanContext): RoutePl
   return storeModel(buildPlan(model?.plan ?? ownPlan, context, model), otherModel, context);
 }
 
-/** The plan of another client to build from, or `undefined` to build from the client's own. */
+/** The model to start from, or `undefined` if the client's previous plan is the better start. */
 function closerModel(
   otherModel: PlanModel | undefined,
   ownPlan: RoutePlan | undefined,
@@ -134,7 +133,7 @@ function closerModel(
 }
 
 /**
- * Whether another client's plan already has the current services and the client's own does not. Reusing it saves a full
+ * Whether the model has the current services, but the client's previous plan does not. The model then saves a full
  * rebuild.
  */
 function isCloser(
@@ -155,7 +154,7 @@ function haveDifferentInputs(one: PlannedHosts, other: PlannedHosts): boolean {
   );
 }
 
-/** @param otherModel set if the previous plan is that of another client */
+/** @param otherModel set if `previous` is the plan of another client */
 function buildPlan(previous: RoutePlan | undefined, context: PlanContext, otherModel?: PlanModel): RoutePlan {
   return withDomains(buildHosts(previous?.planned, context, otherModel), previous, context);
 }
@@ -164,7 +163,6 @@ function withDomains(planned: PlannedHosts, previous: RoutePlan | undefined, con
   return atOnce(withDomainsInSteps(planned, previous, context));
 }
 
-/** Assigns domains, a few hundred hosts at a time. */
 function* withDomainsInSteps(
   planned: PlannedHosts,
   previous: RoutePlan | undefined,
@@ -193,10 +191,9 @@ function buildHosts(
   return atOnce(buildHostsInSteps(previous, context, otherModel));
 }
 
-/** Virtual hosts of another client that are checked between two yields. */
+/** Number of virtual hosts of another client that are checked between two yields. */
 const checksPerStep = 64;
 
-/** Yields after each virtual host. */
 function* buildHostsInSteps(
   previous: PlannedHosts | undefined,
   context: PlanContext,
@@ -206,7 +203,7 @@ function* buildHostsInSteps(
   const { egress } = selection;
   const { services } = scope;
   const rules = push.destinationRuleRevision;
-  // Each of the following steps covers all services or all virtual services, for the first client that has them.
+  // Each of the following steps handles all services or VirtualServices, but only for the first client that has them.
   const groups = groupsOf(context);
   yield undefined;
   const rulesOfClient = clientRules(egress.virtualServices, shape);
@@ -236,7 +233,7 @@ function* buildHostsInSteps(
     reusable === undefined || reusable.groups === groups ? undefined : placesByGroup(reusable.groups);
   const hostsByGroup: (CachedVirtualHost | readonly CachedVirtualHost[])[] = [];
   for (const [place, group] of groups.entries()) {
-    // Aliases depend on services and rules, so groups with aliases are checked each time.
+    // Groups with aliases are always checked, because aliases depend on services and VirtualServices.
     const names = aliases.get(group.service.hostname);
     const previousHost =
       reusable?.hostsByGroup[previousPlaces === undefined ? place : (previousPlaces.get(group) ?? -1)];
@@ -261,7 +258,7 @@ function* buildHostsInSteps(
   for (const one of unknownNames) {
     const host = hostOfUnknownName(one, ownPrevious, changedHosts, inputs, context);
     hostsByUnknownName.set(one.hostname, host);
-    // One virtual host may have thousands of routes.
+    // A virtual host may have thousands of routes.
     yield host.routes.part;
   }
   const hosts = inClaimOrder({ hostsByGroup, hostsByUnknownName });
@@ -279,16 +276,13 @@ interface PlanInputs extends Pick<PlannedHosts, 'groups' | 'virtualServices' | '
   readonly unknownNames: readonly UnknownHost[];
 }
 
-/** Places of groups, computed once for each list. */
+/** Group indexes, computed once for each list. */
 const placesByGroup = onceFor(
   (groups: readonly ServiceGroup[]): ReadonlyMap<ServiceGroup, number> =>
     new Map(groups.map((group, place) => [group, place])),
 );
 
-/**
- * Rebuilds only what changed, if the services and their order are the same. `undefined` if all virtual hosts must be
- * built.
- */
+/** Rebuilds only changed virtual hosts, if services and their order are unchanged. `undefined` if all must be built. */
 function* rebuildChangedInSteps(
   previous: PlannedHosts,
   changedHosts: ChangedHosts,
@@ -361,7 +355,7 @@ function* rebuildChangedInSteps(
   };
 }
 
-/** Places of groups that may have changed, or may differ from those of another client. */
+/** Indexes of groups that may have changed, or may differ from those of the model. */
 function placesToCheck(
   previous: PlannedHosts,
   changedHosts: ChangedHosts,
@@ -384,10 +378,10 @@ function placesToCheck(
   return [...places].sort((a, b) => a - b);
 }
 
-/** With more names, checking all groups is as fast. */
+/** For more names, checking all groups is as fast as an index. */
 const maxIndexedNames = 64;
 
-/** Looks up the groups that lead to a changed host. Checks all groups if there are aliases. */
+/** Finds the groups whose destinations changed. With aliases, all groups. */
 function placesLeadingToChanged(
   previous: PlannedHosts,
   { names, wildcards }: ChangedHosts,
@@ -425,7 +419,7 @@ function hostOfUnknownName(
   context: PlanContext,
 ): CachedVirtualHost {
   const previousHost = previous?.hostsByUnknownName.get(hostname);
-  // The port of an unknown host depends on the services.
+  // The port of a host without a service depends on all services.
   const isReusable = previous?.services === services && previous.groups === groups;
   if (previousHost !== undefined && isReusable && isUnchanged(previousHost, virtualService, changedHosts!))
     return previousHost;

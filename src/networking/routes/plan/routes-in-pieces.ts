@@ -1,4 +1,4 @@
-/** Encodes route configurations of gateways in pieces, because one may have tens of thousands of routes. */
+/** Encodes the route configurations of gateways in pieces. One may have tens of thousands of routes. */
 import { create, fromBinary } from '@bufbuild/protobuf';
 import { type VirtualHost, VirtualHostSchema } from '../../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { RouteConfiguration } from '../../../gen/envoy/config/route/v3/route_pb.ts';
@@ -7,12 +7,12 @@ import { PartBlock } from '../../messages/part-block.ts';
 import { type AheadPart, Encodable, type EnvoyResource, ResourceOfParts } from '../../messages/resource.ts';
 import { virtualHostsField } from './planned-routes.ts';
 
-/** Routes of a piece, a few milliseconds of work. */
+/** Routes per piece, which take a few milliseconds. */
 const maxRoutesOfPiece = 256;
-/** Hosts of a block, which is encoded at once. */
+/** Maximum number of hosts in a block, which is encoded in one step. */
 const maxHostsOfBlock = 64;
 
-/** Returns the same configuration, after yielding the pieces that take long to encode. */
+/** Yields the pieces to encode, then returns the same configuration. */
 export function* routesInPieces(resource: EnvoyResource): Generator<AheadPart | undefined, EnvoyResource> {
   if (resource instanceof ResourceOfParts || resource.isEncoded) return resource;
   const { virtualHosts, ...rest } = resource.message as RouteConfiguration;
@@ -35,10 +35,7 @@ export function* routesInPieces(resource: EnvoyResource): Generator<AheadPart | 
   return new ResourceOfParts({ name, schema, message, dependsOn: () => resource.dependsOn }, blocks);
 }
 
-/**
- * Protobuf merges repeated messages of one field and concatenates their lists, so a virtual host can be encoded as
- * several messages.
- */
+/** Encodes a virtual host as several messages, whose repeated fields Protobuf concatenates. */
 class HostInPieces implements Part {
   readonly pieces: readonly Encodable[];
 

@@ -1,4 +1,4 @@
-/** Services grouped by host and port, with the domains under which clients request them. */
+/** Groups services by host and port, with the domains under which clients request them. */
 import { sameItems } from '../../../model/collections/same-items.ts';
 import { setBounded } from '../../../model/collections/set-bounded.ts';
 import { isHttp } from '../../../model/fields/protocol.ts';
@@ -15,31 +15,30 @@ export interface Domains {
   readonly all: readonly string[];
   readonly text: string;
   /**
-   * Number of trailing labels that the host shares with the client's search domain, absent if the domains depend on
-   * more.
+   * Number of trailing labels that host and search domain have in common. Absent if the domains also depend on other
+   * inputs.
    */
   readonly sharedLabelCount?: number;
 }
 
 export interface ServiceGroup {
   readonly service: Service;
-  /** All services of the host and port. A ServiceEntry creates one for each of its addresses. */
+  /** Services with this host and port. A ServiceEntry creates one for each address. */
   readonly services: readonly Service[];
   readonly port: Port;
   readonly addresses: readonly string[];
-  /** Unique among the groups of a mesh, except for other ports of the same services. */
+  /** Unique in a mesh, except for other ports of the same services. */
   readonly text: string;
-  /** Results of {@link domainsOfGroup} by client properties. */
   readonly domains: Map<string, Domains>;
 }
 
 export interface GroupSelection {
-  /** Port of the services, all ports if absent. */
+  /** Port of the services, absent for all ports. */
   readonly port?: number;
   readonly host?: string;
 }
 
-/** Clients choose ports and search domains, so these caches are bounded. */
+/** Limits caches whose keys (ports and search domains) clients choose. */
 const maxSelections = 64;
 const maxDomainForms = 16;
 
@@ -47,8 +46,8 @@ const groupsByServices = new WeakMap<readonly Service[], Map<string, readonly Se
 const groupsByFirstService = new WeakMap<Service, Map<string, ServiceGroup[]>>();
 
 /**
- * Groups in the order in which they get domains. Returns the same list for the same services, and the same group for
- * the same services in different lists.
+ * Groups in order of precedence for domains. Returns the same list for the same services, and the same group for the
+ * same services in other lists.
  */
 export function serviceGroups(
   services: readonly Service[],
@@ -57,7 +56,7 @@ export function serviceGroups(
   push: Pick<PushContext, 'features'>,
 ): readonly ServiceGroup[] {
   const client = `${addressingKey(shape)} ${push.features.autoAllocate}`;
-  // Groups of one host are not cached, because clients may request any number of names.
+  // Groups of a single host are not cached, because clients may request any number of names.
   if (selection.host !== undefined) return buildGroups(services, selection, client, shape, push);
   const key = `${selection.port} ${client}`;
   const known = groupsByServices.get(services) ?? new Map<string, readonly ServiceGroup[]>();
@@ -70,7 +69,7 @@ export function serviceGroups(
   return groups;
 }
 
-/** Domains of a group for clients of a search domain. Returns the same object for clients with equal short names. */
+/** Domains of a group in a search domain. Returns the same object for clients with equal short names. */
 export function domainsOfGroup(group: ServiceGroup, aliases: readonly string[], options: DomainOptions): Domains {
   const { hostname } = group.service;
   const labels = [hostname, ...aliases].map((name) => sharedLabels(name, options.proxyDomain));
@@ -123,6 +122,6 @@ function buildGroups(
     setBounded(known, key, [group, ...candidates.slice(0, 3)], maxDomainForms);
     return group;
   });
-  // A request without a port means port 80, so that service gets the bare name first.
+  // Requests without a port mean port 80, so that port gets the names without port first.
   return groups.sort((a, b) => Number(b.port.number === 80) - Number(a.port.number === 80));
 }

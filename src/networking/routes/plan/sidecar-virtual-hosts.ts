@@ -1,4 +1,4 @@
-/** Builds one virtual host of a sidecar for a service or a virtual service (§8.5), and shares it among clients. */
+/** Builds a sidecar's virtual host for a service or VirtualService (§8.5), and shares it between clients. */
 import { onceFor } from '../../../model/collections/once-for.ts';
 import { setBounded } from '../../../model/collections/set-bounded.ts';
 import type { ConfigKey } from '../../../model/config/config.ts';
@@ -23,15 +23,15 @@ import { routesPart, VirtualHostPart } from './virtual-host-part.ts';
 
 export interface RouteSelection {
   readonly egress: EgressListenerScope;
-  /** Compared with ports in matches, 0 if the listener serves all ports. */
+  /** Port that matches are compared with. 0 if the listener serves all ports. */
   readonly listenerPort: number;
-  /** Port of the services, all ports if absent. */
+  /** Port of the services, absent for all ports. */
   readonly port?: number;
-  /** Only this service, whichever name the client used. */
+  /** If set, only the service with this host, regardless of the requested name. */
   readonly host?: string;
 }
 
-/** What all virtual hosts of a configuration have in common. */
+/** Inputs that all virtual hosts of a configuration have in common. */
 export interface PlanContext {
   readonly selection: RouteSelection;
   readonly shape: ProxyShape;
@@ -43,19 +43,19 @@ export interface PlanContext {
 
 export interface VirtualHostSpec {
   readonly hostname: string;
-  /** The services of the host, absent for a name that only a virtual service has. */
+  /** Services of the host. Absent for a host that only a VirtualService defines. */
   readonly group?: ServiceGroup;
   readonly port: number;
   readonly listenerPort: number;
   readonly aliasServices: readonly Service[];
-  /** Set if the host is an alias with routes of its own. */
+  /** Set for an alias with routes of its own. */
   readonly aliasService?: Service;
-  /** The virtual service that has a route for the client, `undefined` for the default route. */
+  /** The VirtualService with a route for the client. `undefined` for the default route. */
   readonly virtualService: ResolvedVirtualService | undefined;
   readonly servicePort?: Port;
 }
 
-/** A virtual host with all domains that it requests. The same object for all clients with equal results. */
+/** A virtual host with all requested domains. The same object for all clients with equal results. */
 export interface CachedVirtualHost {
   readonly name: string;
   readonly domains: Domains;
@@ -64,17 +64,16 @@ export interface CachedVirtualHost {
   readonly part: VirtualHostPart;
 }
 
-/** The routes of virtual hosts that differ only in name and domains. */
 export interface CachedRoutes {
   readonly part: Encodable;
   readonly dependsOn: readonly ConfigKey[];
-  /** Hosts that the routes lead to. The routes depend on their services and destination rules. */
+  /** Destination hosts, whose services and DestinationRules the routes depend on. */
   readonly destinationHosts: readonly string[];
   /** Virtual hosts by {@link Domains.text}. */
   readonly virtualHosts: Map<string, CachedVirtualHost>;
-  /** Properties of the client that the routes depend on, apart from how hosts resolve. */
+  /** Client properties that the routes depend on, apart from the resolution of hosts. */
   readonly clientText: string;
-  /** How each destination host resolved, `undefined` if one of them is an alias. */
+  /** Resolution of each destination host. `undefined` if one is an alias. */
   readonly resolutions: readonly HostResolution[] | undefined;
 }
 
@@ -84,7 +83,7 @@ interface HostResolution {
   readonly rule: MergedDestinationRule | undefined;
 }
 
-/** Virtual hosts of the same routes that differ in their domains. Few clients differ. */
+/** Maximum number of virtual hosts with the same routes but different domains. Few clients differ. */
 const maxHostsOfRoutes = 64;
 
 export function buildVirtualHost(spec: VirtualHostSpec, context: PlanContext): CachedVirtualHost {
@@ -100,7 +99,10 @@ export function buildVirtualHost(spec: VirtualHostSpec, context: PlanContext): C
   return cached;
 }
 
-/** Whether a client gets the virtual host that was built for another client of the same mesh and configuration. */
+/**
+ * Whether a virtual host that was built for another client is valid for this one, given the same mesh and
+ * configuration.
+ */
 export function isReusableFor(cached: CachedVirtualHost, hostname: string, context: PlanContext): boolean {
   const { reach } = context;
   return (
@@ -133,7 +135,7 @@ function clientTextOf(virtualService: ResolvedVirtualService | undefined, shape:
 
 const narrowedParts = onceFor((_: VirtualHostPart) => new Map<string, VirtualHostPart>());
 
-/** A virtual host with some of its domains, because other hosts have the rest. Cached by these domains. */
+/** A virtual host with a subset of its domains, because other hosts have precedence for the rest. Cached by domains. */
 export function withDomains({ name, routes, part }: CachedVirtualHost, domains: readonly string[]): VirtualHostPart {
   const byDomains = narrowedParts(part);
   const key = domains.join();
@@ -160,7 +162,7 @@ function domainsForSpec(spec: VirtualHostSpec, { selection, shape, push }: PlanC
   return domainsWithText({ hostname, addresses: [], aliases }, options);
 }
 
-/** Routes are cached by their inputs and not by client, so that namespaces with the same rules share them. */
+/** Cached by inputs instead of client, so that namespaces with the same rules share routes. */
 function buildRoutes(spec: VirtualHostSpec, { shape, push, memory, reach }: PlanContext): CachedRoutes {
   const { hostname, port, listenerPort, group, aliasServices, aliasService, virtualService, servicePort } = spec;
   const services = group?.services ?? [];
@@ -175,7 +177,7 @@ function buildRoutes(spec: VirtualHostSpec, { shape, push, memory, reach }: Plan
     if (chain.length <= 1) {
       resolved.push({ host, service: first, rule: first && reach.destinationRuleFor(first) });
     }
-    // Each step of the alias chain, with its destination rule.
+    // Each step of the alias chain, with its DestinationRule.
     for (const one of chain) {
       const rule = reach.destinationRuleFor(one);
       inputs.push(one, rule);

@@ -1,6 +1,6 @@
 /**
- * Envoy rejects a route configuration in which a domain occurs twice, regardless of case, so one such object would
- * block all updates. Checks random meshes, and two tenants that spell a host differently.
+ * Envoy rejects a route configuration with a duplicate domain, regardless of case, so one such object would block all
+ * updates. Tests random meshes, and two tenants with different spellings of a host.
  */
 import { expect, it } from 'vitest';
 import { stringify } from 'yaml';
@@ -22,7 +22,7 @@ const isValid = (object: WrittenObject): boolean =>
 
 const documents = (objects: readonly object[]): string => objects.map((object) => stringify(object)).join('---\n');
 
-/** Domains of each route configuration, of a gateway that all Gateway objects select, and of a sidecar. */
+/** Domains of each route configuration of a sidecar, and of a gateway that all Gateway objects select. */
 function domains(context: PushContext, ports: readonly number[]): string[][] {
   const edge = givenShape({ type: 'router', namespace: 'shop', labels: { istio: 'edge' } }, context);
   const sidecar = givenShape({ namespace: 'shop' }, context);
@@ -48,7 +48,7 @@ it('no domain occurs twice in a random mesh', () => {
       expect([seed, twice(names)]).toEqual([seed, []]);
     }
   }
-  // The random meshes must contain cases that could fail.
+  // Ensures that the random meshes contain relevant cases.
   expect(maxDomains).toBeGreaterThan(10);
   expect(capitals).toBeGreaterThan(seeds / 10);
 });

@@ -1,4 +1,3 @@
-/** Hosts of virtual services that belong to no service. */
 import {
   coveringKeys,
   isHostWithin,
@@ -14,7 +13,7 @@ import type { ServiceGroup } from './service-groups.ts';
 import type { RouteSelection } from './sidecar-virtual-hosts.ts';
 import type { ClientRules, VirtualServicesByHost } from './virtual-services-by-host.ts';
 
-/** The only port that serves hosts without a service. */
+/** The only port of hosts without a service. */
 const portOfUnknownHosts = 80;
 
 export interface UnknownHost {
@@ -31,7 +30,6 @@ interface UnknownHosts {
 
 const unknownHostsByGroups = new WeakMap<readonly ServiceGroup[], WeakMap<VirtualServicesByHost, UnknownHosts>>();
 
-/** Namespaces that see the same objects share the list. */
 export function unknownHosts(
   selection: RouteSelection,
   groups: readonly ServiceGroup[],
@@ -47,7 +45,7 @@ export function unknownHosts(
       return port === undefined || virtualService === undefined ? [] : [{ hostname, port, virtualService }];
     });
   };
-  // All virtual services of a port-specific configuration are those of its port.
+  // The VirtualServices of a configuration for one port are already those of that port.
   if (selection.port === undefined && !rules.sameAtAllPorts) return find();
   const byHost = rules.at(selection.listenerPort);
   const byRules = unknownHostsByGroups.get(groups) ?? new WeakMap<VirtualServicesByHost, UnknownHosts>();
@@ -62,9 +60,8 @@ export function unknownHosts(
 }
 
 /**
- * The port that serves a virtual service's host which belongs to no service. A name within a wildcard service has the
- * port of that service. A name outside of all services has port 80. A wildcard that contains services has no port,
- * because these have their own virtual hosts.
+ * The port that serves a VirtualService host without a service: the port of the wildcard service that contains the
+ * host, otherwise 80. `undefined` for a wildcard that contains services, because these have their own virtual hosts.
  */
 function portOfUnknown(
   selection: RouteSelection,
@@ -84,13 +81,13 @@ function portOfUnknown(
     const wider =
       wildcards.size === 0 ? [] : [...coveringKeys(hostname, wildcards)].map((host) => wildcards.get(host)!);
     if (wider.length > 0) return groups[Math.min(...wider)]!.port.number;
-    // Only a wildcard can contain other names.
+    // Only a wildcard can contain other hosts.
     if (isWildcard(hostname) && isAboveServices(hostname)) return undefined;
     return onUnknownPort ? portOfUnknownHosts : undefined;
   };
 }
 
-/** Whether a wildcard contains any service. There may be as many wildcards as services. */
+/** Finds out whether a wildcard contains a service. There may be as many wildcards as services. */
 function coversServices(services: readonly Service[]): (wildcard: string) => boolean {
   let wider: Names | undefined;
   return (wildcard) => {
@@ -103,7 +100,7 @@ function coversServices(services: readonly Service[]): (wildcard: string) => boo
 type Names = ReadonlySet<string>;
 const namesOfServices = new WeakMap<readonly Service[], WeakMap<readonly Service[], Names>>();
 
-/** Host names of services, without aliases that resolve to no service. */
+/** Hosts of services, except for aliases without a target. */
 function resolvableNames(services: readonly Service[], scope: SidecarScope): Names {
   const known = namesOfServices.get(services) ?? new WeakMap<readonly Service[], Names>();
   namesOfServices.set(services, known);

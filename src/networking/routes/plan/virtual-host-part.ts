@@ -1,5 +1,5 @@
 /**
- * A virtual host in two parts: name and domains, which depend on the client's namespace, and routes, which rarely do.
+ * Encodes a virtual host in two parts: name and domains depend on the client's namespace, the other fields rarely do.
  */
 import { create } from '@bufbuild/protobuf';
 import {
@@ -14,16 +14,15 @@ import { Encodable } from '../../messages/resource.ts';
 import { wireForm } from '../../messages/wire-form.ts';
 import { virtualHost } from '../translate/route-configuration.ts';
 
-/** All fields of a virtual host except name and domains. Encoded once for all hosts that share the routes. */
+/** All fields except name and domains, encoded once for all hosts with equal routes. */
 export function routesPart(routes: Route[], origins: readonly Origin[]): Encodable {
   return new Encodable(VirtualHostSchema, withOrigins(virtualHost('', [], routes), origins));
 }
 
 let lastNumber = 0;
 
-/** Name and domains are fields 1 and 2, so their bytes followed by those of the rest are a valid message. */
+/** Name and domains are fields 1 and 2, so their bytes followed by those of the other fields are a valid message. */
 export class VirtualHostPart implements NamedPart {
-  /** Unique in the process. */
   readonly number = ++lastNumber;
   readonly name: string;
   readonly domains: readonly string[];

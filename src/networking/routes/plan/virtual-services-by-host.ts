@@ -1,4 +1,3 @@
-/** Virtual services of a listener by the hosts whose requests they route. */
 import { onceFor, onceForPair } from '../../../model/collections/once-for.ts';
 import { setBounded } from '../../../model/collections/set-bounded.ts';
 import { mostSpecific } from '../../../model/fields/hostname.ts';
@@ -11,20 +10,19 @@ import type { ServiceGroup } from './service-groups.ts';
 
 export type VirtualServicesByHost = ReadonlyMap<string, ResolvedVirtualService>;
 
-/** The virtual services that have a route for a client, by host. */
+/** VirtualServices with a route for a client, by host. */
 export interface ClientRules {
-  /** All hosts that have a virtual service, for any client. */
+  /** All hosts with a VirtualService for any client. */
   readonly hosts: Iterable<string>;
-  /** No match depends on the port. */
+  /** No match has a port condition. */
   readonly sameAtAllPorts: boolean;
-  /** Returns the same map if the same virtual services have a route. */
+  /** Returns the same map for ports with the same results. */
   at(port: number): VirtualServicesByHost;
 }
 
 /**
- * The first virtual service of a host that has a route for the client applies, others are ignored (§8.5). Virtual
- * services without a route for the client are skipped, so that matches for other clients do not leave requests without
- * a route.
+ * Of several VirtualServices for a host, the first one with a route for the client applies (§8.5). Those without one
+ * are skipped, so that matches for other clients do not leave requests without a route.
  */
 export function clientRules(services: readonly ResolvedVirtualService[], shape: ProxyShape): ClientRules {
   const { all, conditional, anyPort } = rulesOf(services);
@@ -39,7 +37,6 @@ export function clientRules(services: readonly ResolvedVirtualService[], shape: 
   return { hosts: all.keys(), sameAtAllPorts: !anyPort, at };
 }
 
-/** The virtual service of each group, in the order of the groups. */
 export function virtualServicesOfGroups(
   groups: readonly ServiceGroup[],
   rules: ClientRules,
@@ -51,11 +48,11 @@ export function virtualServicesOfGroups(
 
 interface Rules {
   readonly all: VirtualServicesByHost;
-  /** Virtual services that have a route only for some clients or ports. */
+  /** VirtualServices with routes only for some clients or ports. */
   readonly conditional: readonly ResolvedVirtualService[];
-  /** Any of {@link conditional} matches on the port. */
+  /** Whether any of {@link conditional} has a port condition. */
   readonly anyPort: boolean;
-  /** Results by the conditional virtual services that have no route. */
+  /** Results by the {@link conditional} VirtualServices that have no route. */
   readonly byExcluded: Map<string, VirtualServicesByHost>;
 }
 
@@ -67,7 +64,7 @@ const rulesOf = onceFor((services: readonly ResolvedVirtualService[]): Rules => 
 
 const noneExcluded: ReadonlySet<ResolvedVirtualService> = new Set();
 
-/** Few virtual services match on the client, and most clients get equal results. */
+/** Cache limit. Few VirtualServices have client conditions, and most clients get equal results. */
 const maxVariants = 64;
 
 function rulesForClient(
@@ -105,7 +102,7 @@ function firstByHost(
 interface Facts {
   /** Matches of all routes that have an effect. */
   readonly matches: readonly HttpMatchRequest[];
-  /** One of the matches applies to every client. */
+  /** Whether one of the matches applies to all clients. */
   readonly appliesToAll: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** Where and how a route forwards requests (spec/discovery.md §8.6, route, timeout, mirror, rewrite). */
+/** Forwarding action of a route (spec/discovery.md §8.6, route, timeout, mirror, rewrite). */
 
 import { create, equals } from '@bufbuild/protobuf';
 import {
@@ -58,7 +58,7 @@ export function forwardAction(
   return { value, dependsOn };
 }
 
-/** Destinations that receive requests: a single one, or those with a weight. */
+/** A single destination, or all destinations with a weight. */
 export function usedDestinations(route: HttpRoute): readonly HttpRouteDestination[] {
   const all = route.route ?? [];
   if (all.length <= 1) return all;
@@ -87,7 +87,10 @@ function clusterSpecifier(
   };
 }
 
-/** A single destination's headers belong to the route. With several, each weighted cluster has its own. */
+/**
+ * With a single destination, the rewritten host belongs to the route. With several, each weighted cluster has its
+ * own.
+ */
 function soleHost(destinations: readonly HttpRouteDestination[]): string | undefined {
   return destinations.length === 1 ? hostFromHeaders(destinations[0]!.headers) : undefined;
 }

@@ -1,4 +1,4 @@
-/** The domains under which clients request a service (spec/discovery.md §8.5, domains). */
+/** Domains under which clients request a service (spec/discovery.md §8.5, domains). */
 import { isIPv6 } from 'node:net';
 import { isWildcard } from '../../../model/fields/hostname.ts';
 import { isUnspecified } from '../../../runtime/addresses/unspecified-address.ts';
@@ -8,16 +8,16 @@ export interface NamedService {
   readonly hostname: string;
   readonly addresses: readonly string[];
   readonly aliases?: readonly string[];
-  /** A headless service, whose pods have DNS names. */
+  /** The service is headless, so its pods have DNS names. */
   readonly headless?: boolean;
 }
 
 export interface DomainOptions {
-  /** Adds names with a trailing dot. Default `true`. */
+  /** Adds names with a trailing dot (default `true`). */
   readonly absoluteNames?: boolean;
-  /** The search domain of the client, such as `shop.svc.cluster.local`. */
+  /** The client's search domain, such as `shop.svc.cluster.local`. */
   readonly proxyDomain: string;
-  /** Set for a listener that serves all ports, where the port must be part of the match. */
+  /** Set for a listener of all ports, where domains must contain the port. */
   readonly port?: number;
 }
 
@@ -35,15 +35,14 @@ export function domainsOf(service: NamedService, options: DomainOptions): readon
   return port === undefined ? domains : domains.flatMap((domain) => [domain, `${domain}:${port}`]);
 }
 
-/** A host name, and its form with a trailing dot. */
 function hostForms(hostname: string, absoluteNames: boolean): string[] {
   if (isIPv6(hostname)) return [bracketed(hostname)];
   return isWildcard(hostname) || !absoluteNames ? [hostname] : [hostname, `${hostname}.`];
 }
 
 /**
- * Names that a resolver completes with the client's search domain: `reviews`, `reviews.shop`, `reviews.shop.svc` for a
- * client in namespace `shop`. Clients of other namespaces have no bare name.
+ * Names that a resolver completes with the search domain, for a client in namespace `shop`: `reviews`,
+ * `reviews.shop`, `reviews.shop.svc`. Clients of other namespaces cannot use the first.
  */
 export function shortNames(hostname: string, proxyDomain: string): readonly string[] {
   const shared = sharedLabels(hostname, proxyDomain);
@@ -51,19 +50,19 @@ export function shortNames(hostname: string, proxyDomain: string): readonly stri
   const host = hostname.split('.');
   const unique = host.slice(0, host.length - shared);
   const names = [unique.join('.'), host.slice(0, unique.length + 1).join('.')];
-  // In a Kubernetes name of the client's own namespace, `svc` is one label further.
+  // In the client's own namespace, the label `svc` is one position later.
   if (host[unique.length + 1] === 'svc') names.push(host.slice(0, unique.length + 2).join('.'));
   return names;
 }
 
 /**
- * Number of trailing labels that a name shares with a search domain, on which the client's short names depend. 0 for a
+ * Number of trailing labels that name and search domain have in common, which determines the short names. 0 for a
  * wildcard, which has no short names.
  */
 export function sharedLabels(hostname: string, proxyDomain: string): number {
   if (isWildcard(hostname)) return 0;
   let shared = 0;
-  // At least one label must remain for the search domain to complete.
+  // The first label of the host is never counted, because the short name must not be empty.
   let [inName, inDomain] = [hostname.length, proxyDomain.length];
   while (inName > 0 && inDomain > 0) {
     const [dotInName, dotInDomain] = [

@@ -1,4 +1,4 @@
-/** The virtual host for requests to unknown hosts (spec/discovery.md §8.5). */
+/** Virtual host for requests to unknown hosts (spec/discovery.md §8.5). */
 import { create } from '@bufbuild/protobuf';
 import { RouteSchema, type VirtualHost } from '../../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { SidecarScope } from '../../../model/push-context/sidecar-scope.ts';
@@ -8,7 +8,7 @@ import { requestFallbackCluster } from '../../traffic/outbound-fallback.ts';
 import type { ProxyReach } from '../../traffic/reach.ts';
 import { virtualHost } from './route-configuration.ts';
 
-/** Returns 502, or forwards to the cluster that the outbound policy names. */
+/** Returns 502, or forwards to the cluster of the outbound policy. */
 export function fallbackHost({ outboundTrafficPolicy }: SidecarScope, reach: ProxyReach): VirtualHost {
   if (outboundTrafficPolicy.mode === 'REGISTRY_ONLY') {
     const route = create(RouteSchema, {
@@ -30,6 +30,6 @@ export function fallbackHost({ outboundTrafficPolicy }: SidecarScope, reach: Pro
       },
     },
   });
-  // Servers outside the mesh must not learn about workloads.
+  // Servers outside the mesh must not receive workload identities.
   return { ...virtualHost('allow_any', ['*'], [route]), requestHeadersToRemove: [peerHeader] };
 }

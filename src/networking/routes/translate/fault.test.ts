@@ -9,11 +9,11 @@ const shareOf = (fault: HttpFaultInjection): (number | undefined)[] => {
   return [delay?.percentage?.numerator, abort?.percentage?.numerator];
 };
 
-test('a fault without a percentage delays and aborts no request, as in Istio', () => {
+test('a fault without a percentage affects no request, as in Istio', () => {
   expect(shareOf({ delay: { fixedDelayMs: 5_000 }, abort: { httpStatus: 503 } })).toEqual([0, 0]);
 });
 
-test('a fault with a percentage contains it in millionths', () => {
+test("a fault's percentage is converted to millionths", () => {
   const percentage = { value: 0.5 };
   expect(shareOf({ delay: { fixedDelayMs: 5_000, percentage }, abort: { grpcStatus: 'ABORTED', percentage } })).toEqual(
     [5_000, 5_000],

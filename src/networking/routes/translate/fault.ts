@@ -14,7 +14,7 @@ import { duration } from '../../messages/protobuf-duration.ts';
 
 export const faultFilter = 'envoy.filters.http.fault';
 
-/** `undefined` if there is neither a delay nor an abort that Envoy supports. */
+/** `undefined` if Envoy supports neither the delay nor the abort. */
 export function faultConfig({ delay, abort }: HttpFaultInjection): Any | undefined {
   const errorType = abort && abortKind(abort);
   const delayMs = delay?.fixedDelayMs;
@@ -30,7 +30,7 @@ export function faultConfig({ delay, abort }: HttpFaultInjection): Any | undefin
   });
 }
 
-/** Without a percentage no request is affected (Istio API reference). */
+/** Without a percentage, no request is affected (Istio API reference). */
 function share(percentage: Percent = { value: 0 }): FractionalPercent {
   return fractionalPercent(percentage);
 }

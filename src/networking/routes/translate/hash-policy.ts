@@ -1,4 +1,4 @@
-/** Hash policies for sticky requests, from the destination's traffic policy (spec/discovery.md §8.6, hash policy). */
+/** Hash policies for session affinity, from the destination's traffic policy (spec/discovery.md §8.6, hash policy). */
 import { create } from '@bufbuild/protobuf';
 import {
   type RouteAction_HashPolicy,
@@ -8,7 +8,7 @@ import type { ConsistentHashLoadBalancer } from '../../../model/kinds/destinatio
 import type { Init } from '../../messages/init.ts';
 import { optionalDuration } from '../../messages/protobuf-duration.ts';
 
-/** `undefined` for a hash without a key. */
+/** `undefined` without a hash key. */
 export function hashPolicy(hash: ConsistentHashLoadBalancer): RouteAction_HashPolicy | undefined {
   const policySpecifier = specifier(hash);
   return policySpecifier && create(RouteAction_HashPolicySchema, { policySpecifier });

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { headerFields, hostFromHeaders } from './headers.ts';
 
-it.each(['set', 'add'])('a changed host is a rewrite, and no header for Envoy: %s', (how) => {
+it.each(['set', 'add'])('a host header in %s becomes a host rewrite', (how) => {
   for (const name of ['host', 'Host', ':authority']) {
     const headers = { request: { [how]: { 'x-a': 'b', [name]: 'other.test' } } };
     expect(hostFromHeaders(headers)).toBe('other.test');
@@ -9,7 +9,7 @@ it.each(['set', 'add'])('a changed host is a rewrite, and no header for Envoy: %
   }
 });
 
-it('a host that is set takes precedence over one that is added', () => {
+it('a host in set takes precedence over one in add', () => {
   expect(hostFromHeaders({ request: { add: { host: 'added.test' }, set: { host: 'set.test' } } })).toBe('set.test');
 });
 

@@ -1,4 +1,4 @@
-/** Header changes (spec/discovery.md §8.6, headers ops). */
+/** Header operations (spec/discovery.md §8.6, headers ops). */
 import { create } from '@bufbuild/protobuf';
 import {
   HeaderValueOption_HeaderAppendAction as Append,
@@ -8,7 +8,7 @@ import {
 import { compareText } from '../../../model/config/config.ts';
 import type { HeaderOperations, Headers } from '../../../model/kinds/virtual-service/virtual-service.ts';
 
-/** Fields that a route and a weighted cluster have in common. */
+/** Fields that routes and weighted clusters have in common. */
 export interface HeaderFields {
   readonly requestHeadersToAdd: HeaderValueOption[];
   readonly requestHeadersToRemove: string[];
@@ -25,7 +25,7 @@ export function headerFields(headers: Headers | undefined): HeaderFields {
   };
 }
 
-/** The changes of `a`, then those of `b`. */
+/** Applies the operations of `a`, then those of `b`. */
 export function joinedHeaders(a: HeaderFields, b: HeaderFields): HeaderFields {
   return {
     requestHeadersToAdd: [...a.requestHeadersToAdd, ...b.requestHeadersToAdd],
@@ -36,8 +36,8 @@ export function joinedHeaders(a: HeaderFields, b: HeaderFields): HeaderFields {
 }
 
 /**
- * Envoy cannot change routing headers as headers, so a changed host becomes a rewrite. Adding the host sets it, because
- * there is only one.
+ * Envoy cannot modify the host as a header, so this becomes a host rewrite. Adding the host is equivalent to setting
+ * it, because a request has one host.
  */
 export function hostFromHeaders(headers: Headers | undefined): string | undefined {
   const { set = {}, add = {} } = headers?.request ?? {};

@@ -37,7 +37,7 @@ function singleRoute(cluster: string, virtualHost: string, operation: string, re
                 clusterSpecifier: { case: 'cluster', value: cluster },
                 timeout: duration(0),
                 maxStreamDuration: { maxStreamDuration: duration(0), grpcTimeoutHeaderMax: duration(0) },
-                // The application may close an idle connection while a request is sent. It has not processed that
+                // An application may close an idle connection while a request is being sent. It has not processed the
                 // request, so a retry is safe.
                 ...(retry && { retryPolicy: { retryOn: 'reset-before-request', numRetries: 2 } }),
               },

@@ -29,22 +29,22 @@ describe('matches on claims of a verified token', () => {
     expect(dynamicMetadata).toMatchObject([{ invert: true, value: { matchPattern: { case: 'presentMatch' } } }]);
   });
 
-  it('a route that matches claims is no catch-all', () => {
+  it('a route that matches claims is not a catch-all', () => {
     expect(isCatchAll(routeMatch({ headers: { [key]: { present: true } } }))).toBe(false);
     expect(isCatchAll(routeMatch({}))).toBe(true);
   });
 });
 
 it.each<[string, MessageInitShape<typeof RouteMatchSchema>]>([
-  ['gRPC', { grpc: {} }],
-  ['a certificate', { tlsContext: { presented: true } }],
-  ['a share of the requests', { runtimeFraction: { defaultValue: { numerator: 1 } } }],
-])('%s is a condition, even if no VirtualService can express it yet', (_, condition) => {
+  ['a gRPC condition', { grpc: {} }],
+  ['a client certificate condition', { tlsContext: { presented: true } }],
+  ['a fraction of the requests', { runtimeFraction: { defaultValue: { numerator: 1 } } }],
+])('a match with %s is not a catch-all, even if no VirtualService can express it yet', (_, condition) => {
   const pathSpecifier = { case: 'prefix', value: '/' } as const;
   expect(isCatchAll(create(RouteMatchSchema, { pathSpecifier, ...condition }))).toBe(false);
 });
 
-it('a prefix of complete segments is a path-separated prefix', () => {
+it('a prefix of complete segments becomes a path-separated prefix', () => {
   expect(routeMatch({ uri: { prefix: '/a' }, bySegments: true }).pathSpecifier).toEqual({
     case: 'pathSeparatedPrefix',
     value: '/a',

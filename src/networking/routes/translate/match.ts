@@ -1,4 +1,4 @@
-/** Conditions under which a route applies (spec/discovery.md §8.6, match rows). */
+/** Conditions of a route (spec/discovery.md §8.6, match rows). */
 import { create } from '@bufbuild/protobuf';
 import {
   type HeaderMatcher,
@@ -18,10 +18,10 @@ import type { Init } from '../../messages/init.ts';
 import { claimMatchers } from './claims.ts';
 import { stringMatcher } from './string-matcher.ts';
 
-/** Properties of the proxy and port that the control plane checks instead of Envoy. */
+/** Properties of proxy and port, which the control plane matches instead of Envoy. */
 export interface MatchContext {
   readonly shape: ProxyShape;
-  /** `mesh`, or the name of the gateway. */
+  /** `mesh`, or the gateway's name. */
   readonly gateway: string;
   readonly listenerPort: number;
 }
@@ -53,7 +53,7 @@ export function routeMatch(match: HttpMatchRequest): RouteMatch {
   });
 }
 
-/** Whether every request matches, so that later routes are unreachable. */
+/** Whether all requests match, so that later routes are unreachable. */
 export function isCatchAll(match: RouteMatch): boolean {
   const { $typeName: _, $unknown: _1, pathSpecifier, caseSensitive: _2, ...conditions } = match;
   const anyPath =
@@ -63,8 +63,8 @@ export function isCatchAll(match: RouteMatch): boolean {
 }
 
 /**
- * Whether a field is unset. Checks all fields, including ones that are not generated yet: ignoring a condition would
- * drop later routes.
+ * Whether a field is unset. Checks every field, including ones that are not generated yet, because ignoring a
+ * condition would drop later routes.
  */
 function isNoCondition(value: unknown): boolean {
   return value === undefined || (Array.isArray(value) && value.length === 0);
@@ -88,7 +88,7 @@ function headerMatcher(name: string, value: ValueMatch): HeaderMatcher {
   });
 }
 
-/** A request without the header has no matching value, so it must pass. */
+/** A request without the header must match, because it does not contain the excluded value. */
 function absentHeaderMatcher(name: string, value: ValueMatch): HeaderMatcher {
   const matcher = headerMatcher(name, value);
   matcher.invertMatch = true;
@@ -108,7 +108,7 @@ function queryParameter(name: string, value: ValueMatch): QueryParameterMatcher 
   });
 }
 
-/** Headers without claims, which users write among them. */
+/** Headers without claims, which are in the same field. */
 function headersOf(values: Readonly<Record<string, ValueMatch>> | undefined): [string, ValueMatch][] {
   return sorted(values).filter(([name]) => !isClaimKey(name));
 }

@@ -1,9 +1,9 @@
-/** The virtual host for requests that belong on another connection. */
+/** Virtual host for requests that require another connection. */
 import { create } from '@bufbuild/protobuf';
 import { RouteSchema, type VirtualHost } from '../../../gen/envoy/config/route/v3/route_components_pb.ts';
 import { virtualHost } from './route-configuration.ts';
 
-/** Returns 421, after which a client opens a new connection for the host (RFC 9110 §15.5.20). */
+/** Returns 421, so that the client opens a new connection for the host (RFC 9110 §15.5.20). */
 export function misdirectedHost(name: string, domains: readonly string[]): VirtualHost {
   return virtualHost(name, domains, [
     create(RouteSchema, {

@@ -14,7 +14,7 @@ describe('redirects', () => {
     [{ port: 8443 }, 8443],
     [{ derivePort: 'FROM_REQUEST_PORT' as const }, 8080],
     [{ derivePort: 'FROM_PROTOCOL_DEFAULT' as const }, 0],
-  ])('%j redirects to port %d', (redirect, port) => {
+  ])('the redirect %j contains port %d', (redirect, port) => {
     expect(redirectAction(redirect, 8080).portRedirect).toBe(port);
   });
 

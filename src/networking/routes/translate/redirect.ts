@@ -18,10 +18,7 @@ const codes: Readonly<Record<number, Code>> = {
   308: Code.PERMANENT_REDIRECT,
 };
 
-/**
- * A path with this prefix replaces what the route's prefix matched and keeps the rest. `prefixRewrite` has the same
- * effect.
- */
+/** Prefix of a redirect path that replaces the matched prefix and keeps the rest of the path, like `prefixRewrite`. */
 const prefixMarker = '%PREFIX()%';
 
 export function redirectAction(redirect: HttpRedirect, listenerPort: number): RedirectAction {
@@ -44,7 +41,7 @@ function pathChange({
   return uri ? { pathRewriteSpecifier: { case: 'pathRedirect', value: uri } } : {};
 }
 
-/** 0 omits the port. The default port of the scheme is omitted. */
+/** 0 if the redirect contains no port. The scheme's default port is omitted. */
 function redirectPort({ port, derivePort, scheme, includesPort }: HttpRedirect, listenerPort: number): number {
   const redirectedPort = port ?? (derivePort === 'FROM_REQUEST_PORT' ? listenerPort : 0);
   if (includesPort) return redirectedPort;

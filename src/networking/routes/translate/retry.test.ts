@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { retryPolicy } from './retry.ts';
 
 describe('retries', () => {
-  it('the default is two retries to hosts that were not tried', () => {
+  it('by default, requests are retried twice on hosts that were not tried', () => {
     const policy = retryPolicy(undefined, undefined, false)!;
     expect(policy.numRetries).toBe(2);
     expect(policy.retryOn).toBe('connect-failure,refused-stream,unavailable,cancelled,retriable-status-codes');
@@ -10,7 +10,7 @@ describe('retries', () => {
     expect(policy.hostSelectionRetryMaxAttempts).toBe(5n);
   });
 
-  it('0 in the route or the mesh disables retries', () => {
+  it('0 attempts in the route or the mesh disable retries', () => {
     expect(retryPolicy({ attempts: 0 }, undefined, false)).toBeUndefined();
     expect(retryPolicy(undefined, { attempts: 0 }, false)).toBeUndefined();
   });
@@ -26,7 +26,7 @@ describe('retries', () => {
     expect(policy.retriableStatusCodes).toEqual([503, 429]);
   });
 
-  it('retries stay with the host that a hash selected', () => {
+  it('retries stay on the host that a hash selected', () => {
     const policy = retryPolicy(undefined, undefined, true)!;
     expect(policy.retryHostPredicate).toEqual([]);
     expect(policy.hostSelectionRetryMaxAttempts).toBe(0n);

@@ -9,7 +9,7 @@ import { duration, optionalDuration } from '../../messages/protobuf-duration.ts'
 
 const defaultRetryOn = 'connect-failure,refused-stream,unavailable,cancelled,retriable-status-codes';
 const defaultAttempts = 2;
-/** Attempts to choose a host that was not tried before. */
+/** Attempts to select a host that was not tried yet. */
 const hostSelectionAttempts = 5n;
 
 const previousHosts = typedExtension('envoy.retry_host_predicates.previous_hosts', PreviousHostsPredicateSchema);
@@ -22,9 +22,9 @@ const previousPriorities = typedExtension(
 );
 
 /**
- * The route's settings override those of the mesh, which override the built-in policy. `undefined` if retries are off.
+ * Settings of the route, the mesh, or the built-in policy, in this order. `undefined` if retries are disabled.
  *
- * @param sticky a consistent hash chooses the host, so retries must not choose a different one
+ * @param sticky a consistent hash selects the host, so retries must use the same host
  */
 export function retryPolicy(
   routeRetry: HttpRetry | undefined,

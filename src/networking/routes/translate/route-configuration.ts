@@ -1,4 +1,4 @@
-/** Common parts of route configurations that proxies request by name (spec/discovery.md §8.5). */
+/** Common parts of RDS route configurations (spec/discovery.md §8.5). */
 import { create } from '@bufbuild/protobuf';
 import type {
   Route,
@@ -10,12 +10,12 @@ import { type RouteConfiguration, RouteConfigurationSchema } from '../../../gen/
 
 const maxDirectResponseBytes = 1_048_576;
 
-/** @param allPorts the listener serves all ports, so virtual hosts match on the port in the host header */
+/** @param allPorts whether the listener serves all ports, so that virtual hosts match the port in the host header */
 export function routeConfiguration(name: string, virtualHosts: VirtualHost[], allPorts = false): RouteConfiguration {
   return create(RouteConfigurationSchema, {
     name,
     virtualHosts,
-    // A cluster may arrive after its route. Only requests of that route fail until then.
+    // Envoy may receive a cluster after its route. Only that route's requests fail until then.
     validateClusters: false,
     ignorePortInHostMatching: !allPorts,
     maxDirectResponseBodySizeBytes: maxDirectResponseBytes,

@@ -1,4 +1,4 @@
-/** Translates the routes of a virtual service (spec/discovery.md §8.6). */
+/** Translates routes of a VirtualService (spec/discovery.md §8.6). */
 import { create } from '@bufbuild/protobuf';
 import type { Any } from '@bufbuild/protobuf/wkt';
 import { type Route, type RouteMatch, RouteSchema } from '../../../gen/envoy/config/route/v3/route_components_pb.ts';
@@ -30,14 +30,14 @@ import type { WithDependencies } from './with-dependencies.ts';
 
 export interface RouteContext extends MatchContext, ActionContext {}
 
-/** Routes translated between two yields. */
+/** Number of routes translated between two yields. */
 const routesAtATime = 256;
 
 /**
- * Routes in the order written. Routes after a catch-all are dropped.
+ * Routes in the order of the VirtualService. Routes after a catch-all are omitted.
  *
- * @param contexts one for each server of a port through which the virtual service is reached. A match gets one route,
- * for the first context that it applies to.
+ * @param contexts one for each server of a port that receives requests for the VirtualService. A match gets one
+ * route, for the first context that it applies to.
  */
 export function virtualServiceRoutes(
   service: ResolvedVirtualService,
@@ -46,7 +46,7 @@ export function virtualServiceRoutes(
   return atOnce(buildingVirtualServiceRoutes(service, contexts));
 }
 
-/** As {@link virtualServiceRoutes}. Yields, because one virtual service may have thousands of routes. */
+/** As {@link virtualServiceRoutes}. Yields, because a VirtualService may have thousands of routes. */
 export function* buildingVirtualServiceRoutes(
   service: ResolvedVirtualService,
   contexts: readonly RouteContext[],
@@ -54,7 +54,7 @@ export function* buildingVirtualServiceRoutes(
   const value: Route[] = [];
   const dependsOn: ConfigKey[] = [...service.origins];
   const matches = [...matchesOf(service)];
-  /** Whether the route of a match is a catch-all, by the place of the match. */
+  /** Whether a match was translated to a catch-all, by the index of the match. */
   const translated = new Map<number, boolean>();
   for (const context of contexts) {
     for (const [place, { http, index, match }] of matches.entries()) {
@@ -77,12 +77,12 @@ export function* buildingVirtualServiceRoutes(
 
 interface PlacedMatch {
   readonly http: HttpRoute;
-  /** Index of the HTTP route in the virtual service. */
+  /** Index of the HTTP route in the VirtualService. */
   readonly index: number;
   readonly match: HttpMatchRequest;
 }
 
-/** A route without matches applies to every request. */
+/** A route without matches applies to all requests. */
 function* matchesOf({ config }: ResolvedVirtualService): Iterable<PlacedMatch> {
   const everything: readonly HttpMatchRequest[] = [{}];
   for (const [index, http] of (config.spec.http ?? []).entries()) {
@@ -91,9 +91,9 @@ function* matchesOf({ config }: ResolvedVirtualService): Iterable<PlacedMatch> {
 }
 
 /**
- * The route of a service without a virtual service.
+ * Route of a service without VirtualService.
  *
- * @param name host name of the service or of an alias
+ * @param name host of the service or of an alias
  */
 export function defaultRoute(
   service: Service,
@@ -126,7 +126,7 @@ export function defaultRoute(
   return { value: withOrigins(route, serviceOrigin(service)), dependsOn };
 }
 
-/** `undefined` for a route without destination, redirect or response. */
+/** `undefined` for a route without destination, redirect and direct response. */
 function toRoute(
   http: HttpRoute,
   match: HttpMatchRequest,
@@ -158,7 +158,7 @@ function toRoute(
   return { value, dependsOn };
 }
 
-/** Servers outside the mesh must not learn about workloads. */
+/** Servers outside the mesh must not receive workload identities. */
 function withoutPeerClaim(
   headers: HeaderFields,
   destinations: readonly HttpRouteDestination[],
@@ -195,7 +195,7 @@ function filterConfigs(http: HttpRoute): Record<string, Any> {
   };
 }
 
-/** The path in the operation name of a traced request. */
+/** The path in a trace's operation name. */
 function pathText({ pathSpecifier }: RouteMatch): string {
   switch (pathSpecifier.case) {
     case 'path':

@@ -1,4 +1,4 @@
-/** Whether matches of virtual services distinguish the servers of a gateway port, by Gateway object or by port. */
+/** Whether matches of VirtualServices distinguish the servers of a gateway port, by Gateway object or port. */
 import { onceFor } from '../../../model/collections/once-for.ts';
 import type { ResolvedVirtualService } from '../../../model/push-context/resolved-rules.ts';
 import type { GatewayServer } from '../../gateway/merge-gateways.ts';
@@ -17,7 +17,7 @@ const conditionsOf = onceFor(({ config }: ResolvedVirtualService): ServerConditi
   };
 });
 
-/** Servers with equal texts get equal routes of the virtual service. */
+/** Servers with equal texts get equal routes of the VirtualService. */
 export function serverText(service: ResolvedVirtualService, { gateway, server }: GatewayServer): string {
   const { gateways, ports } = conditionsOf(service);
   const name = gatewayName(gateway);
@@ -25,7 +25,7 @@ export function serverText(service: ResolvedVirtualService, { gateway, server }:
   return `${gateways.has(name) ? name : ''} ${ports.has(number) ? number : ''}`;
 }
 
-/** Server ports that matches of the virtual services name. */
+/** Server ports in matches of VirtualServices. */
 export const matchedPorts = onceFor(
   (services: readonly ResolvedVirtualService[]): ReadonlySet<number> =>
     new Set(services.flatMap((service) => [...conditionsOf(service).ports])),

@@ -1,4 +1,3 @@
-/** Inputs of a virtual service's routes, apart from the virtual service. */
 import { onceFor } from '../../../model/collections/once-for.ts';
 import type { ProxyShape } from '../../../model/proxy/proxy-shape.ts';
 import { destinationHosts } from '../../../model/push-context/resolve-virtual-service.ts';
@@ -11,22 +10,22 @@ interface Facts {
   readonly matchesNamespaces: boolean;
 }
 
-/** Hosts whose services and destination rules the routes depend on. */
+/** Hosts whose services and DestinationRules the routes depend on. */
 export function destinationsOf(service: ResolvedVirtualService): readonly string[] {
   return facts(service).destinations;
 }
 
-/** Equal for shapes that get equal routes. Usually empty, because few virtual services match on the client. */
+/** Equal for shapes with equal routes. Usually empty, because few VirtualServices match client properties. */
 export function shapeTextFor(service: ResolvedVirtualService | undefined, shape: ProxyShape): string {
   return service !== undefined && facts(service).matchesSources ? labelsText(shape.labels) : '';
 }
 
-/** Equal for namespaces that get equal routes. Usually empty. */
+/** Equal for namespaces with equal routes. Usually empty. */
 export function namespaceTextFor(service: ResolvedVirtualService | undefined, namespace: string): string {
   return service !== undefined && facts(service).matchesNamespaces ? namespace : '';
 }
 
-/** Whether routes depend on the client, apart from how hosts resolve. */
+/** Whether routes depend on the client, apart from the resolution of hosts. */
 export function dependsOnClient(service: ResolvedVirtualService): boolean {
   const { matchesSources, matchesNamespaces } = facts(service);
   return matchesSources || matchesNamespaces;
@@ -36,7 +35,7 @@ const anyMatchesSources = onceFor((services: readonly ResolvedVirtualService[]) 
   services.some((service) => facts(service).matchesSources),
 );
 
-/** Labels of the shape, if any of the virtual services matches on them. */
+/** The shape's labels if any of the VirtualServices matches labels. */
 export function labelsIfMatched(services: readonly ResolvedVirtualService[], shape: ProxyShape): string {
   return anyMatchesSources(services) ? labelsText(shape.labels) : '';
 }
@@ -49,7 +48,7 @@ export function namespaceIfMatched(services: readonly ResolvedVirtualService[], 
   return anyMatchesNamespaces(services) ? namespace : '';
 }
 
-/** Hosts whose services and destination rules the routes of any virtual service depend on. */
+/** Hosts whose services and DestinationRules the routes of any of these VirtualServices depend on. */
 export const destinationsOfAll: (services: readonly ResolvedVirtualService[]) => ReadonlySet<string> = onceFor(
   (services) => new Set(services.flatMap((service) => destinationsOf(service))),
 );

@@ -1,9 +1,8 @@
-/** A translated value and the objects that it was translated from. */
 import type { ConfigKey } from '../../../model/config/config.ts';
 
 export interface WithDependencies<Value> {
   readonly value: Value;
-  /** Keys of the objects, without the translated one. */
+  /** Keys of the objects, except for the translated object. */
   readonly dependsOn: readonly ConfigKey[];
 }
 
