@@ -1,4 +1,4 @@
-/** After a rollback of the configuration directory, proxies switch between versions and never receive a mixture. */
+/** After a rollback of the configuration directory, proxies receive a complete version and never a mixture. */
 import { execFile, execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -26,7 +26,7 @@ afterEach(async () => {
   rmSync(root, { recursive: true });
 });
 
-/** Writes one version of the configuration: each file contains a service named after the version. */
+/** Writes one version: each file contains a service named after the version. */
 function writeVersion(directory: string, version: string, from = 0, to = files): void {
   for (let i = from; i < to; i++) {
     mkdirSync(join(directory, `${i % 30}`), { recursive: true });
@@ -44,7 +44,7 @@ async function responsesUntil(
   expected: string,
   change: () => unknown,
 ): Promise<{ seen: object[]; readings: number }> {
-  // Otherwise clusters of the previous version are kept for a while.
+  // Otherwise clusters of the previous version are kept for some time.
   const env = { PILOT_XDS_MAKE_BEFORE_BREAK_TIMEOUT: '0s' };
   const plane = new ControlPlane({ configDir }, {}, undefined, env);
   await plane.ready();
@@ -70,7 +70,7 @@ async function responsesUntil(
   return { seen, readings: countReadings() - before };
 }
 
-it('git checkout over all files of the directory is read once, not as it proceeds', async () => {
+it('git checkout of all files in the configuration directory causes one reading after it is complete', async () => {
   const git = (...args: string[]): void => {
     const user = ['-c', 'user.name=test', '-c', 'user.email=test@example.com', '-c', 'gc.auto=0'];
     execFileSync('git', [...user, ...args], { cwd: root, stdio: 'pipe' });
@@ -82,16 +82,16 @@ it('git checkout over all files of the directory is read once, not as it proceed
     git('add', '.');
     git('commit', '--quiet', '-m', version);
   }
-  // In a separate process; the control plane in this one receives file events while it runs.
+  // In a separate process, because this one receives file events while it runs.
   const checkout = () => promisify(execFile)('git', ['checkout', '--quiet', 'old'], { cwd: root });
   const { seen, readings } = await responsesUntil(join(root, 'mesh'), 'old', checkout);
   expect(seen.at(-1)).toEqual({ old: files });
-  // On a busy machine git may pause for longer than the debounce time. Without the hold there are 23 readings.
+  // On a busy machine, git may pause for longer than the debounce time. Without the hold there are 23 readings.
   expect(readings).toBeLessThanOrEqual(mostReadings);
   expect(seen.length).toBeLessThanOrEqual(readings);
 });
 
-it('a symbolic link that is switched causes one response, of the new version', async () => {
+it('switching a symbolic link causes one response with the new version', async () => {
   for (const version of ['old', 'new']) writeVersion(join(root, version), version);
   symlinkSync('new', join(root, 'mesh'));
   const change = (): void => {
@@ -104,7 +104,7 @@ it('a symbolic link that is switched causes one response, of the new version', a
   });
 });
 
-/** Like a slow disk. @returns the longest pause between two files, in milliseconds */
+/** Simulates a slow disk. @returns the longest pause between two files, in milliseconds */
 async function writeSlowly(directory: string, version: string): Promise<number> {
   let [longest, last] = [0, performance.now()];
   for (let i = 0; i < files; i += 20) {
@@ -116,13 +116,13 @@ async function writeSlowly(directory: string, version: string): Promise<number> 
   return longest;
 }
 
-it('a version that is written more slowly than it is read causes one response', async () => {
+it('a version that is written slowly causes one response', async () => {
   writeVersion(join(root, 'mesh'), 'new');
   let pauseMs = 0;
   const { seen, readings } = await responsesUntil(join(root, 'mesh'), 'old', async () => {
     pauseMs = await writeSlowly(join(root, 'mesh'), 'old');
   });
-  // On a busy machine the pauses may exceed the debounce time; then parts of the version are applied, as documented.
+  // On a busy machine the pauses may exceed the debounce time; parts of the version are then applied, as documented.
   const isBurst = pauseMs < 150;
   expect(seen.at(-1)).toEqual({ old: files });
   if (isBurst) expect([seen.length, readings]).toEqual([1, 1]);

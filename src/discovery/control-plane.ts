@@ -1,4 +1,4 @@
-/** Composes the control plane from one factory per folder and the program's chart. */
+/** Composes the control plane from the factory of each folder and the program's chart. */
 import { hostname } from 'node:os';
 import { boundedLogger } from '../runtime/output/bounded-log.ts';
 import type { Logger } from '../runtime/output/log.ts';
@@ -31,7 +31,7 @@ export type ControlPlaneParts = ReturnType<typeof makeControlPlane>;
 
 export function makeControlPlane(program: DiscoveryProgram) {
   const { options, recorder, version } = program;
-  // Log lines contain text of clients, so their length is limited.
+  // Bounded, because log lines contain text of clients.
   const log = boundedLogger(program.log);
   const { cluster, problem } = clusterOf(options, log.scope('cluster'));
   const authenticators: Authenticator[] = [];
@@ -182,7 +182,7 @@ export function makeControlPlane(program: DiscoveryProgram) {
   });
   const secrets = makeSecrets({ access: cluster?.secretAccess, credentials: () => state.context?.credentials });
   const registry = makeRegistry({ state, offers: consul.joinOffersOfConsul(program.registries ?? remotes.offers) });
-  /** Resources for proxies: those of the mesh, with roots, and connections of workloads that register themselves. */
+  /** Resources for proxies: those of the mesh with its roots, and connections of workloads that register themselves. */
   const source = () => configServer.withFallback(registration.extend(signing?.roots.addTo(resources) ?? resources));
 
   const stages = makeStages({ options, cluster, problem, config, ca, remotes, mesh, authenticators, log });
@@ -218,7 +218,7 @@ export function makeControlPlane(program: DiscoveryProgram) {
           isReady: () => state.context !== undefined,
           credentials: () => portCertificate!.credentials,
           references: push.references,
-          // Loaded late, so that it does not delay the start.
+          // After the start, which it would delay.
           opened: () => void configServer.load(),
           ...(signing && { unary: signing.service }),
         }),
@@ -235,7 +235,7 @@ export function makeControlPlane(program: DiscoveryProgram) {
   };
 }
 
-/** An invalid cluster is reported by the first stage of the start. */
+/** The first stage of the start reports an invalid cluster. */
 function clusterOf(
   options: DiscoveryOptions,
   log: Logger,

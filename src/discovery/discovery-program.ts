@@ -11,18 +11,18 @@ export interface DiscoveryProgram {
   readonly options: DiscoveryOptions;
   readonly log: Logger;
   readonly recorder: Recorder;
-  /** Version in one line, for `/version`. */
+  /** One line, for `/version`. */
   readonly version: string;
   /** Token of protected pages; its creator revokes it. */
   readonly access: DebuggerAccess;
   /** Served on every HTTP port; closed by its creator. */
   readonly trace?: TraceEndpoint;
-  /** Registries in addition to `--registries`. They may change and be added or removed at run time. */
+  /** In addition to `--registries`. They may change at run time. */
   readonly registries?: RegistryOffers;
-  /** Sources of configuration other than directories, by URL scheme. */
+  /** By URL scheme, in addition to directories. */
   readonly sources?: SourceAdapters;
-  /** PEM: roots that verify bundle endpoints instead of Node's; for tests. */
+  /** PEM roots that verify bundle endpoints instead of Node's, for tests. */
   readonly bundleAuthorities?: string;
-  /** Source of signals; default: the process. */
+  /** Default: the process. */
   readonly signals?: Pick<NodeJS.Process, 'on' | 'off'>;
 }

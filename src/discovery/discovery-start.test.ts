@@ -1,4 +1,4 @@
-/** Each stage of the start fails once, for an external reason, and no resource is leaked (spec/discovery.md §2). */
+/** Each stage of the start fails once for an external reason, without leaking resources (spec/discovery.md §2). */
 
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
@@ -26,7 +26,7 @@ afterAll(() => void holder.close());
 
 afterEach(stopControlPlanes);
 
-/** Active resources of this process's event loop by type: servers, watched files, timers. */
+/** Active resources of the event loop by type: servers, watched files, timers. */
 function resources(): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const type of process.getActiveResourcesInfo()) counts[type] = (counts[type] ?? 0) + 1;
@@ -79,7 +79,7 @@ async function troubleOf(...how: Parameters<typeof ControlPlane.starting>) {
   return { exitCode, trouble: trouble.join('\n') };
 }
 
-describe('the start', () => {
+describe('the start of pilot-discovery', () => {
   it.each<[string, () => DiscoveryFlags, RegExp]>([
     [
       'environment',
@@ -106,7 +106,7 @@ describe('the start', () => {
   it.each<[string, (made: Certificates) => DiscoveryFlags, RegExp]>([
     ['a file is missing', ({ flags }) => ({ ...flags, caCertFile: '/no/ca' }), /^server certificates: .*\/no\/ca/],
     [
-      'the key is of another certificate',
+      'the key belongs to another certificate',
       ({ flags, key }) => {
         writeFileSync(key, createAuthority().privateKey);
         return flags;
@@ -114,7 +114,7 @@ describe('the start', () => {
       /^server certificates: .*does not match the certificate/,
     ],
     [
-      'a file is no PEM',
+      'a file is not valid PEM',
       ({ flags, key }) => {
         writeFileSync(key, 'no key');
         return flags;
@@ -122,7 +122,7 @@ describe('the start', () => {
       /^server certificates: .*is not valid PEM/,
     ],
     ['its port is in use', ({ flags }) => ({ ...flags, secureGRPCAddr: taken }), /^secure xDS server: port in use/],
-  ])('of the TLS port fails when %s', async (_, damage, told) => {
+  ])('fails for the TLS port if %s', async (_, damage, told) => {
     const root = join(process.env.TMPDIR ?? '/tmp', `chartpilot-start-${process.pid}-${Date.now()}`);
     try {
       const { exitCode, trouble } = await troubleOf(damage(certificates(root)));
@@ -135,7 +135,7 @@ describe('the start', () => {
   });
 
   it.each([['mesh', 'configSources: [{address: "fs://"}]', /^configuration sources: .*fs:\/\/ must have a directory/]])(
-    'fails when the %s contains an invalid %s',
+    'fails if the %s contains an invalid %s',
     async (file, text, told) => {
       const { trouble, exitCode } = await troubleOf({}, ({ root }) => writeFileSync(join(root, file), text));
       expect(trouble).toMatch(told);
@@ -144,7 +144,7 @@ describe('the start', () => {
     },
   );
 
-  it('succeeds with invalid settings, uses the defaults and reports the errors', async () => {
+  it('succeeds with invalid settings, which are reported and replaced by defaults', async () => {
     const plane = ControlPlane.starting({}, ({ root }) => {
       writeFileSync(join(root, 'mesh'), 'connectTimeout: soon\n');
       writeFileSync(join(root, 'meshNetworks'), 'networks: {west: {endpoints: [{fromCidr: everywhere}]}}\n');
@@ -154,7 +154,7 @@ describe('the start', () => {
     expect(linesOf(plane.lines, 'object.rejected', { place: /meshNetworks:1/, reason: /fromCidr/ })).toHaveLength(1);
   });
 
-  it('leaks nothing after a successful run', async () => {
+  it('leaks no resources after a successful run', async () => {
     const plane = await ControlPlane.serving();
     expect(held()).toEqual(expect.arrayContaining(['TCPServerWrap', 'FSEventWrap']));
     plane.signal();

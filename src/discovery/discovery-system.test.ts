@@ -1,4 +1,4 @@
-/** The complete control plane in this process: files as input, gRPC and HTTP as output. */
+/** The complete control plane in this process, with files as input and gRPC and HTTP as output. */
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -39,7 +39,7 @@ describe('pilot-discovery', () => {
     );
   });
 
-  it('pushes when only the age of a file’s object changes, which decides a conflict', async () => {
+  it('pushes if only the age of a file’s object changes, which decides a conflict', async () => {
     const rule = (name: string, year: number, seconds: number): string => `
 apiVersion: networking.istio.io/v1
 kind: DestinationRule
@@ -61,7 +61,7 @@ spec: { host: cart.example.com, trafficPolicy: { connectionPool: { tcp: { connec
     expect(timeoutOfCart()).toBe(22n);
   });
 
-  it('pushes only endpoints when only endpoints changed', async () => {
+  it('pushes endpoints only if no other resource changed', async () => {
     const plane = await ControlPlane.serving();
     const { stream } = await plane.subscribe();
     stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
@@ -71,7 +71,7 @@ spec: { host: cart.example.com, trafficPolicy: { connectionPool: { tcp: { connec
     plane.write('cart.yaml', serviceEntry(['10.1.1.1', '10.1.1.2']));
     const pushed = await stream.next();
     expect(pushed.typeUrl).toBe(typeUrls.EDS);
-    // Envoy's configuration dump shows which replica sent the configuration.
+    // Envoy's configuration dump contains the replica that sent the configuration.
     expect(JSON.parse(pushed.controlPlane!.identifier)).toMatchObject({ Component: 'istiod', ID: hostname() });
     const assignment = fromBinary(ClusterLoadAssignmentSchema, pushed.resources[0]!.value);
     expect(assignment.endpoints.flatMap(({ lbEndpoints }) => lbEndpoints)).toHaveLength(2);
@@ -96,7 +96,7 @@ spec:
     expect(await stream.unexpected()).toEqual([]);
   });
 
-  it('keeps the last valid object when a file is invalid, reports the location, and applies the corrected file', async () => {
+  it('keeps the last valid object if a file is invalid, reports its location, and applies the corrected file', async () => {
     const plane = await ControlPlane.serving();
     const { stream } = await plane.subscribe();
     stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
@@ -112,7 +112,7 @@ spec:
     expect((await plane.subscribe()).clusters).toContain('outbound|81||cart.example.com');
   });
 
-  it('updates all proxies when the mesh configuration changes, but not when it is invalid', async () => {
+  it('updates all proxies when the mesh configuration changes, unless it is invalid', async () => {
     const plane = await ControlPlane.serving();
     const { stream } = await plane.subscribe();
     stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
@@ -140,10 +140,10 @@ spec:
     });
   });
 
-  describe('when the mesh configuration names other sources', () => {
+  describe('when the mesh configuration contains other sources', () => {
     const moreCluster = 'outbound|80||more.example.com';
 
-    /** Another directory than that of the flag, with one service. */
+    /** A second directory with one service. */
     function directory(plane: ControlPlane, name: string, entry = serviceEntry().replaceAll('cart', name)): string {
       mkdirSync(join(plane.root, name));
       writeFileSync(join(plane.root, name, `${name}.yaml`), entry);
@@ -173,7 +173,7 @@ spec:
       expect(plane.departures()).toEqual([]);
     });
 
-    it('removes nothing before the replacement has been read', async () => {
+    it('removes no object before the replacement source was read', async () => {
       const plane = await ControlPlane.serving();
       use(plane, directory(plane, 'more'));
       await eventually('it is served', () => served(plane, moreCluster));
@@ -205,7 +205,7 @@ spec:
     });
   });
 
-  it('also reads the directories of the mesh configuration', async () => {
+  it('reads the directories in the mesh configuration in addition to that of the flag', async () => {
     const more = mkdtempSync(join(tmpdir(), 'chartpilot-discovery-'));
     writeFileSync(join(more, 'more.yaml'), serviceEntry().replaceAll('cart', 'more'));
     const plane = ControlPlane.starting({}, ({ root }) =>
@@ -217,7 +217,7 @@ spec:
     rmSync(more, { recursive: true });
   });
 
-  it('starts with the defaults when the mesh configuration is invalid', async () => {
+  it('starts with defaults if the mesh configuration is invalid', async () => {
     const root = mkdtempSync(join(tmpdir(), 'chartpilot-discovery-'));
     writeFileSync(join(root, 'mesh'), 'connectTimeout: [');
     const plane = await ControlPlane.serving({ meshConfig: join(root, 'mesh') });
@@ -240,7 +240,7 @@ spec:
     expect((await plane.get('/ready')).status).toBe(200);
   });
 
-  it('reports a port in use, and exits', async () => {
+  it('exits if a port is in use, and reports it', async () => {
     const holder = createServer().listen(0, '127.0.0.1');
     await new Promise((resolve) => holder.once('listening', resolve));
     const address = `127.0.0.1:${(holder.address() as { port: number }).port}`;
@@ -252,7 +252,7 @@ spec:
     holder.close();
   });
 
-  it('reports a missing configuration directory, and exits', async () => {
+  it('exits if the configuration directory is missing, and reports it', async () => {
     const { exitCode, trouble } = await new ControlPlane({ configDir: '/nonexistent/mesh' }).ended;
     expect([exitCode, trouble]).toEqual([1, [expect.stringContaining('/nonexistent/mesh')]]);
   });
@@ -273,8 +273,8 @@ spec:
   });
 });
 
-describe('the pages', () => {
-  it('show connected proxies and what they were sent', async () => {
+describe('the pages of pilot-discovery', () => {
+  it('show connected proxies and their sent resources', async () => {
     const plane = await ControlPlane.serving();
     const { stream } = await plane.subscribe();
     const { nonce } = stream.responses[0]!;
@@ -346,7 +346,7 @@ describe('the pages', () => {
     expect((await plane.get('/version')).text).toBe('test');
   });
 
-  it('count events', async () => {
+  it('show metrics that count events', async () => {
     const plane = await ControlPlane.serving();
     const { stream } = await plane.subscribe();
     const nack = { code: 13, message: 'no such filter' };
@@ -371,7 +371,7 @@ describe('the pages', () => {
   });
 });
 
-describe('the trace of the control plane', () => {
+describe('the trace of pilot-discovery', () => {
   const traceLines = (text: string): TraceLine[] =>
     text
       .trim()
@@ -388,7 +388,7 @@ describe('the trace of the control plane', () => {
     expect(records).toContainEqual(expect.objectContaining({ kind: 'spawn', actor: 'discovery' }));
   });
 
-  it('reaches its readers completely when the control plane exits, without delaying the exit', async () => {
+  it('is sent completely when the control plane exits, without delaying the exit', async () => {
     const plane = await ControlPlane.serving();
     const watched = (await plane.watch()).text();
     const taken = await msWithoutQueueing([process.pid], async () => {
@@ -396,7 +396,7 @@ describe('the trace of the control plane', () => {
       expect(await plane.ended).toMatchObject({ exitCode: 0 });
       await plane.trace.end();
     });
-    // Shorter than --shutdownDuration (2 s), which a running request would delay it by.
+    // Shorter than --shutdownDuration (2 s), by which a running request would delay the exit.
     expect(taken).toBeLessThan(1_000);
     expect(traceLines(await watched).at(-1)).toMatchObject({ kind: 'stop', actor: 'discovery', status: 'done' });
   });

@@ -49,7 +49,7 @@ export async function runDiscovery(program: DiscoveryProgram): Promise<Discovery
   }
 }
 
-/** Handles uncaught errors: each ends the stream or request that caused it. Before the control plane serves clients it ends the program. */
+/** Each uncaught error ends the stream or request that caused it. Before the control plane serves clients, it ends the program. */
 function lastFence(
   log: Logger,
   { metrics }: ControlPlaneParts,

@@ -8,10 +8,9 @@ import type { StartStages } from './start-stages.ts';
 type ProvidedActors = NonNullable<Parameters<typeof discoveryMachine.provide>[0]['actors']>;
 
 export interface DiscoveryEffects {
-  /** Source of signals. */
   readonly signals: Pick<NodeJS.Process, 'on' | 'off'>;
   readonly stages: StartStages;
-  /** Actors of the folders, each with its own effects. */
+  /** Actors of the folders, with their own effects. */
   readonly actors: Omit<ProvidedActors, 'signals' | 'prepare'>;
 }
 

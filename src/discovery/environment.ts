@@ -1,11 +1,10 @@
-/** Environment variables (spec/discovery.md §1.4). An invalid one uses its default, with a warning; an empty one counts as unset. */
+/** Environment variables (spec/discovery.md §1.4). An invalid value is replaced by its default, with a warning; an empty one counts as unset. */
 import { durationMsOf, maxTimerMs } from '../model/fields/duration.ts';
 import type { LogWarning } from '../runtime/log-events/log-events.ts';
 
-/** 100 years: certificates that expire after the year 9999 cannot be encoded. */
+/** 100 years, because certificates that expire after the year 9999 cannot be encoded. */
 const maxDurationMs = 876_000 * 3_600_000;
 
-/** A parsed variable. */
 interface ParsedVariable<T> {
   /** `undefined` if the text is invalid. */
   readonly value: T | undefined;
@@ -42,7 +41,7 @@ export class Environment {
     return this.#duration(name, byDefault, maxDurationMs);
   }
 
-  /** Duration of a timer, at most {@link maxTimerMs}. */
+  /** At most {@link maxTimerMs}. */
   timerMs(name: string, byDefault: number): number {
     return this.#duration(name, byDefault, maxTimerMs);
   }
@@ -71,7 +70,7 @@ export class Environment {
     return this.#orDefault(name, { value: isAllowed ? value : undefined, byDefault, form: 'a number from 0 to 100' });
   }
 
-  /** A boolean in Go's notation: `1`, `t`, `true` and `0`, `f`, `false`. */
+  /** In Go's notation: `1`, `t`, `true` and `0`, `f`, `false`. */
   boolean(name: string, byDefault: boolean): boolean {
     return this.#orDefault(name, { value: booleanOf(this.#env[name] ?? ''), byDefault, form: 'true or false' });
   }
@@ -86,7 +85,7 @@ export class Environment {
   }
 }
 
-/** Trimmed non-empty items of a comma-separated list. */
+/** Non-empty trimmed items of a comma-separated list. */
 export function listOf(text: string): string[] {
   return text
     .split(',')
@@ -99,7 +98,7 @@ export function booleanOf(text: string): boolean | undefined {
   return /^(0|f|false)$/i.test(text) ? false : undefined;
 }
 
-/** Variables that Istio reads and this program does not; setting one is reported. */
+/** Variables of Istio without effect here. Setting one is reported. */
 export const variablesWithoutEffect: readonly string[] = [
   ...['PILOT_XDS_SEND_TIMEOUT', 'V2_REFRESH', 'PILOT_PUSH_BURST'],
   ...['PILOT_CERT_PROVIDER', 'TOKEN_ISSUER', 'AUDIENCE'],

@@ -1,4 +1,4 @@
-/** Names that every JavaScript object inherits, chosen by clients or objects, are ordinary names. */
+/** Names that every JavaScript object inherits are ordinary names if clients or objects use them. */
 
 import { afterEach, expect, it } from 'vitest';
 import { typeUrls } from '../../test/ads-client.ts';
@@ -21,7 +21,7 @@ function object(apiVersion: string, kind: string, name: string, spec: string): s
   return `apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: ${name}, namespace: shop}\nspec: ${spec}\n`;
 }
 
-/** Objects with this name at each name, label, key and list item. */
+/** Objects with this name as each name, label, key and list item. */
 function objectsWith(k: string): string {
   const networking = (kind: string, spec: string): string =>
     object('networking.istio.io/v1', kind, `a-${kind.toLowerCase()}`, spec);
@@ -92,14 +92,14 @@ function objectsWith(k: string): string {
 }
 
 it.each(inherited)(
-  'objects with the name %s are accepted or rejected with a reason, without internals of the program in it',
+  'objects with the name %s are accepted, or rejected without internals in the reason',
   async (name) => {
     const texts = objectsWith(name)
       .split('---\n')
       .map((text, index) => ({ file: `${index}.yaml`, text }));
     const { problems, unreadable } = await validateFiles([], texts);
     expect(unreadable).toEqual([]);
-    // A missing own-property check shows up as a function's text or an internal error.
+    // A missing own-property check results in a function's text or an internal error.
     expect(JSON.stringify(problems)).not.toMatch(
       /TypeError|is not a function|native code|function \w*\(|Cannot read|\[object/,
     );
@@ -108,7 +108,7 @@ it.each(inherited)(
 );
 
 it.each(inherited)(
-  'a control plane with such objects serves other clients and a client that requests the type %s',
+  'a control plane with such objects serves clients, including one that requests the type %s',
   async (name) => {
     const plane = await ControlPlane.serving({}, { 'cart.yaml': serviceEntry(), 'inherited.yaml': objectsWith(name) });
     const { stream, clusters } = await plane.subscribe();

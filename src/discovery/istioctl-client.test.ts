@@ -1,5 +1,5 @@
 /**
- * Requests of istioctl (`proxy-status`, `x internal-debug`, `version`), in the format of its client: `istioctl/pkg/xds/client.go` and
+ * Requests of istioctl (`proxy-status`, `x internal-debug`, `version`) in the format of its client: `istioctl/pkg/xds/client.go` and
  * `pkg/adsc/adsc.go` of Istio.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -33,7 +33,7 @@ afterEach(async () => {
   rmSync(root, { recursive: true });
 });
 
-/** Opens a stream as a tool with a token of service account `default`, and sends its request. */
+/** Opens a stream like a tool with a token of service account `default`, and sends a request. */
 async function istioctl(namespace: string, typeUrl: string, ...resourceNames: string[]) {
   const order = { namespace, serviceAccount: 'default', audience: 'istio-ca', ttlSeconds: 3_600 };
   const token = await issueToken(localTokenKey(join(root, localTokenFile)), order, new Date());
@@ -74,7 +74,7 @@ async function pageOf(namespace: string, command: string): Promise<string> {
   return Buffer.from(resources[0]!.value).toString();
 }
 
-it('proxy-status reads the state of each proxy, its version, and the pod of the control plane', async () => {
+it('istioctl proxy-status shows the state and version of each proxy, and the pod of the control plane', async () => {
   const { resources, controlPlane } = await (await istioctl('istio-system', syncz)).next();
   const configs = resources.map(({ value }) => fromBinary(ClientConfigSchema, value));
   expect(configs.map(({ node }) => node)).toMatchObject([{ id: 'web-0.shop', metadata: { ISTIO_VERSION: '1.30.0' } }]);
@@ -85,7 +85,7 @@ it('proxy-status reads the state of each proxy, its version, and the pod of the 
   });
 });
 
-it('internal-debug reads the pages of the debug port', async () => {
+it('istioctl internal-debug shows the pages of the debug port', async () => {
   expect(JSON.parse(await pageOf('istio-system', 'syncz'))).toMatchObject([{ proxy: 'web-0.shop' }]);
   expect(JSON.parse(await pageOf('istio-system', 'connections'))).toMatchObject({ totalClients: 1 });
   expect(JSON.parse(await pageOf('istio-system', 'configz'))).toMatchObject([{ kind: 'ServiceEntry' }]);
@@ -93,7 +93,7 @@ it('internal-debug reads the pages of the debug port', async () => {
   expect(dump.configs.length).toBeGreaterThan(3);
 });
 
-it('pages, status and metrics do not count the stream of a tool as a proxy', async () => {
+it('pages, statuses and metrics do not count the stream of a tool as a proxy', async () => {
   const stream = await istioctl('istio-system', syncz);
   await stream.next();
   expect((await plane.get('/debug/connections')).json()).toMatchObject({ totalClients: 1 });
@@ -104,7 +104,7 @@ it('pages, status and metrics do not count the stream of a tool as a proxy', asy
   expect(connected).toEqual([expect.stringMatching(/^pilot_xds\{version="1\.30\.0"\} 1$/)]);
 });
 
-it('a tool of another namespace reads only its own proxies', async () => {
+it('a tool of another namespace can read only its own proxies', async () => {
   expect(JSON.parse(await pageOf('shop', 'config_dump?proxyID=web-0.shop'))).toHaveProperty('configs');
   for (const [namespace, typeUrl, ...names] of [
     ['other', debug, 'config_dump?proxyID=web-0.shop'],
@@ -125,6 +125,6 @@ it('a tool without an identity is rejected, and tools receive no proxy configura
   expect((await stream.next()).typeUrl).toBe(debug);
 });
 
-it.each(['//version', '/debug//syncz', '//debug/syncz'])('the debug port serves %s', async (path) => {
+it.each(['//version', '/debug//syncz', '//debug/syncz'])('the debug port responds to %s', async (path) => {
   expect(await plane.get(path)).toMatchObject({ status: 200 });
 });

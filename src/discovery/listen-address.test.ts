@@ -12,7 +12,7 @@ describe('parseListenAddress', () => {
     expect(formatAddress(address)).toBe(text);
   });
 
-  it('returns undefined for an empty address', () => {
+  it('returns undefined for an empty text', () => {
     expect(parseListenAddress('--httpAddr', '')).toBeUndefined();
   });
 

@@ -1,4 +1,4 @@
-/** Effect of the charts of optional ports (machines/discovery/optional-port.ts). */
+/** Effects of charts of optional ports (machines/discovery/optional-port.ts). */
 import { fromCallback } from 'xstate';
 import type { PortFailed, PortListening } from '../../machines/discovery/port-protocol.ts';
 import { messageOf } from '../runtime/errors.ts';
@@ -10,7 +10,7 @@ export interface OptionalPortServer {
   close(): void;
 }
 
-/** @param create called when the port is opened; its argument `failed` is called when the open socket fails */
+/** @param create called when the port is opened. Its argument `failed` reports a failure of the open socket */
 export function optionalPort(address: ListenAddress, create: (failed: (error: unknown) => void) => OptionalPortServer) {
   return fromCallback<{ type: never }, undefined>(({ sendBack }) => {
     let isStopped = false;

@@ -1,4 +1,4 @@
-/** Preparing stages of the start (machines/discovery/discovery.machine.ts). */
+/** Preparatory stages of the start (machines/discovery/discovery.machine.ts). */
 import type { PreparedStage } from '../../machines/discovery/protocol.ts';
 import type { MeshConfig } from '../model/mesh/mesh-config.ts';
 import type { Logger } from '../runtime/output/log.ts';
@@ -15,7 +15,7 @@ export type StartStages = Readonly<Record<PreparedStage, () => void | Promise<vo
 export interface StageParts {
   readonly options: DiscoveryOptions;
   readonly cluster: FollowedCluster | undefined;
-  /** Reason why the cluster is unusable; `undefined` if it is usable or none is configured. */
+  /** Why the cluster is unusable; `undefined` if it is usable or not configured. */
   readonly problem: unknown;
   readonly config: { readonly checkSources: () => void };
   readonly ca: Ca;
@@ -51,7 +51,7 @@ export function makeStages(parts: StageParts): StartStages {
 /**
  * The first stage: identity of this control plane.
  *
- * @param cluster address of the watched cluster's API server
+ * @param cluster address of the cluster's API server
  */
 function prepareEnvironment(options: DiscoveryOptions, cluster: string | undefined, log: Logger): void {
   const { registries, configDir, namespace, clusterId, domain } = options;

@@ -64,8 +64,16 @@ const rows: Readonly<Record<string, Rows>> = {
     ['names, labels, service, path, side effects', chart, 'of tags select pods with the tag, call the revision'],
     ['reinvocationPolicy', chart, 'of tags select pods with the tag, call the revision'],
     ['a matchCondition leaves out our own pods (istio#26380, #21147)', chart, 'pods of the control plane are created'],
-    ['the CA bundle of entries that call us', bundles, 'entries that call this control plane get the root'],
-    ['configurations of other revisions', bundles, 'a mutating configuration of another revision is not written'],
+    [
+      'the CA bundle of entries that call us',
+      bundles,
+      'WebhookBundles writes the root to entries that call this control plane',
+    ],
+    [
+      'configurations of other revisions',
+      bundles,
+      'WebhookBundles does not write a mutating configuration of another revision',
+    ],
     ['certificate per handshake', server, 'a renewed certificate is presented to the next connection'],
     ['TLS 1.2 or later', server, 'a client of TLS 1.1 is rejected'],
     ['/ready', server, 'without settings each review is rejected with the reason, and /ready responds'],
@@ -254,7 +262,7 @@ const rows: Readonly<Record<string, Rows>> = {
     ['control plane cannot start again', chart, 'pods of the control plane are created'],
     ['not injected, silently', review, 'a pod that is skipped is allowed without a patch'],
     ['fight over failurePolicy, caBundle', chart, 'keeps the CA bundles and the failure policy'],
-    ['x509 after CA change', bundles, 'a configuration that has the root is not written, until the root changes'],
+    ['x509 after CA change', bundles, 'WebhookBundles does not write a configuration with the current root'],
     ['1337 used by the app', inject, 'runs as the user of the sidecar', 'runs the proxy image with the user'],
   ],
 };

@@ -12,29 +12,26 @@ import { readBoundedText } from '../../runtime/files/bounded-file.ts';
 import { readTogetherSync } from '../../runtime/files/read-together.ts';
 
 export interface AuthorityMaterial {
-  /** SHA-256 of the signing certificate in hexadecimal; names this authority in events, traces and the rotation journal. */
+  /** SHA-256 of the signing certificate in hexadecimal. Identifies the authority in events, traces and the rotation journal. */
   readonly id: string;
   readonly issuer: Issuer;
-  /** From the signing certificate through intermediates to the root; only the root if it is self-signed. */
+  /** From the signing certificate to the root; only the root if it is self-signed. */
   readonly path: readonly Certificate[];
   readonly root: Certificate;
-  /** Earliest expiry in `path`. Issued certificates must not outlive it. */
+  /** Earliest expiry in `path`, which issued certificates must not outlive. */
   readonly notAfter: Date;
-  /** PEM CRLs, of the signing certificate's issuer or of several CAs. */
+  /** PEM CRLs of the signing certificate's issuer or of several CAs. */
   readonly revocationLists?: string;
 }
 
-/**
- * Ledger IDs under which certificates below an authority's root may be recorded: first the root's ID (current format), then the
- * authority's ID (written by earlier versions).
- */
+/** Ledger IDs of certificates below an authority's root: the root's ID (current format), then the authority's (earlier versions). */
 export function ledgerIdsOf({ id, root }: Pick<AuthorityMaterial, 'id' | 'root'>): [AuthorityId, ...AuthorityId[]] {
   return [rootKeyOf(root), id];
 }
 
 interface FileNames {
   readonly key: string;
-  /** The signing certificate; intermediates may follow it. */
+  /** The signing certificate, optionally followed by intermediates. */
   readonly certificate: string;
   readonly root: string;
   readonly chain?: string;
@@ -49,16 +46,16 @@ const revocationFile = 'ca-crl.pem';
 
 const maxFileBytes = 1024 * 1024;
 
-/** Named texts: files of a directory, or keys of a Secret. */
+/** Files of a directory, or keys of a Secret. */
 export interface NamedTexts {
   has(name: string): boolean;
   /** @throws ChartpilotError FILE_UNREADABLE */
   text(name: string): string;
-  /** Path or Secret key to print in errors. */
+  /** Path or Secret key, for errors. */
   locationOf(name: string): string;
 }
 
-/** Whether the directory contains at least one file of a plugged-in CA. */
+/** Whether at least one file of a plugged-in CA exists. */
 export function hasPluggedInCa(directory: string): boolean {
   return conventions.some(({ key, certificate }) =>
     [key, certificate].some((name) => existsSync(join(directory, name))),
@@ -66,7 +63,7 @@ export function hasPluggedInCa(directory: string): boolean {
 }
 
 /**
- * Reads a plugged-in CA and verifies that it can sign: valid PEM, matching key, and a chain to the root that is valid at `now`.
+ * Reads a plugged-in CA and verifies that it can sign: valid PEM, a matching key, and a chain that is valid at `now`.
  *
  * @throws ChartpilotError FILE_UNREADABLE or CONFIG_INVALID, with the file
  */
@@ -79,13 +76,12 @@ export function readPluggedInCa(directory: string, now: Date): AuthorityMaterial
   });
 }
 
-/** A plugged-in CA and all roots in its root file, which include its own. */
 export interface PluggedInCa {
   readonly material: AuthorityMaterial;
   readonly roots: readonly Certificate[];
 }
 
-/** @throws ChartpilotError FILE_UNREADABLE or CONFIG_INVALID, with the place */
+/** @throws ChartpilotError FILE_UNREADABLE or CONFIG_INVALID, with the file or key */
 export function parsePluggedInCa(texts: NamedTexts, now: Date): PluggedInCa {
   const names = conventions.find(({ key }) => texts.has(key)) ?? conventions[0]!;
   const certificatesOf = (name: string): Certificate[] => parsed(texts, name, readCertificates);

@@ -1,4 +1,4 @@
-/** Settings of the certificate authority, from environment variables (spec/discovery.md §1.4, §11). */
+/** Settings of the CA from environment variables (spec/discovery.md §1.4, §11). */
 import { maxTimerMs } from '../../model/fields/duration.ts';
 import type { Environment } from '../environment.ts';
 import { hasPluggedInCa } from './authority-material.ts';
@@ -7,15 +7,15 @@ import type { LifetimeLimits } from './issuing/leaf-lifetime.ts';
 export interface AuthoritySettings {
   /** ROOT_CA_DIR: directory of a plugged-in CA. */
   readonly pluggedInDirectory: string;
-  /** SELF_SIGNED_CA_DIR: directory of a self-signed CA and its rotation journal. Empty: in memory, lost on restart. */
+  /** SELF_SIGNED_CA_DIR: directory of a self-signed CA and its rotation journal. Empty: kept in memory only. */
   readonly stateDirectory: string;
-  /** SELF_SIGNED_CA_SECRET: Secret in the control plane's namespace that contains the CA shared by all replicas. Empty: not shared. */
+  /** SELF_SIGNED_CA_SECRET: Secret of the CA that all replicas share, in the control plane's namespace. Empty: not shared. */
   readonly secret: string;
   /** K8S_SIGNER; empty if not used. */
   readonly kubernetesSigner: string;
   /** EXTERNAL_CA: `kubernetesSigner` signs workload certificates. */
   readonly usesExternalCa: boolean;
-  /** APPROVE_CERTIFICATE_REQUESTS: approve own CertificateSigningRequests. */
+  /** APPROVE_CERTIFICATE_REQUESTS: approve the CertificateSigningRequests of this control plane. */
   readonly approvesRequests: boolean;
   readonly rootTtlMs: number;
   /** 0 selects an ECDSA P-256 key. */
@@ -25,7 +25,7 @@ export interface AuthoritySettings {
   readonly leaves: LifetimeLimits;
 }
 
-/** Value of EXTERNAL_CA for certificates signed by a Kubernetes signer (Istio's name). */
+/** Istio's EXTERNAL_CA value for a Kubernetes signer. */
 export const kubernetesExternalCa = 'ISTIOD_RA_KUBERNETES_API';
 const hourMs = 3_600_000;
 
@@ -40,7 +40,6 @@ export function authoritySettingsOf(from: Environment): AuthoritySettings {
     approvesRequests: from.boolean('APPROVE_CERTIFICATE_REQUESTS', true),
     rootTtlMs: from.durationMs('CITADEL_SELF_SIGNED_CA_CERT_TTL', 87_600 * hourMs),
     rsaBits: from.number('CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE', 0),
-    // An interval of 0 disables rotation.
     checkMs: checkMs || maxTimerMs,
     gracePercent: checkMs === 0 ? 0 : from.percent('CITADEL_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE', 20),
     leaves: {

@@ -1,6 +1,6 @@
 /**
- * Storage of a CA: keys, chains and the rotation journal, in a directory (keys with mode 0600) or in memory. Writes are atomic and synced
- * to disk before they take effect (spec/identity.md §8).
+ * Storage of a CA (keys, chains and the rotation journal) in a directory, with mode 0600 for keys, or in memory. A write is atomic and synced to disk
+ * before it takes effect (spec/identity.md §8).
  */
 import { createPrivateKey } from 'node:crypto';
 import { existsSync, readdirSync, rmSync } from 'node:fs';
@@ -17,26 +17,26 @@ import { replaceFileSync } from '../../runtime/files/replace-file.ts';
 import { type AuthorityMaterial, buildAuthorityMaterial } from './authority-material.ts';
 
 export interface AuthorityStore {
-  /** Returns the journal even if its authorities have expired. */
+  /** Includes expired authorities. */
   readJournal(): Journal | undefined;
   writeJournal(journal: Journal): void;
   /** @throws ChartpilotError if it is damaged or expired */
   read(id: AuthorityId, now: Date): AuthorityMaterial;
-  /** Earliest expiry in its chain; `undefined` if it is unreadable. */
+  /** Earliest expiry in its chain; `undefined` if unreadable. */
   expiryOf(id: AuthorityId): Date | undefined;
   save(material: AuthorityMaterial): void;
-  /** Writes the CRL file that operators distribute to workloads. */
+  /** Writes a CRL file that operators distribute to workloads. */
   saveRevocationLists(pem: string): void;
   /** Deletes all other authorities, keys first. */
   keepOnly(ids: readonly AuthorityId[]): void;
-  /** Writes the trusted roots for operators that configure agents with them. Never read back. */
+  /** Writes the trusted roots to a file for operators. Never read back. */
   saveRoots(pem: string): void;
 }
 
 const stages: readonly Journal['stage'][] = ['steady', 'trusting', 'signing', 'dropping'];
 const maxFileBytes = 1024 * 1024;
 
-/** Lost on exit: clients that trust its root need the new root after a restart. */
+/** Clients must receive the new root after a restart of this process. */
 export class MemoryStore implements AuthorityStore {
   readonly #materials = new Map<AuthorityId, AuthorityMaterial>();
   #journal: Journal | undefined;
@@ -134,7 +134,7 @@ export class DirectoryStore implements AuthorityStore {
 
   keepOnly(ids: readonly AuthorityId[]): void {
     const keptNames = new Set(ids.flatMap((id) => [`${id}.key`, `${id}.chain`]));
-    // Includes `.new` files left by an interrupted write (full disk or kill).
+    // A full disk or a kill leaves `.new` files.
     const names = readdirSync(this.#directory).filter((name) => /^[0-9a-f]+\.(key|chain)(\.new)?$/.test(name));
     for (const name of names.sort().reverse()) if (!keptNames.has(name)) rmSync(this.#fileOf(name));
   }
@@ -165,7 +165,7 @@ function journalIn(value: unknown): Journal {
   const found = stages.find((one) => one === stage);
   if (found === undefined || !isId(signer) || (other !== null && !isId(other)))
     throw new Error('it must have a stage, and the IDs of the signing and of the other authority');
-  // Versions without tainted roots wrote no such field.
+  // Versions without tainted roots did not write this field.
   const isOfJournal = tainted === null || tainted === signer || tainted === other;
   if (!isOfJournal) throw new Error('tainted must be one of its authorities');
   return { stage: found, signer, other, tainted: tainted as Journal['tainted'] };

@@ -17,7 +17,6 @@ import type { LedgerKeeper } from './ledger/ledger-keeper.ts';
 export interface AuthorityEffects {
   readonly authority: Authority;
   readonly ledger: LedgerKeeper;
-  /** Directory of a plugged-in authority. */
   readonly directory: string;
   readonly watchRevoked: (handlers: WatchHandlers) => StopWatching;
   readonly logger: Logger;

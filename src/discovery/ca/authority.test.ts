@@ -1,4 +1,4 @@
-/** State of an authority at start, after each way in which an earlier run can end. */
+/** State of an authority at start, for each state that an earlier process can leave. */
 
 import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -40,7 +40,7 @@ function authority(changes: Partial<AuthorityOptions> = {}): Authority {
   });
 }
 
-/** The same calls as the chart. */
+/** Calls the same effects as the chart. */
 async function begun(): Promise<{ one: Authority; id: string }> {
   const one = authority();
   expect(one.load()).toEqual({ outcome: 'absent' });
@@ -53,8 +53,8 @@ const pass = (ms: number): void => {
   now = new Date(now.getTime() + ms);
 };
 
-describe('a self-signed root', () => {
-  it('survives a restart, and only the owner can read its key', async () => {
+describe('a self-signed authority', () => {
+  it('keeps its root after a restart, and only the owner can read its key', async () => {
     const { id } = await begun();
     expect(authority().load()).toEqual({
       outcome: 'resumed',
@@ -64,7 +64,7 @@ describe('a self-signed root', () => {
     expect(statSync(state()).mode & 0o077).toBe(0);
   });
 
-  it('writes the trusted roots for operators, and keeps them trusted if the file cannot be written', async () => {
+  it('writes the trusted roots for operators, and trusts them even if the file cannot be written', async () => {
     const { one, id } = await begun();
     const { id: next } = await one.prepareRoot();
     const certificates = (): number => {
@@ -118,10 +118,10 @@ describe('a self-signed root', () => {
     expect(signersIn(again)).toEqual([next, next]);
   });
 
-  it('removes the files of a preparation that was killed before it wrote the journal', async () => {
+  it('removes files of a rotation that was killed before it wrote the journal', async () => {
     const { one, id } = await begun();
     await one.prepareRoot();
-    // What an interrupted write on a full disk leaves.
+    // A write on a full disk leaves such files.
     for (const name of ['key', 'chain']) writeFileSync(join(state(), `0123abcd.${name}.new`), 'half');
     const again = authority();
     expect(again.load()).toEqual({
@@ -132,7 +132,7 @@ describe('a self-signed root', () => {
     expect(readdirSync(state()).sort()).toEqual([`${id}.chain`, `${id}.key`, 'journal.json'].sort());
   });
 
-  it('replaces an expired root, because certificates below it have expired too', async () => {
+  it('replaces an expired root at once, because its certificates have expired too', async () => {
     await begun();
     pass(101 * hour);
     expect(authority().load()).toEqual({ outcome: 'absent' });
@@ -151,7 +151,7 @@ describe('a self-signed root', () => {
     });
   });
 
-  it('is due for rotation when a fifth of its lifetime remains', async () => {
+  it('requests a rotation when a fifth of its lifetime remains', async () => {
     const { one, id } = await begun();
     pass(79 * hour);
     expect(one.isRootDue(id)).toBe(false);
@@ -174,7 +174,7 @@ describe('a self-signed root', () => {
   it.each<[string, (id: string) => void]>([
     ['a truncated journal', () => writeFileSync(join(state(), 'journal.json'), '{"stage":"ste')],
     [
-      'an unrelated journal',
+      'an invalid journal',
       () => writeFileSync(join(state(), 'journal.json'), '{"stage":"x","signer":"../y","other":null}'),
     ],
     ['an empty journal', () => writeFileSync(join(state(), 'journal.json'), '')],
@@ -192,7 +192,7 @@ describe('a self-signed root', () => {
       (id) =>
         writeFileSync(join(state(), `${id}.chain`), readFileSync(join(state(), `${id}.chain`), 'utf8').slice(0, 200)),
     ],
-  ])('with %s signs nothing, and the error names the remedy', async (_, damage) => {
+  ])('with %s signs nothing, and its error names the remedy', async (_, damage) => {
     const { id } = await begun();
     damage(id);
     expect(authority().load()).toEqual({
@@ -201,7 +201,7 @@ describe('a self-signed root', () => {
     });
   });
 
-  it('fails to be created if the disk cannot store it', async () => {
+  it('is not created if the disk cannot store it', async () => {
     writeFileSync(state(), 'a file where the directory should be');
     await expect(authority().prepareRoot()).rejects.toThrow();
   });
@@ -249,7 +249,7 @@ describe('a plugged-in authority', () => {
     return { one, id: journal.signer };
   };
 
-  it('switches at once to another intermediate of the same root, and rotates to another root', () => {
+  it('switches at once to another intermediate of the same root, but rotates to another root', () => {
     const root = rootOf('root');
     const { one, id } = begunWith(root);
     plug(root);
@@ -288,7 +288,7 @@ describe('a plugged-in authority', () => {
     expect(inForceAfter(one.readCandidate(id)).material.revocationLists).toBe('a list');
   });
 
-  it('rejects another root with the current key, because certificates of both would be indistinguishable', () => {
+  it('rejects another root with the current key, because their certificates would be indistinguishable', () => {
     const key = keyOf();
     plug(rootOf('root'), key);
     const one = authority();
@@ -298,7 +298,7 @@ describe('a plugged-in authority', () => {
     expect(one.readCandidate(journal.signer)).toEqual({ outcome: 'refused', reason });
   });
 
-  it('rejects after a restart what it rejects while running', () => {
+  it('rejects the same files after a restart as at run time', () => {
     const [root, key] = [rootOf('root'), keyOf()];
     plug(root, key);
     const one = authority();
@@ -315,7 +315,7 @@ describe('a plugged-in authority', () => {
     expect(warnings.map(({ event }) => event)).toEqual(Array(2).fill('authority.keyReused'));
   });
 
-  it('starts a rotation if another root was plugged in while the program was stopped', () => {
+  it('starts a rotation if another root was plugged in before a start', () => {
     const { id } = begunWith(rootOf('root'));
     plug(rootOf('other'));
     expect(authority().load()).toEqual({
@@ -327,7 +327,7 @@ describe('a plugged-in authority', () => {
   it.each([
     ['another intermediate of the new root', (next: Issuer) => plug(next)],
     ['a third root', () => plug(rootOf('third'))],
-  ])('waits with %s until certificates of the old root have expired', (_, replace) => {
+  ])('with %s waits until certificates of the old root have expired', (_, replace) => {
     const { one, id: old } = begunWith(rootOf('root'));
     const next = rootOf('next');
     plug(next);
@@ -341,13 +341,13 @@ describe('a plugged-in authority', () => {
     again.signWith(signer);
     expect(again.active?.roots).toEqual([signer, old]);
     expect(warnings.map(({ event }) => event)).toEqual(['authority.postponed']);
-    // An expired former signer is not waited for.
+    // The previous signer has expired, so it is not waited for.
     pass(51 * hour);
     replace(rootOf('next'));
     expect(authority().load()).toMatchObject({ outcome: 'resumed', journal: { other: null } });
   });
 
-  it('reports when clients of the previous root lose access', () => {
+  it('reports when clients that trust only the previous root lose access', () => {
     const { id } = begunWith(rootOf('root'));
     rmSync(join(state(), `${id}.key`));
     plug(rootOf('other'));
@@ -382,14 +382,14 @@ describe('a plugged-in authority', () => {
         writeFileSync(join(plugged(), 'ca-cert.pem'), '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'),
       /is not an X.509 certificate/,
     ],
-  ])('with %s is rejected, at the start and later', (_, damage, reason) => {
+  ])('with %s is rejected at start and at run time', (_, damage, reason) => {
     const { one, id } = begunWith(rootOf('root'));
     damage();
     expect(one.readCandidate(id)).toEqual({ outcome: 'refused', reason: expect.stringMatching(reason) });
     expect(authority().load()).toEqual({ outcome: 'refused', reason: expect.stringMatching(reason) });
   });
 
-  it('replaces a self-signed root by a rotation', async () => {
+  it('replaces a self-signed root through a rotation', async () => {
     const { one, id } = await begun();
     plug(rootOf('root'));
     expect(one.readCandidate(id)).toMatchObject({ outcome: 'replaced' });

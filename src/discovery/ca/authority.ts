@@ -1,4 +1,4 @@
-/** Effects of the chart `authority`, and the signer and trusted roots that result from them. */
+/** Effects of the chart `authority`, and the resulting signer and trusted roots. */
 
 import type { AuthorityReading, Candidate, Journal } from '../../../machines/discovery/ca/authority.machine.ts';
 import type { AuthorityId, RotationStage } from '../../../machines/discovery/ca/authority-protocol.ts';
@@ -16,41 +16,38 @@ export interface AuthorityOptions {
   /** ROOT_CA_DIR. */
   readonly pluggedInDirectory: string;
   readonly store: AuthorityStore;
-  /** Current trust domain of the mesh. */
   readonly trustDomain: () => string;
-  /** Percentage of a root's lifetime before its end at which the next root is generated. */
+  /** Percentage of a root's lifetime that remains when the next root is generated. */
   readonly gracePercent: number;
   readonly now: () => Date;
   readonly log: Pick<Logger, 'warn'>;
 }
 
-/** The current signer and the roots that clients must trust. */
 export interface ActiveAuthority {
   readonly material: AuthorityMaterial;
-  /** All roots that clients must trust, including the signer's. */
+  /** Roots that clients must trust, including the signer's. */
   readonly bundle: TrustBundle;
   readonly roots: readonly AuthorityId[];
   /**
-   * Signs the control plane's server certificate. While a new authority already signs for workloads, the previous one still signs here:
-   * clients that trust only the old root must be able to connect to receive the new one (spec/identity.md §8, "last").
+   * Signs the control plane's server certificate. During a rotation this is the previous authority until the end: clients that trust only the old
+   * root must be able to connect to receive the new one (spec/identity.md §8, "last").
    */
   readonly serverAuthority: AuthorityMaterial;
-  /** The authorities of `roots`. */
   readonly authorities: readonly AuthorityMaterial[];
-  /** Hashes of tainted roots: no workload may keep a certificate below them. */
+  /** Hashes of tainted roots, below which no workload may keep a certificate. */
   readonly tainted: readonly string[];
 }
 
-/** Source of the current signer: the authority of this program alone, or one shared by replicas. */
+/** The signer of this process, or one shared by replicas. */
 export interface SigningAuthority {
   readonly signer: CertificateSigner;
-  /** `undefined` while nothing can be signed. */
+  /** `undefined` if nothing can sign. */
   readonly active: ActiveAuthority | undefined;
-  /** Authority whose key is compromised; `null` if none was reported. */
+  /** Authority whose key is reported as compromised, if any. */
   readonly tainted: AuthorityId | null;
-  /** Stage in the journal; `undefined` if there is no journal. */
+  /** `undefined` without a journal. */
   readonly stage: RotationStage | undefined;
-  /** Calls the listener on each change of the signer or the roots. */
+  /** Calls back on each change of the signer or the roots. */
   onChanged(listener: (active: ActiveAuthority) => void): void;
 }
 
@@ -128,7 +125,7 @@ export class Authority implements SigningAuthority {
     }
     const material = await generateRoot({ ...root, trustDomain: trustDomain() }, now());
     store.save(material);
-    // Read back, to detect a disk that returns something else than was written.
+    // Detects a disk that returns other data than was written.
     this.#remember(store.read(material.id, now()));
     return { id: material.id };
   }
@@ -188,19 +185,19 @@ export class Authority implements SigningAuthority {
     this.#notifyListeners();
   }
 
-  /** With one key, certificates of both roots would be indistinguishable. */
+  /** An authority with the same key but another root: certificates of both are indistinguishable. */
   get #otherRoot(): string {
     return `the authority in ${this.#options.pluggedInDirectory} has a new root certificate with the key of the previous one: create it with a new key`;
   }
 
-  // ---- state before this start
+  // ---- state at start
 
   #resumePluggedIn(plugged: AuthorityMaterial, journal: Journal | undefined): AuthorityReading {
     const { store, log, now } = this.#options;
     const stored = this.#readStored(journal === undefined ? [] : idsOf(journal));
     const storedTwin = stored.find(({ id }) => id === plugged.id);
     if (journal !== undefined && storedTwin !== undefined && rootKeyOf(storedTwin.root) !== rootKeyOf(plugged.root)) {
-      // Keep the current signer, as without a restart.
+      // Keeps the current signer, as at run time.
       log.warn('authority.keyReused', { directory: this.#options.pluggedInDirectory });
       return this.#resumeStored(journal, now());
     }
@@ -215,12 +212,12 @@ export class Authority implements SigningAuthority {
     if (idsOf(journal).includes(plugged.id) && otherStored.length === idsOf(journal).length - 1) {
       return { outcome: 'resumed', journal };
     }
-    // Do not switch, as without a restart: certificates of the other root are in use.
+    // Does not switch, as at run time: certificates of the other root are in use.
     if (journal.stage === 'signing' && otherStored.length === idsOf(journal).length) {
       log.warn('authority.postponed', { authority: plugged.id });
       return { outcome: 'resumed', journal };
     }
-    // Plugged in while the program was stopped: clients that trust only the old root must first receive the new one.
+    // Clients that trust only the old root must receive the new one first.
     const old = otherStored.find(({ id }) => id === journal.signer);
     if (old === undefined) {
       log.warn('authority.previousUnreadable', { authority: plugged.id, previous: journal.signer });
@@ -234,7 +231,7 @@ export class Authority implements SigningAuthority {
     const { store, log } = this.#options;
     const expired: AuthorityId[] = [];
     for (const id of idsOf(journal)) {
-      // An expired authority is not damaged: read it as of its own lifetime.
+      // Reads an expired authority as of its lifetime, because it is not damaged.
       const material = readAtItsTime(store, id, now);
       this.#remember(material);
       if (material.notAfter <= now) expired.push(id);
@@ -268,7 +265,7 @@ export class Authority implements SigningAuthority {
     this.#materials.set(material.id, material);
   }
 
-  /** On a full disk only this copy is missing; the roots stay trusted. */
+  /** The file is only a copy: if the disk is full, the roots are trusted anyway. */
   #saveRoots(): void {
     const { store, log } = this.#options;
     try {
@@ -284,7 +281,7 @@ export class Authority implements SigningAuthority {
   }
 }
 
-/** A renewed authority can have the same key, and so the same ID, as its predecessor. */
+/** Compares certificates too, because a renewed authority can have the same key and ID. */
 function isSame(one: AuthorityMaterial, other: AuthorityMaterial): boolean {
   const textOf = ({ path }: AuthorityMaterial): string => path.map(({ sha256 }) => sha256).join();
   return textOf(one) === textOf(other) && one.revocationLists === other.revocationLists;

@@ -1,4 +1,4 @@
-/** Signing with a cluster: the authority shared by replicas, and a Kubernetes signer. */
+/** Signing that needs a cluster: the authority shared by replicas, and a Kubernetes signer. */
 
 import { sharedOrders } from '../../../machines/discovery/ca/shared-rotation.ts';
 import type { Certificate } from '../../identity/certificate.ts';
@@ -13,7 +13,7 @@ import { orderAnnotation } from './shared-root/authority-secret.ts';
 
 export interface SigningCluster {
   readonly server: ApiServer;
-  /** `undefined` if replicas do not share a root. */
+  /** `undefined` if replicas share no authority. */
   readonly authoritySecrets?: AuthoritySecrets;
 }
 
@@ -22,16 +22,15 @@ export interface ClusterSigningOptions {
   readonly settings: AuthoritySettings | undefined;
   /** `undefined` if no cluster is configured. */
   readonly cluster: SigningCluster | undefined;
-  /** Current trust domain of the mesh. */
   readonly trustDomain: () => string;
-  /** Current roots of the mesh. Certificates of a Kubernetes signer must chain to one of them. */
+  /** Current roots of the mesh; certificates of a Kubernetes signer must chain to one of them. */
   readonly roots: () => readonly Certificate[];
   readonly recorder: Recorder;
   readonly log: Pick<Logger, 'warn'>;
 }
 
 export interface ClusterSigning {
-  /** `undefined` if replicas do not share an authority. */
+  /** `undefined` if replicas share no authority. */
   readonly shared: SharedAuthority | undefined;
   /** `undefined` if no Kubernetes signer is configured. */
   readonly signer: KubernetesSigner | undefined;
@@ -54,7 +53,7 @@ export function clusterSigning(options: ClusterSigningOptions): ClusterSigning {
 }
 
 /**
- * Rejects settings that need a cluster if none is configured: in-memory roots would differ between replicas.
+ * Rejects settings that need a cluster without one. Roots in memory would differ between replicas.
  *
  * @throws ChartpilotError FLAG_INVALID
  */
@@ -67,7 +66,7 @@ export function refuseWithoutCluster(settings: AuthoritySettings, { shared, sign
   if (settings.usesExternalCa && signer === undefined) refuse(`EXTERNAL_CA, K8S_SIGNER=${settings.kubernetesSigner}`);
 }
 
-/** How to order a rotation of the shared root, for the authority's debug page. */
+/** How operators start a rotation of the shared root, for `/debug/authorityz`. */
 export function orderedBy(cluster: SigningCluster | undefined): { readonly orderedBy?: string } {
   if (cluster?.authoritySecrets === undefined) return {};
   const { namespace, name } = cluster.authoritySecrets;

@@ -6,15 +6,15 @@ import { backdatedMs, issueRoot } from '../../identity/issue.ts';
 import { type AuthorityMaterial, buildAuthorityMaterial } from './authority-material.ts';
 
 export interface RootCertificateOptions {
-  /** Organization in the subject. */
+  /** Organization of the subject. */
   readonly trustDomain: string;
   /** CITADEL_SELF_SIGNED_CA_CERT_TTL. */
   readonly ttlMs: number;
-  /** Bits of an RSA key (CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE); 0: a key on P-256. */
+  /** CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE; 0: ECDSA P-256. */
   readonly rsaBits: number;
 }
 
-/** The subject contains the time and the key ID: two roots with the same subject break verification (spec/identity.md §1 #4). */
+/** The subject contains the time and the key ID, because roots with the same subject break verification (spec/identity.md §1 #4). */
 export async function generateRoot(
   { trustDomain, ttlMs, rsaBits }: RootCertificateOptions,
   now: Date,

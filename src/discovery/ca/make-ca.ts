@@ -1,4 +1,4 @@
-/** Certificate authority: signs certificates, and provides the certificate of the secure port. */
+/** Certificate authority: signs certificates of workloads and of the secure port. */
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import { trustDomainsOf } from '../../model/mesh/trust-domains.ts';
 import type { Logger } from '../../runtime/output/log.ts';
@@ -17,10 +17,9 @@ export interface CaParts
   readonly settings: AuthoritySettings | undefined;
   /** `undefined` if xDS is not served over TLS. */
   readonly securePort: SecurePort | undefined;
-  /** Names of this program in a certificate that the authority signs. */
   readonly names: readonly string[];
   readonly mesh: () => MeshConfig;
-  /** PEM: roots for bundle endpoints instead of Node's; for tests. */
+  /** PEM roots that verify bundle endpoints instead of Node's, for tests. */
   readonly bundleAuthorities: string | undefined;
   readonly log: Logger;
 }
@@ -51,13 +50,13 @@ export function makeCa({ settings, securePort, names, mesh, bundleAuthorities, l
       trustedRoots: () => signing?.trustedRoots,
     });
   const portFollows = (): void => portCertificate?.authorityChanged();
-  // Synchronously: a client that receives other roots must find the port using them.
+  // Synchronously, because a client with new roots may connect at once.
   signing?.authority.onChanged(portFollows);
   return {
     signing,
     ofCluster,
     portCertificate,
-    /** Certificates for metrics and pages. */
+    /** For metrics and pages. */
     known: {
       certificateSources: (max: number) => ({
         authority: signing?.authority.active,
@@ -66,13 +65,12 @@ export function makeCa({ settings, securePort, names, mesh, bundleAuthorities, l
         workloads: signing?.ledger.ends(max) ?? { count: 0, first: [] },
       }),
     },
-    /** How operators order a rotation of the shared root. */
+    /** How operators start a rotation of the shared root. */
     ordered: orderedBy(cluster),
-    /** Called when the mesh configuration changes, which may name other roots. */
     meshChanged: (): void => {
       if (signing?.onMeshChanged() === true) portFollows();
     },
-    /** @throws ChartpilotError FLAG_INVALID if the settings need a cluster and none is configured */
+    /** @throws ChartpilotError FLAG_INVALID if the settings need a missing cluster */
     check: (): void => {
       if (settings !== undefined) refuseWithoutCluster(settings, ofCluster);
     },

@@ -1,7 +1,6 @@
 /**
- * Roots that the mesh configuration adds (`caCertificates`), as a pool for each trust domain of the mesh and its aliases. A root in a pool
- * can sign for every identity of it, so roots of one trust domain never verify another (spec/identity.md §6). Roots of other trust domains
- * are not trusted.
+ * Additional roots in the mesh configuration (`caCertificates`), as a pool for each trust domain of the mesh and its aliases. A root can sign for
+ * every identity of its pool, so roots of one trust domain never verify another (spec/identity.md §6). Roots of other trust domains are ignored.
  */
 import { type Certificate, readCertificates } from '../../identity/certificate.ts';
 import { issuerProblem, nameOf } from '../../identity/certificate-path.ts';
@@ -14,13 +13,13 @@ import { endpointProblem } from '../bundles/fetch-bundle.ts';
 export type RootsInMesh = Pick<MeshConfig, 'caCertificates' | 'trustDomain' | 'trustDomainAliases'>;
 
 export interface RootsOfMesh {
-  /** By trust domain of the mesh. */
+  /** By trust domain. */
   readonly pools: ReadonlyMap<string, readonly Certificate[]>;
-  /** Entries that are not trusted, with the reason. */
+  /** Untrusted entries with reasons. */
   readonly ignored: readonly string[];
 }
 
-/** @param fetched last valid roots of an endpoint address */
+/** @param fetched last valid roots of an endpoint URL */
 export function rootsOfMesh(mesh: RootsInMesh, fetched: (url: string) => readonly Certificate[]): RootsOfMesh {
   const meshDomains = trustDomainsOf(mesh);
   const pools = new Map<string, Certificate[]>(meshDomains.map((trustDomain) => [trustDomain, []]));
@@ -39,7 +38,7 @@ export function rootsOfMesh(mesh: RootsInMesh, fetched: (url: string) => readonl
     const isFetched = spiffeBundleUrl !== undefined;
     const roots = isFetched ? fetched(spiffeBundleUrl) : rootsIn(pem ?? '', (text) => ignored.push(`${at}: ${text}`));
     for (const trustDomain of named) {
-      // Roots fetched for several trust domains can name their own.
+      // Fetched roots may contain the trust domain of their owner.
       const ofDomain = isFetched ? roots.filter((root) => ownerProblem(root, [trustDomain]) === undefined) : roots;
       pools.get(trustDomain)?.push(...ofDomain);
     }

@@ -1,4 +1,4 @@
-/** Agents receive trusted roots over xDS, and a rotation proceeds by their authenticated reports only. */
+/** Agents receive trusted roots over xDS. A rotation proceeds only by their authenticated reports. */
 
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -34,7 +34,7 @@ const nodeOf = (account: typeof cart, id = 'a'): typeof sidecar => ({
   metadata: { ...sidecar.metadata, NAMESPACE: account.namespace },
 });
 
-/** An agent with a client certificate, with xDS over TLS. */
+/** An agent with a client certificate that uses xDS over TLS. */
 class Agent {
   readonly node: typeof sidecar;
   readonly #plane: ControlPlane;
@@ -55,12 +55,12 @@ class Agent {
     this.#chains.push(chain[0]!);
   }
 
-  /** Reports its newest certificate, in a request that acknowledges a response. */
+  /** Node metadata with its newest certificate. */
   get currentReport(): object {
     return withSerialNumber(this.#chains.at(-1)!);
   }
 
-  /** Reports its previous certificate. */
+  /** Node metadata with its previous certificate. */
   get previousReport(): object {
     return withSerialNumber(this.#chains.at(-2)!);
   }
@@ -124,11 +124,11 @@ async function order(plane: ControlPlane, action: 'rotate' | 'taint' | 'revert')
 const rotate = (plane: ControlPlane) => order(plane, 'rotate');
 const stage = (plane: ControlPlane, expected: string) =>
   eventually(`the stage ${expected}`, async () => (await page(plane)).stage === expected);
-/** A missing workload is checked again within this time. */
+/** The control plane checks missing workloads again within this time. */
 const settled = () => new Promise((resolve) => setTimeout(resolve, 600));
 
 describe('the distributed roots', () => {
-  it('are those of the authority, one certificate each, and are sent again when they change', async () => {
+  it('contain each root of the authority once, and are sent again when they change', async () => {
     const plane = await serving();
     const agent = new Agent(plane);
     await agent.renew();
@@ -141,7 +141,7 @@ describe('the distributed roots', () => {
     expect(rootsIn(await next(stream, 2))).toContain(root);
   });
 
-  it('name a tainted root as soon as another one can replace it', async () => {
+  it('contain the hash of a tainted root as soon as another root can replace it', async () => {
     const plane = await serving();
     const agent = new Agent(plane);
     await agent.renew();
@@ -165,7 +165,7 @@ describe('the distributed roots', () => {
     await stage(plane, 'steady');
   });
 
-  it("invalidate a workload's earlier report about other roots when they are sent", async () => {
+  it("invalidate a workload's earlier report of other roots when they are sent", async () => {
     const plane = await serving();
     const previousSigner = (await page(plane)).signer.id;
     const agents = [new Agent(plane, 'a'), new Agent(plane, 'b')];
@@ -178,7 +178,7 @@ describe('the distributed roots', () => {
     await stage(plane, 'signing');
     for (const agent of agents) await agent.renew();
     for (const [i, stream] of streams.entries()) acknowledge(stream, both[i]!, agents[i]!.currentReport);
-    // The next root alone: no agent has acknowledged it yet.
+    // Roots that no agent has acknowledged.
     for (const stream of streams) await next(stream, 1);
     await order(plane, 'revert');
     await stage(plane, 'trusting');
@@ -189,7 +189,7 @@ describe('the distributed roots', () => {
     expect((await page(plane)).signer.id).toBe(previousSigner);
   });
 
-  it('move a rotation from stage to stage as every agent reports', async () => {
+  it('advance a rotation when every agent reports', async () => {
     const plane = await serving();
     const agents = [new Agent(plane, 'a'), new Agent(plane, 'b')];
     for (const agent of agents) await agent.renew();
@@ -204,7 +204,7 @@ describe('the distributed roots', () => {
     acknowledge(second, last);
     await stage(plane, 'signing');
     for (const agent of agents) await agent.renew();
-    // A signed certificate has not arrived: its agent may have exited before Envoy received it.
+    // A signed certificate may not have arrived: the agent may exit before Envoy receives it.
     acknowledge(first, early, agents[0]!.currentReport);
     await eventually('one is missing', async () => (await page(plane)).waitsFor?.missing === 1);
     expect(await page(plane)).toMatchObject({
@@ -220,7 +220,7 @@ describe('the distributed roots', () => {
     expect(plane.departures()).toEqual([]);
   });
 
-  it('can be acknowledged in delta xDS', async () => {
+  it('can be acknowledged with delta xDS', async () => {
     const plane = await serving();
     const agent = new Agent(plane);
     await agent.renew();
@@ -235,7 +235,7 @@ describe('the distributed roots', () => {
     await stage(plane, 'signing');
   });
 
-  it('count for an agent that acknowledged them before it received its certificate', async () => {
+  it('count as trusted by an agent that acknowledged them before it received its certificate', async () => {
     const plane = await serving();
     const agent = new Agent(plane);
     await agent.renew();
@@ -254,7 +254,7 @@ describe('the distributed roots', () => {
     expect(stream.responses.length).toBeGreaterThan(0);
   });
 
-  it('are sent only to clients that subscribe', async () => {
+  it('are sent to subscribed clients only', async () => {
     const plane = await serving();
     const agent = new Agent(plane);
     await agent.renew();
@@ -280,7 +280,7 @@ describe('roots of the mesh configuration', () => {
   const meshOf = (...entries: object[]): string => JSON.stringify({ caCertificates: entries });
   const ours = { pem: meshRoot.certificate.pem };
   const theirs = { pem: foreign.certificate.pem, trustDomains: ['other.example'] };
-  /** A certificate with the SPIFFE ID of cart, by any issuer. */
+  /** With the SPIFFE ID of `cart`. */
   const cartOf = (issuer: typeof meshRoot) => {
     const names = { uris: ['spiffe://cluster.local/ns/shop/sa/cart'], dns: [], ips: [] };
     return { chain: readCertificate(issueLeaf(issuer, createPublicKey(key), names, life)).pem, key };
@@ -288,7 +288,7 @@ describe('roots of the mesh configuration', () => {
   const openAs = (plane: ControlPlane, issuer: typeof meshRoot) =>
     askForCertificate(given.caller.client(plane.port('ads.listening'), cartOf(issuer)), { csr: makeRequest(key, []) });
 
-  it('verify only their own trust domain, so that a root of another cannot sign for the mesh', async () => {
+  it('verify their own trust domain only, so that a root of another domain cannot sign for the mesh', async () => {
     const prepare = ({ root }: { root: string }): void => writeFileSync(join(root, 'mesh'), meshOf(ours, theirs));
     const plane = ControlPlane.starting({ secureGRPCAddr: '127.0.0.1:0' }, prepare, {
       SELF_SIGNED_CA_DIR: given.directory,
@@ -305,14 +305,14 @@ describe('roots of the mesh configuration', () => {
     expect(
       linesOf(plane.lines, 'authority.rootIgnored', { reason: /trust domain other\.example is not one of the mesh/ }),
     ).toHaveLength(1);
-    // Removed again while the program runs.
+    // Removed at run time.
     acknowledge(stream, first);
     writeFileSync(join(plane.root, 'mesh'), meshOf());
     await next(stream, 1);
     await expect(openAs(plane, meshRoot)).rejects.toMatchObject({ code: status.UNAVAILABLE });
   });
 
-  it('do not affect the reports that a rotation waits for', async () => {
+  it("do not affect reports of the authority's roots", async () => {
     const prepare = ({ root }: { root: string }): void => writeFileSync(join(root, 'mesh'), meshOf(ours));
     const plane = ControlPlane.starting({ secureGRPCAddr: '127.0.0.1:0' }, prepare, {
       SELF_SIGNED_CA_DIR: given.directory,
@@ -328,17 +328,17 @@ describe('roots of the mesh configuration', () => {
   });
 });
 
-describe('no trust report is recorded', () => {
+describe('a trust report', () => {
   const liars: [string, (plane: ControlPlane, agent: Agent) => Promise<void>][] = [
     [
-      'for a rejection',
+      'for a NACK',
       async (_, agent) => {
         const stream = agent.sotw();
         acknowledge(stream, await next(stream, 2), { errorDetail: { code: 13, message: 'no' } });
       },
     ],
     [
-      'for an acknowledgement of another version than was sent',
+      'for an ACK of a version that was not sent',
       async (_, agent) => {
         const stream = agent.sotw();
         const { versionInfo, nonce } = await next(stream, 2);
@@ -346,7 +346,7 @@ describe('no trust report is recorded', () => {
       },
     ],
     [
-      'for a first request that contains the version',
+      'for an initial request that contains the version',
       async (_, agent) => {
         const first = agent.sotw();
         const { versionInfo } = await next(first, 2);
@@ -355,14 +355,14 @@ describe('no trust report is recorded', () => {
       },
     ],
     [
-      'comes over a port without TLS',
+      'if it is sent over a port without TLS',
       async (plane, agent) => {
         const stream = subscribed(plane.client(plane.port('ads.listening', 1)).sotw(), agent.node);
         acknowledge(stream, await next(stream, 2));
       },
     ],
     [
-      'comes from another workload of the namespace, with the ID of this one',
+      'if another workload of the namespace sends it with the ID of this one',
       async (plane, agent) => {
         const hostile = new Agent(plane, 'x', { namespace: 'shop', serviceAccount: 'other' });
         await hostile.renew({ namespace: 'shop', serviceAccount: 'other' });
@@ -378,7 +378,7 @@ describe('no trust report is recorded', () => {
       },
     ],
   ];
-  it.each(liars)('%s', async (_, lie) => {
+  it.each(liars)('is not recorded %s', async (_, lie) => {
     const plane = await serving();
     const agent = new Agent(plane);
     await agent.renew();
@@ -399,13 +399,13 @@ describe('no trust report is recorded', () => {
   });
 });
 
-describe('no arrival report is recorded', () => {
+describe('an arrival report', () => {
   const liars: [
     string,
     (plane: ControlPlane, agent: Agent, stream: Stream, response: Response) => Promise<void> | void,
   ][] = [
     [
-      'for a serial number that was not issued to it',
+      'for a serial number that was not issued to the workload',
       (_, __, stream, response) => {
         for (const invalid of ['4A', '', 'A'.repeat(100), '4a', 7, null, ['4A'], { a: 1 }]) {
           acknowledge(stream, response, { node: { metadata: { CERTIFICATE_SERIAL_NUMBER: invalid } } });
@@ -417,21 +417,21 @@ describe('no arrival report is recorded', () => {
       (_, agent, stream, response) => acknowledge(stream, response, agent.previousReport),
     ],
     [
-      'comes in a node that is larger than a few words',
+      'if the node is too large',
       (_, agent, stream, response) => {
         const { metadata } = (agent.currentReport as { node: { metadata: object } }).node;
         acknowledge(stream, response, { node: { metadata: { ...metadata, more: 'x'.repeat(5_000) } } });
       },
     ],
     [
-      'comes over a port without TLS',
+      'if it is sent over a port without TLS',
       async (plane, agent) => {
         const stream = subscribed(plane.client(plane.port('ads.listening', 1)).sotw(), agent.node);
         acknowledge(stream, await next(stream, 2), agent.currentReport);
       },
     ],
     [
-      'comes from another workload of the namespace, with the ID of this one',
+      'if another workload of the namespace sends it with the ID of this one',
       async (plane, agent) => {
         const hostile = new Agent(plane, 'x', { namespace: 'shop', serviceAccount: 'other' });
         await hostile.renew({ namespace: 'shop', serviceAccount: 'other' });
@@ -447,7 +447,7 @@ describe('no arrival report is recorded', () => {
       },
     ],
   ];
-  it.each(liars)('%s', async (_, lie) => {
+  it.each(liars)('is not recorded %s', async (_, lie) => {
     const plane = await serving();
     const agent = new Agent(plane);
     await agent.renew();
@@ -467,7 +467,7 @@ describe('no arrival report is recorded', () => {
   });
 });
 
-describe('the report of a workload with two streams', () => {
+describe('reports of a workload with two streams', () => {
   const node = nodeOf(cart);
   const identity = 'spiffe://cluster.local/ns/shop/sa/cart';
   const workload = { identity, node: node.id };
@@ -498,7 +498,7 @@ describe('the report of a workload with two streams', () => {
     return { roots, open, reportTrust };
   };
 
-  it('remains after the older stream ends', () => {
+  it('remain after the older stream ends', () => {
     const { roots, open, reportTrust } = given();
     const older = open();
     roots.publish(bundle('a'), ['one']);
@@ -512,7 +512,7 @@ describe('the report of a workload with two streams', () => {
     expect(roots.reportOf(workload)).toBeUndefined();
   });
 
-  it('reverts to that of the older stream when the newer stream ends', () => {
+  it('revert to those of the older stream when the newer one ends', () => {
     const { roots, open, reportTrust } = given();
     const [older, newer] = [open(), open()];
     roots.publish(bundle('a'), ['one']);

@@ -1,7 +1,7 @@
 /**
- * Distributes trusted roots over xDS to clients that subscribe (PCDS: a ProxyConfig with `caCertificatesPem`), and records
- * acknowledgements. An authenticated client's ACK of exactly these roots is its report that it trusts them; a rotation waits for these
- * reports (spec/identity.md §8). Requests also report which certificate the client's Envoy uses.
+ * Distributes trusted roots over xDS to subscribed clients (PCDS: a ProxyConfig with `caCertificatesPem`). The ACK of an authenticated client reports
+ * that it trusts exactly these roots; a rotation waits for these reports (spec/identity.md §8). Requests also report which certificate the client's
+ * Envoy uses.
  */
 import { create } from '@bufbuild/protobuf';
 import { LRUCache } from 'lru-cache';
@@ -24,30 +24,29 @@ import { rootsText, type WorkloadInstance, workloadKey } from './ledger/workload
 export interface RootsForAgentsOptions {
   /** Current trust domain of the mesh, followed by its aliases. */
   readonly trustDomains: () => readonly string[];
-  /** A workload reports that it trusts exactly these of the authority's roots. */
+  /** The workload trusts exactly these roots of the authority. */
   readonly onTrusted: (report: WorkloadInstance & { readonly roots: readonly AuthorityId[] }) => void;
-  /** A workload reports that its Envoy uses this certificate and none before it. */
+  /** The workload's Envoy uses this certificate and no earlier one. */
   readonly onArrived: (report: WorkloadInstance & { readonly serialNumber: string }) => void;
-  /** Called before roots are sent: earlier reports no longer count, because the workload may trust only these from now on. */
+  /** Called before roots are sent, after which the workload may trust only these. */
   readonly onSending: (roots: WorkloadInstance & { readonly roots: readonly AuthorityId[] }) => void;
-  /** The roots changed: update their subscribers. */
+  /** Called with the changed resource for its subscribers. */
   readonly onChanged: (change: ResourceChange) => void;
 }
 
-/** There is one resource, subscribed to by wildcard. */
+/** The only resource; clients subscribe by wildcard. */
 const resourceName = 'mesh-roots';
-/** Key of node metadata in requests: serial number, in OpenSSL's notation, of the certificate that every Envoy of the workload uses. */
+/** Node metadata in requests: serial number of the certificate that every Envoy of the workload uses, in OpenSSL's notation. */
 const serialNumberKey = 'CERTIFICATE_SERIAL_NUMBER';
 const serialNumber = /^[0-9A-F]{1,40}$/;
-/** Published versions for which a late ACK is still understood. */
+/** Limit of published versions whose ACK is recognized. */
 const maxVersions = 8;
 
 export class RootsForAgents {
   readonly #options: RootsForAgentsOptions;
   #set: ResourceSet | undefined;
-  /** Root IDs of each published version. */
   readonly #versions = new LRUCache<string, readonly AuthorityId[]>({ max: maxVersions });
-  /** Reports of each workload by open stream, the latest last. */
+  /** By workload and open stream, latest last. */
   readonly #reports = new Map<string, Map<object, readonly AuthorityId[]>>();
 
   constructor(options: RootsForAgentsOptions) {
@@ -55,7 +54,7 @@ export class RootsForAgents {
   }
 
   /**
-   * Distributes these roots from now on; a no-op if they are unchanged.
+   * Distributes these roots; a no-op if unchanged.
    *
    * @param tainted hashes of roots whose certificates must be renewed now
    */
@@ -72,12 +71,11 @@ export class RootsForAgents {
     this.#options.onChanged(rootsChange(version));
   }
 
-  /** Roots that a workload last reported on a stream that is still open. */
+  /** Last reported roots, by a stream that is still open. */
   reportOf(workload: WorkloadInstance): readonly AuthorityId[] | undefined {
     return [...(this.#reports.get(workloadKey(workload))?.values() ?? [])].at(-1);
   }
 
-  /** Adds the roots to the resources of `source`. */
   addTo(source: ResourceSource): ResourceSource {
     return {
       open: (node, refused) => {
@@ -153,7 +151,7 @@ export class RootsForAgents {
     if (reports?.size === 0) this.#reports.delete(key);
   }
 
-  /** `undefined` if its reports are ignored. The identity is always authenticated; only the node ID is as reported. */
+  /** `undefined` if its reports are ignored. The identity is authenticated, the node ID is not. */
   #workloadOf({ id, identities = [] }: NodeIdentity): WorkloadInstance | undefined {
     const identity = oneWorkloadOf(identities);
     const uri = identity && uriInMesh(identity, this.#options.trustDomains());
@@ -162,7 +160,7 @@ export class RootsForAgents {
 }
 
 const noTypes: readonly string[] = [];
-/** Has the form `Kind/namespace/name`, with a kind that does not exist. */
+/** A reference of the form `Kind/namespace/name`, with a kind that does not exist. */
 const rootsKey = 'TrustedRoots//';
 
 function rootsChange(version: string): ResourceChange {

@@ -1,4 +1,4 @@
-/** Effects of the chart `shared-authority`, and the signer and trusted roots that result from them. */
+/** Effects of the chart `shared-authority`, and the resulting signer and trusted roots. */
 
 import { fromCallback, fromPromise } from 'xstate';
 import { rootsIn } from '../../../machines/discovery/ca/authority.setup.ts';
@@ -28,18 +28,16 @@ import {
   rotationAnnotation,
 } from './shared-root/authority-secret.ts';
 
-/** The watched Secrets, as last received. */
+/** Last received versions of the watched Secrets. */
 export interface AuthoritySecrets {
   readonly namespace: string;
-  /** Name of the shared Secret. */
   readonly name: string;
-  /** Secret that replicas share. */
   shared(): KubernetesObject | undefined;
-  /** Plugged-in Secret, which takes precedence. */
+  /** Takes precedence over the shared one. */
   plugged(): KubernetesObject | undefined;
-  /** Settles after both have been listed. */
+  /** Resolves when both are listed. */
   readonly synced: Promise<unknown>;
-  /** @param changed called when one of them changes. @returns stop function */
+  /** @param changed called on each change. @returns stop function */
   watch(changed: () => void): () => void;
 }
 
@@ -47,7 +45,6 @@ export interface SharedAuthorityOptions {
   readonly secrets: AuthoritySecrets;
   readonly server: Pick<ApiServer, 'request'>;
   readonly root: Omit<RootCertificateOptions, 'trustDomain'>;
-  /** Current trust domain of the mesh. */
   readonly trustDomain: () => string;
   readonly leaves: LifetimeLimits;
   readonly now: () => Date;
@@ -68,13 +65,13 @@ export class SharedAuthority implements SigningAuthority {
   readonly #listeners = new Set<(inForce: ActiveAuthority) => void>();
   readonly #dueListeners = new Set<() => void>();
   #readings = 0;
-  /** Last read, if it can sign. */
+  /** Last authority that can sign. */
   #last: Adopted | undefined;
   #adopted: Adopted | undefined;
   #inForce: ActiveAuthority | undefined;
-  /** Last reported state: `uid version` of both Secrets. */
+  /** `uid version` of both Secrets in the last report. */
   #reportedVersion: string | undefined;
-  /** Reason why nothing can sign; empty if it can or if this is unknown. */
+  /** Why nothing can sign; empty if it can or if the reason is unknown. */
   unavailableReason = '';
 
   constructor(options: SharedAuthorityOptions) {
@@ -96,7 +93,7 @@ export class SharedAuthority implements SigningAuthority {
     return this.#adopted?.read.journal.stage;
   }
 
-  /** No certificate may exceed the maximum lifetime in the Secret, from which replicas derive when all have expired. */
+  /** The Secret contains the maximum lifetime, from which replicas derive when all certificates have expired. No certificate may exceed it. */
   get limits(): LifetimeLimits {
     const { leaves } = this.#options;
     const maxLeafMs = (): number => Math.min(leaves.maxMs, this.#adopted?.read.journal.longestLeafMs ?? leaves.maxMs);
@@ -114,7 +111,7 @@ export class SharedAuthority implements SigningAuthority {
 
   // ---- for the leader
 
-  /** Last read, and the current authority; they differ if an unknown authority replaced the Secret. */
+  /** `last`: as read last. It differs from `inForce` if an unknown authority replaced the Secret. */
   get read(): { readonly last: ReadAuthority; readonly inForce: ReadAuthority } | undefined {
     if (this.#last === undefined || this.#adopted === undefined) return undefined;
     return { last: this.#last.read, inForce: this.#adopted.read };
@@ -126,7 +123,7 @@ export class SharedAuthority implements SigningAuthority {
     return () => void this.#dueListeners.delete(due);
   }
 
-  /** Generates a root with a new key and name. */
+  /** With a new key and subject. */
   generateRoot(): Promise<AuthorityMaterial> {
     const { root, trustDomain, now } = this.#options;
     return generateRoot({ ...root, trustDomain: trustDomain() }, now());
@@ -197,7 +194,7 @@ export class SharedAuthority implements SigningAuthority {
     }
   }
 
-  /** Whether all clients already trust its root and will still trust certificates signed here. */
+  /** Whether all clients trust its root, and will trust certificates signed here. */
   #isCompatible(read: ReadAuthority): boolean {
     const inForce = this.#inForce;
     if (inForce === undefined) return false;
@@ -229,7 +226,7 @@ export class SharedAuthority implements SigningAuthority {
     for (const listener of this.#listeners) listener(this.#inForce);
   }
 
-  /** The first writer wins: the stored object is read back in either case. */
+  /** The first writer wins, so read the stored object back in either case. */
   async #create(withNewRoot: boolean, signal: AbortSignal): Promise<Creation> {
     const { secrets, server, now, leaves } = this.#options;
     const { namespace, name } = secrets;
@@ -271,7 +268,7 @@ export class SharedAuthority implements SigningAuthority {
   }
 }
 
-/** With an ID for each root: that of its authority, or of the root itself without one. */
+/** Each with the ID of its authority, or else of the root. */
 function distributedRoots({
   journal,
   materials,
@@ -288,7 +285,7 @@ function distributedRoots({
   return [...ofAuthorities, ...otherRootList];
 }
 
-/** While a new authority signs for workloads, clients that trust only the previous root must be able to connect (docs/identity.md). */
+/** Until the end of a rotation, clients that trust only the previous root must be able to connect (docs/identity.md). */
 function ofServer({ journal: { stage, signer, other }, materials }: ReadAuthority, now: Date): AuthorityMaterial {
   const previous = stage === 'signing' ? materials.get(other ?? '') : undefined;
   return previous !== undefined && previous.notAfter > now ? previous : materials.get(signer)!;

@@ -7,7 +7,7 @@ import {
 } from '../../../machines/discovery/ca/signing-request.machine.ts';
 import type { RequestObject } from './cluster-signer/request-object.ts';
 
-/** @param settle called with the result, before the object is deleted */
+/** @param settle called with the result before the object is deleted */
 export function signingRequestWithEffects(request: RequestObject, settle: (result: SigningRequestOutput) => void) {
   return signingRequestMachine.provide({
     actors: {

@@ -1,4 +1,4 @@
-/** Composes all signing parts: the chart `authority` with its effects, and the certificate service. */
+/** Composes signing: the chart `authority` with its effects, and the certificate service. */
 import { createPrivateKey } from 'node:crypto';
 import { join } from 'node:path';
 import type { authorityMachine } from '../../../machines/discovery/ca/authority.machine.ts';
@@ -44,47 +44,45 @@ export interface SigningOptions {
   readonly settings: AuthoritySettings;
   /** Current trust domain of the mesh, followed by its aliases. */
   readonly trustDomains: () => readonly string[];
-  /** Current mesh configuration: roots that are trusted in addition to the authority's. */
   readonly mesh: () => RootsInMesh;
-  /** Authenticators of callers; filled at a later stage of the start. */
+  /** Filled later during startup. */
   readonly authenticators: readonly Authenticator[];
-  /** The trusted roots changed: update xDS clients that subscribe to them. */
+  /** Called with the changed resource for subscribed clients. */
   readonly rootsChanged: (change: ResourceChange) => void;
   readonly logger: Logger;
-  /** The authority that replicas share; `undefined` if this program has its own. */
+  /** Authority shared by replicas, if any. */
   readonly shared?: SigningAuthority & { readonly limits: LifetimeLimits };
-  /** Signs for workloads instead of the authority, which still signs the port's certificate. */
+  /** Signs certificates of workloads instead of the authority, which signs the port's. */
   readonly registrar?: Registrar;
-  /** PEM: roots that verify bundle endpoints instead of Node's; for tests. */
+  /** PEM roots that verify bundle endpoints instead of Node's, for tests. */
   readonly bundleAuthorities?: string;
 }
 
 export class Signing {
   readonly authority: SigningAuthority;
-  /** `undefined` if replicas share one. */
+  /** `undefined` if replicas share the authority. */
   readonly #localAuthority: Authority | undefined;
   readonly ledger: LedgerKeeper;
   readonly issuance = new IssuanceCounts();
   readonly service: UnaryService;
-  /** Tokens and certificates that an operator revoked. */
   readonly revoked: RevokedFile;
   /** PEM; empty before there is an authority. */
   revocationLists = '';
   readonly #store: AuthorityStore;
-  /** Input of the current lists. */
+  /** Input of {@link revocationLists}. */
   #listedFor: { readonly revoked: Revoked; readonly roots: readonly AuthorityId[] } | undefined;
-  /** Distributed over xDS. */
+  /** Distributed to agents over xDS. */
   readonly roots: RootsForAgents;
-  /** Roots that the mesh configuration references by address. */
+  /** Roots that the mesh configuration references by URL. */
   readonly bundles: BundleEndpoints;
   readonly #options: SigningOptions;
   #ofMesh:
     | { readonly from: readonly unknown[]; readonly pools: ReadonlyMap<string, readonly Certificate[]> }
     | undefined;
   readonly #rootsWatchers: (() => void)[] = [];
-  /** Client identity for other control planes, and the authority that signed it. */
+  /** Identity as a client of other control planes, and its issuer. */
   #identity: { readonly of: ActiveAuthority; readonly certificate: ControlPlaneCertificate } | undefined;
-  /** Ignored entries of the mesh configuration that were last reported. */
+  /** Reported invalid entries of the mesh configuration. */
   #passedOver: ReadonlySet<string> = new Set();
 
   constructor(options: SigningOptions) {
@@ -136,7 +134,7 @@ export class Signing {
       onChanged: options.rootsChanged,
     });
     this.authority.onChanged((inForce) => {
-      // Publish CRLs first: each root must have one before clients receive it.
+      // Each root needs a CRL before clients receive it.
       this.#publishRevocations(inForce);
       this.#publishRoots(inForce);
     });
@@ -156,7 +154,7 @@ export class Signing {
     this.service = { method: certificateMethod, handle: (...call) => service.handle(...call) };
   }
 
-  /** Roots of the mesh configuration that are trusted in addition to the authority's; certificates of a registrar chain to one of them. */
+  /** Roots that the mesh configuration adds; certificates of a registrar chain to one of them. */
   get additionalRoots(): readonly Certificate[] {
     return this.#rootsOfMesh().get(this.#options.trustDomains()[0]!) ?? [];
   }
@@ -167,17 +165,17 @@ export class Signing {
     return material && { root: material.root.notAfter, chain: material.notAfter };
   }
 
-  /** Roots that verify clients, and that agents verify each other with; `undefined` before there is an authority. */
+  /** Roots that verify clients and peers; `undefined` without an authority. */
   get trustedRoots(): TrustPools | undefined {
     const { active: inForce } = this.authority;
     return inForce && this.#poolsOf(inForce);
   }
 
   /**
-   * Identity of this control plane as a client of another one, and the roots that verify the other.
+   * Identity as a client of another control plane, and the roots that verify the other.
    *
-   * @param namespace namespace of this control plane
-   * @returns `undefined` before there is an authority
+   * @param namespace of this control plane
+   * @returns `undefined` without an authority
    */
   identityOf(namespace: string): { readonly roots: string; readonly certificate: KeyPair } | undefined {
     const { active: inForce } = this.authority;
@@ -191,7 +189,7 @@ export class Signing {
     return { roots: ca.toString(), certificate: { chain: chain.toString(), key: createPrivateKey(key) } };
   }
 
-  /** Calls back when the trusted roots may have changed, including the first time. */
+  /** Calls back now and when the trusted roots may have changed. */
   onRoots(changed: () => void): void {
     this.#rootsWatchers.push(changed);
   }
@@ -205,13 +203,12 @@ export class Signing {
     return isChanged;
   }
 
-  /** The fetched roots of an address changed: notify subscribers. */
   onBundlesChanged(): void {
     this.#ofMesh = undefined;
     this.onMeshChanged();
   }
 
-  /** Agents verify with one pool, so they receive only that of the mesh's own trust domain. */
+  /** Agents use one pool, so they receive only that of their own trust domain. */
   #publishRoots(inForce: ActiveAuthority): void {
     this.roots.publish(this.#poolsOf(inForce).own, inForce.roots, inForce.tainted);
     for (const changed of this.#rootsWatchers) changed();
@@ -224,7 +221,7 @@ export class Signing {
     return new TrustPools(bundle.with(...meshPool), ofAliases);
   }
 
-  /** Cached per configuration; ignored entries are reported once. */
+  /** Cached per configuration; invalid entries are reported once. */
   #rootsOfMesh(): ReadonlyMap<string, readonly Certificate[]> {
     const mesh = this.#options.mesh();
     const from = [mesh.caCertificates, mesh.trustDomain, mesh.trustDomainAliases];
@@ -239,7 +236,7 @@ export class Signing {
     return this.#ofMesh.pools;
   }
 
-  /** Writes a CRL for each authority whose root is trusted, in a file beside the roots. */
+  /** Writes the CRLs to a file next to the roots. */
   #publishRevocations({ authorities, roots }: ActiveAuthority): void {
     const { current } = this.revoked;
     if (this.#listedFor?.revoked === current && this.#listedFor.roots === roots) return;
@@ -252,14 +249,13 @@ export class Signing {
     }
   }
 
-  /** A first certificate: trusted roots that its workload reported with an earlier token now count for it. */
+  /** Roots that the workload reported with a token count for its first certificate. */
   #issued(leaf: IssuedLeaf): void {
     this.ledger.recordIssued(leaf);
     const roots = this.roots.reportOf(leaf);
     if (roots !== undefined) this.ledger.recordTrusted({ identity: leaf.identity, node: leaf.node, roots });
   }
 
-  /** For the debug page. */
   describe(): object {
     const { active: inForce, stage, tainted } = this.authority;
     const { missing } = this.ledger;
@@ -276,7 +272,7 @@ export class Signing {
     };
   }
 
-  /** Revocations are checked at each authentication; the lists have no watchers. */
+  /** Each authentication checks revocations, but nothing watches the CRLs. */
   #watchRevoked({ failed }: WatchHandlers): StopWatching {
     const { file } = this.revoked;
     if (file === '') return () => {};
@@ -287,7 +283,7 @@ export class Signing {
     return watchFile(file, { changed, failed });
   }
 
-  /** `undefined` if replicas share the authority, which another chart runs. */
+  /** `undefined` if replicas share the authority, which has another chart. */
   machine(): typeof authorityMachine | undefined {
     const { ledger } = this;
     const authority = this.#localAuthority;

@@ -1,4 +1,3 @@
-/** Limits and counts of the history. */
 import { expect, it } from 'vitest';
 import { readConfigFile } from '../../model/config/config-file.ts';
 import { ConfigSnapshot } from '../config/snapshots/config-snapshot.ts';
@@ -60,7 +59,7 @@ function node(id: string, lastError = '', versionSent = ''): MeshNode {
   return { proxy: { id }, watches: { [clusters]: { lastError, versionSent } } } as unknown as MeshNode;
 }
 
-it('each proxy counts once, regardless of the number of types it is sent', () => {
+it('ChangeHistory counts each proxy once, regardless of the number of types that it receives', () => {
   const given = new Given();
   const version = given.push(entries(1));
   const proxies = [node('a'), node('b'), node('c')];
@@ -81,7 +80,7 @@ it('each proxy counts once, regardless of the number of types it is sent', () =>
   expect(given.views.at(-2)).toMatchObject({ proxies: { acknowledged: 1, pending: 0, unanswered: 2 } });
 });
 
-it('a response that follows an acknowledged one makes the proxy pending again', () => {
+it('ChangeHistory makes a proxy pending again when a response follows an acknowledged one', () => {
   const given = new Given();
   const version = given.push(entries(1));
   const proxy = node('a');
@@ -91,7 +90,7 @@ it('a response that follows an acknowledged one makes the proxy pending again', 
   expect(given.views.at(-1)).toMatchObject({ proxies: { pushed: 1, acknowledged: 0, pending: 1 } });
 });
 
-it('an ACK of the previous response does not count for a push that was sent before it is reported', () => {
+it('ChangeHistory does not count the ACK of the previous response for a push that was sent before this ACK is reported', () => {
   const given = new Given();
   const earlier = given.push(entries(1));
   const proxy = node('a');
@@ -101,7 +100,7 @@ it('an ACK of the previous response does not count for a push that was sent befo
   expect(given.views.at(-1)).toMatchObject({ proxies: { acknowledged: 0, pending: 1 } });
 });
 
-it('a rejection counts for the push whose version was rejected, also without a push to the proxy', () => {
+it('ChangeHistory counts a rejection for the push of the rejected version, even without a push to the proxy', () => {
   const given = new Given();
   const version = given.push(entries(1));
   given.push(entries(2));
@@ -113,7 +112,7 @@ it('a rejection counts for the push whose version was rejected, also without a p
   ]);
 });
 
-it('names beyond the limit are counted', () => {
+it('ChangeHistory counts names beyond the limit', () => {
   const given = new Given();
   given.push(entries(1_500));
   expect(given.views.at(-1)!.objects).toMatchObject({ items: { length: 1_000 }, more: 500 });
@@ -125,7 +124,7 @@ it('names beyond the limit are counted', () => {
   });
 });
 
-it('changed objects come before added ones, and objects of the filter before both', () => {
+it('ChangeHistory lists objects of the filter first, then changed ones, then added ones', () => {
   const given = new Given();
   given.push(entries(2));
   given.push(entries(12, '-changed'));
@@ -138,7 +137,7 @@ it('changed objects come before added ones, and objects of the filter before bot
   expect(names('shop/v7')).toEqual(['added v7', 'changed v0', 'changed v1']);
 });
 
-it('pushes of endpoints alone evict no push of configuration', () => {
+it('ChangeHistory does not evict configuration pushes for pushes of endpoints', () => {
   const small = { maxRecords: 3, maxBytes: 1_000_000 };
   const given = new Given({ limits: { configuration: small, endpoints: small } });
   for (let i = 1; i <= 2; i++) given.push(entries(i));
@@ -152,7 +151,7 @@ it('pushes of endpoints alone evict no push of configuration', () => {
   });
 });
 
-it('the history stays within its bytes, which include names of proxies and rejections', () => {
+it('ChangeHistory stays within its limit in bytes, which include names of proxies and rejections', () => {
   const limits = { maxRecords: 1_000, maxBytes: 200_000 };
   const given = new Given({ limits: { configuration: limits, endpoints: limits } });
   for (let i = 1; i <= 40; i++) {

@@ -1,7 +1,6 @@
 /**
- * A bounded history of pushes: the objects of each push with their sources, the proxies that received it, and their responses. For
- * `/debug/changes` and `pilot-discovery changes`. Pushes of endpoints alone have a separate ring, because they are frequent in a large mesh
- * and must not evict configuration changes.
+ * A bounded history of pushes, with changed objects and their sources, proxies and their responses, for `/debug/changes` and `pilot-discovery
+ * changes`. Pushes of endpoints alone have a separate ring, because they are frequent in a large mesh and must not evict configuration changes.
  */
 import { type Config, parseConfigKey } from '../../model/config/config.ts';
 import { needsPush } from '../../model/config/config-changes.ts';
@@ -28,14 +27,14 @@ export interface ChangeHistoryOptions {
   readonly limits?: HistoryLimits;
   /** Unix time in milliseconds. */
   readonly now?: () => number;
-  /** An object that only the registry reads, such as a Service. */
+  /** For objects that only the registry reads, such as a Service. */
   readonly objectOf?: (key: string) => Config | undefined;
 }
 
-/** State of the last push that a proxy received. */
+/** Last push to a proxy. */
 interface ProxyPush {
   readonly record: PushRecord;
-  /** Unacknowledged types, as bits. */
+  /** Bits of unacknowledged types. */
   outstanding: number;
   state: 'pending' | 'acknowledged' | 'rejected';
 }
@@ -46,10 +45,9 @@ const changes: Readonly<Record<ObjectEvent['event'], RecordedChange['change']>> 
   delete: 'removed',
 };
 
-/** Kinds that change endpoints alone. */
 const endpointKinds: ReadonlySet<string> = new Set(['Pod', 'Node', 'EndpointSlice', 'Endpoints', 'WorkloadEntry']);
 
-/** Each type has a bit; further types share the last one. */
+/** Further types share the last bit. */
 const maxTypeBits = 30;
 
 export class ChangeHistory implements ResponseListener {
@@ -57,9 +55,9 @@ export class ChangeHistory implements ResponseListener {
   readonly #objectOf: (key: string) => Config | undefined;
   readonly #configuration: RecordRing;
   readonly #endpoints: RecordRing;
-  /** Objects of the last push. */
+  /** Of the last push. */
   #lastObjects: ConfigSnapshot | undefined;
-  /** Objects of services that changed since the last push. */
+  /** Changed objects of services since the last push. */
   #events = new BoundedList<ObjectEvent>(maxNames.objects);
   #firstChangeAt: number | undefined;
   #pushes = new WeakMap<MeshNode, ProxyPush>();
@@ -78,25 +76,24 @@ export class ChangeHistory implements ResponseListener {
     return all.sort((one, other) => one.number - other.number);
   }
 
-  /** Stored and evicted pushes of each ring. */
+  /** By ring. */
   get occupancy(): Readonly<Record<keyof HistoryLimits, { pushes: number; bytes: number; evicted: number }>> {
     const of = ({ size, bytes, evicted }: RecordRing) => ({ pushes: size, bytes, evicted });
     return { configuration: of(this.#configuration), endpoints: of(this.#endpoints) };
   }
 
-  /** Configuration changed; the next push carries it. */
+  /** Call when configuration changed, which the next push contains. */
   changed(): void {
     this.#firstChangeAt ??= this.#now();
   }
 
-  /** Objects of services changed; the next push carries them. */
+  /** Call when objects of services changed, which the next push contains. */
   reported(events: readonly ObjectEvent[]): void {
     if (events.length === 0) return;
     this.changed();
     for (const event of events) this.#events.add(event);
   }
 
-  /** A push context is published. */
   published({ context, previous, forced, changed, shown, objects }: Publication): void {
     const record = newRecord({
       version: context.version,
@@ -124,7 +121,7 @@ export class ChangeHistory implements ResponseListener {
     const previousObject = this.#lastObjects;
     const keys = new Set(objects);
     for (const key of keys) {
-      // Comparing objects is expensive; beyond the limit they are only counted.
+      // Comparing objects is expensive, so they are only counted beyond the limit.
       if (record.objects.items.length === maxNames.objects) break;
       keys.delete(key);
       const [old, current] = [previousObject?.byKey.get(key), shown.byKey.get(key)];
@@ -144,7 +141,7 @@ export class ChangeHistory implements ResponseListener {
     record.objects.count += this.#events.more;
   }
 
-  /** Services and endpoints, and objects that no source reports, such as Secrets that a proxy uses. */
+  /** Services and endpoints, and objects without a source, such as Secrets that a proxy uses. */
   #addNames(record: PushRecord, changed: Iterable<string>): void {
     const listed = new Set(record.objects.items.map(({ kind, namespace, name }) => `${kind}/${namespace}/${name}`));
     for (const key of changed) {

@@ -1,4 +1,4 @@
-/** The history of changes in JSON: `/debug/changes`. */
+/** JSON of `/debug/changes`. */
 import { compareText, configKeyText } from '../../model/config/config.ts';
 import type { MeshNode } from '../push/mesh-resources.ts';
 import type { ChangeHistory } from './change-history.ts';
@@ -14,7 +14,7 @@ export interface ChangeFilter {
   /** Unix time in milliseconds. */
   readonly since?: number;
   readonly until?: number;
-  /** Part of `Kind/namespace/name`, or of `namespace/hostname` of a service. */
+  /** Part of `Kind/namespace/name`, or of a service's `namespace/hostname`. */
   readonly object?: string;
   /** Part of a node ID: pushes that such a proxy received, rejected or has not acknowledged. */
   readonly proxy?: string;
@@ -22,25 +22,23 @@ export interface ChangeFilter {
   readonly endpoints: boolean;
 }
 
-/** A truncated list. */
 export interface NamedItems<Item> {
   readonly items: readonly Item[];
-  /** Number of omitted items, if any. */
   readonly more?: number;
 }
 
 export interface PushView {
-  /** Number of the push since the start: the part of `version` after the slash. */
+  /** Number since the start, which follows the slash in `version`. */
   readonly push: number;
   readonly version: string;
-  /** Start of the push, ISO 8601. */
+  /** Start, ISO 8601. */
   readonly time: string;
-  /** From the first change to the push, which includes debouncing and building the push context. */
+  /** From the first change to the push, including debouncing and building the push context. */
   readonly waitedMs?: number;
   /** From the push to the last ACK or rejection, if any. */
   readonly answeredMs?: number;
   readonly first?: true;
-  /** Everything may have changed. */
+  /** Anything may have changed. */
   readonly full: boolean;
   /** Objects of the filter first, then removed, changed and added ones. */
   readonly objects: NamedItems<RecordedChange>;

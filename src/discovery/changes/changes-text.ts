@@ -1,7 +1,7 @@
 /** Text output of `pilot-discovery changes`. */
 import type { ChangesView, NamedItems, PushView } from './change-view.ts';
 
-/** Names per push; `--all` shows all stored ones. */
+/** Names of a push without `--all`. */
 const shownNames = 10;
 
 /** @param all whether to print all stored names */

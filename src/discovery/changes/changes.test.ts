@@ -1,4 +1,4 @@
-/** The history of changes of a running control plane, as the page and the command show it. */
+/** History of a running control plane, by page and command. */
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -56,7 +56,7 @@ function respond(stream: SotwStream, typeUrl: string, rejection?: string): void 
   });
 }
 
-it('a push shows the file and line of each changed object, and the proxy that acknowledged it', async () => {
+it('pilot-discovery changes lists the file and line of each changed object, and the proxy that acknowledged the push', async () => {
   const { stream } = await plane.subscribe();
   respond(stream, typeUrls.CDS);
   plane.write('rule.yaml', rule('1s'));
@@ -82,7 +82,7 @@ it('a push shows the file and line of each changed object, and the proxy that ac
   });
 });
 
-it('a rejected push shows the proxy, the resource type and the reason, on the page and in the command', async () => {
+it('pilot-discovery changes lists the proxy, resource type and reason of a rejected push, like the page', async () => {
   const { stream } = await plane.subscribe();
   respond(stream, typeUrls.CDS);
   plane.write('rule.yaml', rule('1s'));
@@ -104,7 +104,7 @@ it('a rejected push shows the proxy, the resource type and the reason, on the pa
   expect(text).toMatch(/rejected by sidecar~\S+web-0\S+ at \S+Z: cluster\.v3\.Cluster: connect_timeout is too short/);
 });
 
-it('a removed object is shown with the file that it was in', async () => {
+it('pilot-discovery changes lists a removed object with its last file', async () => {
   plane.write('rule.yaml', rule('1s'));
   await lastPush(({ objects }) => objects.items[0]?.change === 'added');
   rmSync(join(plane.root, 'config/rule.yaml'));
@@ -114,7 +114,7 @@ it('a removed object is shown with the file that it was in', async () => {
   ]);
 });
 
-it('a push of endpoints alone is shown with --endpoints, and for its service', async () => {
+it('pilot-discovery changes lists a push of endpoints alone with --endpoints, and for its service', async () => {
   const workload = (address: string): string =>
     `apiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata: {name: w, namespace: shop}\nspec: {address: ${address}, labels: {app: pay}}\n`;
   const service = serviceEntry()
@@ -132,7 +132,7 @@ it('a push of endpoints alone is shown with --endpoints, and for its service', a
   expect(await command('--endpoints')).toContain('  endpoints shop/pay.example.com\n');
 });
 
-it('pushes are selected by time, object and proxy', async () => {
+it('pilot-discovery changes selects pushes by time, object and proxy', async () => {
   plane.write('rule.yaml', rule('1s'));
   const { time } = await lastPush(({ objects }) => objects.items[0]?.kind === 'DestinationRule');
   const numbers = async (query: string): Promise<number> => (await changes(query)).pushes.length;
@@ -146,13 +146,13 @@ it('pushes are selected by time, object and proxy', async () => {
   await expect(command('--since', 'yesterday')).rejects.toMatchObject({ code: 'FLAG_INVALID' });
 });
 
-it('changed mesh settings cause a full push', async () => {
+it('pilot-discovery changes lists a full push after a change of mesh settings', async () => {
   writeFileSync(join(plane.root, 'mesh'), 'outboundTrafficPolicy: {mode: REGISTRY_ONLY}\n');
   const push = await lastPush(({ full, first }) => full && first !== true);
   expect(push.objects.items).toEqual([{ kind: 'MeshConfig', namespace: '', name: 'mesh', change: 'changed' }]);
 });
 
-it('a caller of another namespace does not see the history', () => {
+it('pilot-discovery changes shows no history to callers of other namespaces', () => {
   const permission = permissionOfNamespace(
     { checksNamespace: true, rootNamespace: () => 'istio-system', allowedNamespaces: [] } as never,
     'shop',

@@ -1,15 +1,14 @@
-/** Changes: the history of pushes. */
 import type { MeshConfigs } from '../config/snapshots/mesh-configs.ts';
 import type { MeshState } from '../push/contexts/mesh-state.ts';
 import type { FollowedObjects } from '../registry/followed-objects.ts';
 import { ChangeHistory } from './change-history.ts';
 
-/** @param workloads objects that only the registry reads; `undefined` if no cluster is watched */
+/** @param workloads objects that only the registry reads; `undefined` without a cluster */
 export function makeChanges(workloads: Pick<FollowedObjects, 'get'> | undefined) {
   const history = new ChangeHistory(workloads && { objectOf: (key) => workloads.get(key) });
   return {
     history,
-    /** Records each push, and when its first change arrived. */
+    /** Records each push, and the time of its first change. */
     follow: (state: MeshState, configs: MeshConfigs): void => {
       configs.onChanges((changes) => {
         if (changes.length > 0) history.changed();

@@ -1,6 +1,4 @@
-/** A time as an operator writes it. */
-
-/** Supported forms, for help and errors. */
+/** For help and errors. */
 export const momentForms = '14:05 (UTC), 15m, 2h or 2026-11-29T14:05:00Z';
 
 const clockTime = /^([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?$/;

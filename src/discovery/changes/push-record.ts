@@ -1,27 +1,24 @@
-/** One push of the history: its changes, and the responses of proxies. */
+/** A push in the history: its changes, and the responses of proxies. */
 import type { ConfigKey } from '../../model/config/config.ts';
 
-/** Stored names per push; further ones are counted. */
+/** Stored names of a push. Further ones are counted. */
 export const maxNames = { objects: 1_000, services: 500, endpoints: 200, proxies: 100, rejections: 20 } as const;
 
-/** An object that differs from the previous push. */
+/** Compared with the previous push. */
 export interface RecordedChange extends ConfigKey {
   readonly change: 'added' | 'changed' | 'removed';
-  /**
-   * `mesh/cart.yaml:12` or the address of a source over xDS; `undefined` for objects of a cluster. For a removed object, its last source.
-   */
+  /** `mesh/cart.yaml:12` or the address of a source over xDS; `undefined` for objects of a cluster. For a removed object, its last source. */
   readonly source?: string;
-  /** For objects of a cluster. */
+  /** Of objects in a cluster. */
   readonly resourceVersion?: string;
 }
 
-/** A response that a proxy rejected (NACK). */
 export interface RecordedRejection {
   /** ISO 8601. */
   readonly at: string;
   /** Node ID. */
   readonly proxy: string;
-  /** Short type name, such as `cluster.v3.Cluster`. */
+  /** Without the common prefix, such as `cluster.v3.Cluster`. */
   readonly type: string;
   /** Envoy's message. */
   readonly reason: string;
@@ -45,36 +42,31 @@ export class BoundedList<Item> {
     return true;
   }
 
-  /** Number of items that are not stored. */
   get more(): number {
     return this.count - this.items.length;
   }
 }
 
-/** Number of proxies by their state for the push. */
 export interface ProxyCounts {
-  /** Proxies that received at least one response of the push. */
   pushed: number;
   acknowledged: number;
-  /** Rejected at least one response. */
   rejected: number;
-  /** Have not responded yet. */
   pending: number;
   /** Received the next push, or disconnected, before they responded. */
   unanswered: number;
 }
 
 export interface PushRecord {
-  /** Version of the push context: `<ISO time>/<number>`. */
+  /** Of the push context: `<ISO time>/<number>`. */
   readonly version: string;
   readonly number: number;
   /** Unix time in milliseconds. */
   readonly publishedAt: number;
-  /** Time of its first change, Unix time in milliseconds, if known. */
+  /** Unix time in milliseconds, if known. */
   readonly firstChangeAt?: number;
-  /** The first push after the start contains all objects, which are only counted. */
+  /** The first push contains all objects, which are only counted. */
   readonly isFirst: boolean;
-  /** Everything may have changed: mesh settings, or an operator's order. */
+  /** Anything may have changed: mesh settings, or an operator's order. */
   readonly full: boolean;
   readonly objects: BoundedList<RecordedChange>;
   /** `namespace/hostname`. */
@@ -85,9 +77,8 @@ export interface PushRecord {
   /** Node IDs. */
   readonly pushedTo: BoundedList<string>;
   readonly rejections: BoundedList<RecordedRejection>;
-  /** Only endpoints changed. */
   isOfEndpoints: boolean;
-  /** Last response of a proxy, Unix time in milliseconds. */
+  /** Unix time in milliseconds. */
   lastResponseAt: number | undefined;
   /** Approximate. */
   bytes: number;
@@ -115,7 +106,7 @@ export function newRecord(
   };
 }
 
-/** Approximate bytes of a stored item. */
+/** Approximate. */
 export function itemBytes(item: string | object): number {
   if (typeof item === 'string') return nameBytes + item.length;
   let bytes = nameBytes;

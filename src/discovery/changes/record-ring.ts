@@ -30,7 +30,6 @@ export class RecordRing {
     return this.#bytes;
   }
 
-  /** Number of records evicted for newer ones. */
   get evicted(): number {
     return this.#evicted;
   }
@@ -45,7 +44,7 @@ export class RecordRing {
     this.#evict();
   }
 
-  /** Updates the size after names were added to a record. */
+  /** Call after names were added to a record. */
   grew(record: PushRecord, bytes: number): void {
     record.bytes += bytes;
     if (!this.#records.has(record.version)) return;

@@ -1,4 +1,4 @@
-/** Writes of replicas to a cluster: each duty by its elected replica. */
+/** Writes to a cluster, each kind by its elected replica. */
 
 import { parseConfigKey } from '../../model/config/config.ts';
 import type { KindName } from '../../model/kinds/index.ts';
@@ -31,13 +31,13 @@ import type { StatusInputs } from './status/status-inputs.ts';
 
 export interface WrittenCluster {
   readonly server: ApiServer;
-  /** Separate connection for Leases. */
+  /** Separate, so that other requests do not delay renewals. */
   readonly leaseServer: ApiServer;
   readonly informers: InformerEffects;
-  /** Sources by address. */
+  /** By address. */
   readonly sources: ReadonlyMap<string, ClusterSource>;
   readonly workloads?: Pick<ClusterSource, 'onRejected'>;
-  /** Name of this process in Leases. */
+  /** Holder identity of this process. */
   readonly identity: string;
   readonly dnsSecrets?: DnsSecrets;
   readonly authoritySecrets?: AuthoritySecrets;
@@ -45,10 +45,10 @@ export interface WrittenCluster {
 
 export interface ClusterWritesOptions {
   readonly cluster: WrittenCluster;
-  /** Application of the cluster's objects by proxies. */
+  /** Which proxies have applied which objects. */
   readonly distribution: ObjectDistribution;
   readonly options: DiscoveryOptions;
-  /** `undefined` if this program signs no certificates. */
+  /** `undefined` if this process signs no certificates. */
   readonly signing: Signing | undefined;
   readonly clusterSigning: ClusterSigning;
   readonly statusInputs: StatusInputs;
@@ -56,16 +56,14 @@ export interface ClusterWritesOptions {
   readonly mesh: () => MeshConfig;
   /** @param changed called when the mesh configuration may have changed */
   readonly onMesh: (changed: () => void) => void;
-  /** `undefined` if neither sidecars are injected nor Gateways deployed. */
+  /** `undefined` without sidecar injection and Gateway deployment. */
   readonly injection?: DutySources['injection'];
-  /** Reports conflicts in statuses. */
+  /** For conflicts between writers of a status. */
   readonly log: Pick<Logger, 'warn'>;
 }
 
 export class ClusterWrites {
-  /** WorkloadEntries left by replicas that have exited. */
   readonly orphans: OrphanedEntries;
-  /** One election per duty. */
   readonly elections: Elections;
   readonly #writes: ClusterWritesOptions;
   readonly #distribution: ObjectDistribution;
@@ -102,7 +100,7 @@ export class ClusterWrites {
     return this.elections.isLeader(statusLease);
   }
 
-  /** Reports objects that take effect only in part in their status or as Events. */
+  /** Reports objects that take effect only in part, in their status or as Events. */
   reportWarnings(warnings: ReadonlyMap<string, ObjectWarning>): void {
     const [eventWarnings, statusWarnings] = partitioned(warnings, (key) =>
       kindsWithWarningEvents.has(parseConfigKey(key).kind),
@@ -161,7 +159,6 @@ export class ClusterWrites {
     });
   }
 
-  /** The authority that replicas share, and its settings. */
   #sharedRoot(): DutySources['shared'] {
     const { cluster, options, clusterSigning } = this.#writes;
     const { authority } = options;

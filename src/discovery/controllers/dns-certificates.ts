@@ -1,7 +1,4 @@
-/**
- * DNS certificates of the mesh configuration (spec/discovery.md §11, "cert controller"): a Secret for each, issued and renewed by the
- * leader.
- */
+/** DNS certificates of the mesh configuration (spec/discovery.md §11, "cert controller"): the leader issues and renews a Secret for each. */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { type Certificate, readCertificate, readCertificates } from '../../identity/certificate.ts';
 import { makeRequestFor } from '../../identity/certificate-request.ts';
@@ -19,26 +16,26 @@ import type { KubernetesObject } from '../kubernetes/api-server.ts';
 import type { ObjectStore } from '../kubernetes/store/object-store.ts';
 import { DueKeys } from './due-keys.ts';
 
-/** The control plane's Secrets of this type. */
+/** Secrets of this type in the control plane's namespace. */
 export interface DnsSecrets {
   readonly namespace: string;
   readonly store: Pick<ObjectStore, 'get'>;
-  /** Settles after they have been listed. */
+  /** Resolves when they are listed. */
   readonly synced: Promise<unknown>;
   /** @param changed called on each change */
   onChanged(changed: () => void): void;
 }
 
 export interface DnsCertificatesOptions {
-  /** One per revision, because each has its own mesh configuration. */
+  /** Each revision has its own, because mesh configurations differ. */
   readonly lease: string;
   readonly secrets: DnsSecrets;
-  /** Certificates in the current mesh configuration. */
+  /** Of the current mesh configuration. */
   readonly certificates: () => readonly DnsCertificate[];
   readonly activeAuthority: () => ActiveAuthority | undefined;
-  /** Signs instead of the authority. */
+  /** Signs instead of the authority, if set. */
   readonly registrar?: Registrar;
-  /** Trusted roots. A certificate of another root is reissued. */
+  /** Certificates of other roots are reissued. */
   readonly roots: () => readonly Certificate[];
   readonly now: () => Date;
 }
@@ -46,14 +43,14 @@ export interface DnsCertificatesOptions {
 export const dnsSecretType = 'istio.io/dns-key-and-cert';
 const keys = { chain: 'cert-chain.pem', key: 'key.pem', root: 'root-cert.pem' } as const;
 const lifetimeMs = 90 * 24 * 3_600_000;
-/** Remaining share of the lifetime at which a certificate is renewed. */
+/** Share of the lifetime that remains when a certificate is renewed. */
 const graceRatio = 0.5;
 const minGraceMs = 10 * 60_000;
 /** Interval of expiry checks. */
 const checkIntervalMs = 60_000;
 /**
- * Limit of writes per Secret and period. A new certificate may be due at once (of an expiring authority, or of a signer with short
- * lifetimes), and another writer may overwrite it: each write would cause another.
+ * Write limit for a Secret in a period. A write causes another if the new certificate is due at once (expiring authority, short lifetime) or another
+ * writer overwrites it.
  */
 const maxWrites = 4;
 const writePeriodMs = 60_000;
@@ -62,9 +59,7 @@ export class DnsCertificates implements Duty {
   readonly lease: string;
   readonly #options: DnsCertificatesOptions;
   readonly #due = new DueKeys();
-  /** Recent writes by Secret name. */
   readonly #writes = new Map<string, { readonly since: number; count: number }>();
-  /** Whether the Secrets have been listed. */
   #isSynced = false;
 
   constructor(options: DnsCertificatesOptions) {
@@ -93,7 +88,7 @@ export class DnsCertificates implements Duty {
     return this.#due.isDue;
   }
 
-  /** The mesh configuration, the authority, or the time changed. */
+  /** Call when the mesh configuration, the authority or the time changed. */
   check(): void {
     if (!this.#isSynced) return;
     for (const certificate of this.#options.certificates()) {
@@ -135,7 +130,7 @@ export class DnsCertificates implements Duty {
     return true;
   }
 
-  /** Whether the write limit is reached. The next check retries. */
+  /** The next check retries. */
   #isWriteLimitReached({ secretName }: DnsCertificate): boolean {
     const { since, count } = this.#writes.get(secretName) ?? { since: 0, count: 0 };
     const passedMs = this.#options.now().getTime() - since;
@@ -157,7 +152,7 @@ export class DnsCertificates implements Duty {
     return store.get(`${namespace}/${secretName}`);
   }
 
-  /** Reason to reissue the certificate; `undefined` if it is valid. */
+  /** Why the certificate must be reissued; `undefined` if it is valid. */
   #problemOf(certificate: DnsCertificate): string | undefined {
     const { roots, now } = this.#options;
     const secret = this.#secretOf(certificate);

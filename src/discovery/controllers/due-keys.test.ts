@@ -5,7 +5,7 @@ import { DueKeys } from './due-keys.ts';
 const usual = { retry: true, anew: false };
 const none = (): string[] => [];
 
-/** Keys, and those that a run wrote. */
+/** @returns due keys, and the keys that a run wrote */
 function given(...keys: string[]) {
   const due = new DueKeys();
   for (const key of keys) due.add(key);
@@ -21,7 +21,7 @@ function given(...keys: string[]) {
 }
 
 describe('a due key', () => {
-  it('is written once, however often it is added', async () => {
+  it('is written once, even if it was added several times', async () => {
     const { due, asked: attempted, write } = given('a', 'b', 'a');
     expect(await due.write(usual, none, write)).toEqual({ written: 2, failed: 0, reason: '' });
     expect(attempted).toEqual(['a', 'b']);
@@ -29,7 +29,7 @@ describe('a due key', () => {
     expect(await due.write(usual, none, write)).toEqual({ written: 0, failed: 0, reason: '' });
   });
 
-  it('is reported to watchers each time, also during a run', async () => {
+  it('notifies watchers each time it is added, also during a run', async () => {
     const { due } = given('a');
     let notifications = 0;
     const end = due.watch(() => void notifications++);
@@ -43,20 +43,20 @@ describe('a due key', () => {
     expect(notifications).toBe(1);
   });
 
-  it('is every key at the start of a term, each once', async () => {
+  it('exists for each object once at the start of a term', async () => {
     const { due, asked: attempted, write } = given('a');
     await due.write({ retry: true, anew: true }, () => ['a', 'b'], write);
     expect(attempted).toEqual(['a', 'b']);
   });
 
-  it('is not counted if no write was necessary', async () => {
+  it('does not count as written if no write was necessary', async () => {
     const { due } = given('a');
     expect(await due.write(usual, none, async () => false)).toEqual({ written: 0, failed: 0, reason: '' });
   });
 });
 
 describe('a failed key', () => {
-  it('does not delay others, and is written again only on a retry', async () => {
+  it('does not delay other keys, and is retried only on request', async () => {
     const { due, asked: attempted, failing, write } = given('a', 'b');
     failing.set('a', new Error('refused'));
     expect(await due.write(usual, none, write)).toEqual({ written: 1, failed: 1, reason: 'refused' });
@@ -67,7 +67,7 @@ describe('a failed key', () => {
     expect(attempted).toEqual(['a', 'b', 'a']);
   });
 
-  it('at the end of the term stops the run, and the remaining keys wait for the next one', async () => {
+  it('after the end of the term stops the run, and the remaining keys wait for the next run', async () => {
     const keys = Array.from({ length: 20 }, (_, index) => `key-${index}`);
     const { due, asked: attempted, failing, write } = given(...keys);
     for (const key of keys)

@@ -1,14 +1,14 @@
-/** Keys that a duty must still write. Shared by duties that write one object per key. */
+/** Keys of objects that a duty must write. */
 import { messageOf } from '../../runtime/errors.ts';
 import type { DutyReport, DutyRun } from '../election/duty.ts';
 import { ApiError } from '../kubernetes/api-failure.ts';
 
-/** Concurrent writes; more could overload the API server. */
+/** Limits the load of the API server. */
 const maxConcurrentWrites = 4;
 
 export class DueKeys {
   readonly #due = new Set<string>();
-  /** Keys of failed writes. */
+  /** To retry. */
   readonly #failed = new Set<string>();
   readonly #watchers = new Set<() => void>();
 
@@ -27,10 +27,10 @@ export class DueKeys {
   }
 
   /**
-   * Tries each key once. Keys left at the end of the term are due in the next one.
+   * Tries each key once. Keys that remain at the end of the term are due in the next one.
    *
    * @param all every key, for the first run of a term
-   * @param write returns whether it wrote something; throws as {@link WriteGate.write} does
+   * @param write returns whether it wrote something; throws like {@link WriteGate.write}
    */
   async write(
     run: DutyRun,
@@ -55,7 +55,7 @@ export class DueKeys {
       }
     };
     await Promise.all(Array.from({ length: maxConcurrentWrites }, lane));
-    // The term ended before these were tried.
+    // The term ended first.
     for (const key of left) this.#failed.add(key);
     return { written, failed, reason };
   }

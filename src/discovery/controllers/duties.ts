@@ -1,7 +1,4 @@
-/**
- * All duties that one replica of several performs in a cluster. Each has its own Lease, except duties that read another's results. To add a
- * duty, add a line here.
- */
+/** All duties of elected replicas in a cluster. Each has its own Lease, unless it reads another's results. To add a duty, add a line here. */
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import type { Registrar } from '../ca/issuing/registrar.ts';
 import type { Signing } from '../ca/signing.ts';
@@ -20,41 +17,36 @@ import type { RejectionReports } from './status/rejection-reports.ts';
 import { type StatusDutySources, statusDuties } from './status/status-duties.ts';
 import { WebhookBundles, type WebhookBundlesOptions } from './webhook-bundles.ts';
 
-/** Inputs of the duties. */
 export interface DutySources {
-  /** Informers of the cluster, not started yet, so that readers can be added. */
+  /** Of the cluster; not started yet, so that readers can be added. */
   readonly informers: InformerEffects;
-  /** Application of objects by proxies. */
+  /** Which proxies have applied which objects. */
   readonly distribution: ObjectDistribution;
-  /** `undefined` if this program signs no certificates. */
+  /** `undefined` if this process signs no certificates. */
   readonly signing?: Signing;
-  /** The shared authority and its settings; `undefined` if replicas share none. */
+  /** `undefined` if replicas share no authority. */
   readonly shared?: Pick<RootRotationOptions, 'authority' | 'namespace' | 'name' | 'gracePercent' | 'longestLeafMs'>;
-  /** Secrets for certificates in the mesh configuration; `undefined` if this program signs none. */
+  /** For certificates in the mesh configuration; `undefined` if this process signs none. */
   readonly dnsSecrets?: DnsSecrets;
-  /** Signs them instead of the authority. */
+  /** Signs them instead of the authority, if set. */
   readonly registrar?: Registrar;
   readonly mesh: () => Pick<MeshConfig, 'certificates' | 'discoverySelectors'>;
   /** @param changed called when the mesh configuration may have changed */
   readonly onMesh: (changed: () => void) => void;
   /** REVISION; empty for the default one. */
   readonly revision: string;
-  /** Rejections that replicas report. */
   readonly reports: RejectionReports;
-  /** Lease of this replica's presence. */
   readonly presence: string;
-  /** Removes entries of replicas that have exited. */
   readonly orphans: Duty;
-  /** Events about rejected objects. */
   readonly events: Duty;
-  /** Whether this replica may currently write for a duty. */
+  /** Whether this replica holds the Lease. */
   readonly leads: (lease: string) => boolean;
-  /** Address of the webhooks; `undefined` if none are served, or if the authority does not sign their certificate. */
+  /** `undefined` if no webhooks are served, or if the authority does not sign their certificate. */
   readonly webhooks?: Pick<WebhookBundlesOptions, 'namespace' | 'hosts'>;
-  /** Name of the ConfigMaps that contain the mesh root. */
+  /** ConfigMaps with the mesh root. */
   readonly rootConfigMap: string;
   readonly ofGatewayClass: boolean;
-  /** Deploys Gateways with the injector's output; `undefined` if they are not deployed. */
+  /** `undefined` if Gateways are not deployed. */
   readonly injection?: Pick<GatewayDeploymentsOptions, 'injector' | 'onInjector'>;
   readonly identity: string;
   readonly status: Omit<StatusDutySources, 'informers' | 'revision'>;
@@ -86,7 +78,7 @@ export function dutiesOf(sources: DutySources): Duty[] {
   ];
 }
 
-/** One replica deploys Gateways and writes their status, which reports deployment failures. */
+/** One replica deploys Gateways and writes their status, because the status contains deployment failures. */
 function gatewayDuties({ informers, injection, revision, status, identity }: DutySources): Duty[] {
   const failures = new DeploymentFailures();
   const lease = leaseOfRevision('istio-gateway-status-leader', revision);
@@ -130,8 +122,8 @@ function webhookDuties({ informers, signing, webhooks, revision, status }: DutyS
 }
 
 /**
- * Lease of a duty that each revision performs for its own objects, named as Istio names its election lock. A duty for the complete cluster
- * uses the same name for all revisions.
+ * Lease of a duty that each revision performs for its own objects, named like Istio's election lock. A cluster-wide duty has one name for all
+ * revisions.
  */
 export function leaseOfRevision(name: string, revision: string): string {
   return revision === '' ? name : `${name}-${revision}`;

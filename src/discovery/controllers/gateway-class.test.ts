@@ -10,7 +10,7 @@ import { GatewayClassDuty } from './gateway-class.ts';
 const moment = { monotonicMs: 0, wallMs: 0 };
 const definition = 'gatewayclasses.gateway.networking.k8s.io';
 
-/** A cluster that records writes. */
+/** Cluster that records writes. */
 function given(respond = (_: ApiRequest): void => {}) {
   const stores = new Map([
     ['class', { store: new ObjectStore(), name: nameOf(resourceOf('GatewayClass')) }],
@@ -58,7 +58,7 @@ const created = [
   },
 ];
 
-it('GatewayClass istio is created once the Gateway API is defined', async () => {
+it('GatewayClass istio is created when the CRDs of the Gateway API exist', async () => {
   const { change, duty, run, written } = given();
   await run(true);
   change('definition', 'ADDED', 'widgets.example.com');
@@ -69,7 +69,7 @@ it('GatewayClass istio is created once the Gateway API is defined', async () => 
   expect(written).toEqual([created]);
 });
 
-it('GatewayClass istio is not overwritten, and is created again when it is deleted', async () => {
+it('GatewayClass istio is never overwritten, but created again after a deletion', async () => {
   const { change, duty, run, written } = given();
   change('class', 'ADDED', 'istio');
   change('definition', 'ADDED', definition);
@@ -91,7 +91,7 @@ it('GatewayClass istio is kept if another writer creates it at the same time', a
   expect(written).toHaveLength(1);
 });
 
-it('GatewayClass istio is retried if it cannot be created yet', async () => {
+it('GatewayClass istio is retried after a failed creation', async () => {
   let isRejected = true;
   const { change, run } = given(() => {
     if (isRejected) throw new ApiError({ kind: 'status', code: 404, message: 'not served', causes: [] } as never);

@@ -22,7 +22,7 @@ function given(report: DutyReport) {
   return { duty, state };
 }
 
-test('two duties of one Lease are due together, run together, and report their sum', async () => {
+test('JointDuty runs two duties of one Lease together, and reports the sum of their results', async () => {
   const one = given({ written: 1, failed: 2, reason: 'a quota' });
   const other = given({ written: 3, failed: 0, reason: '' });
   const joint = new JointDuty(one.duty, other.duty);

@@ -1,4 +1,4 @@
-/** Several duties with one Lease: the same replica performs them, so that one can read another's results. */
+/** Several duties with one Lease, so that the same replica performs them and one can read another's results. */
 import type { Duty, DutyReport, DutyRun } from '../election/duty.ts';
 import type { WriteGate } from '../election/write-gate.ts';
 
@@ -23,7 +23,7 @@ export class JointDuty implements Duty {
     return this.#duties.some(({ isDue }) => isDue);
   }
 
-  /** Concurrently: none waits for another's writes. */
+  /** Concurrently, so that none waits for another's writes. */
   async writeDue(run: DutyRun, gate: WriteGate): Promise<DutyReport> {
     const reports = await Promise.all(this.#duties.map((duty) => duty.writeDue(run, gate)));
     return {

@@ -1,10 +1,10 @@
-/** Controllers: writes of the elected replica to a cluster, and the actor of the elections. */
+/** Controllers: writes of elected replicas to a cluster, and the actor of the elections. */
 import type { ConfigSet } from '../../model/config/config-set.ts';
 import { ClusterWrites, type ClusterWritesOptions } from './cluster-writes.ts';
 import { StatusInputs } from './status/status-inputs.ts';
 
 export interface ControllersParts extends Omit<ClusterWritesOptions, 'statusInputs'> {
-  /** Whether all sources have been read; no status is written before. */
+  /** Whether all sources have been read. Statuses are written only then. */
   readonly isWhole: () => boolean;
   readonly objects: () => ConfigSet;
 }
@@ -14,7 +14,7 @@ export function makeControllers({ isWhole, objects, ...parts }: ControllersParts
   const writes = new ClusterWrites({ ...parts, statusInputs });
   return {
     writes,
-    /** Objects or settings from which statuses are derived may have changed. */
+    /** Call when inputs of statuses may have changed. */
     inputsChanged: statusInputs.changed,
     actors: () => ({ elections: writes.elections.machine() }),
   };

@@ -1,6 +1,6 @@
 /**
- * Writes a Kubernetes Event about each object that is rejected or takes effect only in part, if this program writes no status for its kind,
- * so that `kubectl describe` shows the reason. Namespaces take turns, with a limit for each; log and metrics contain all rejections.
+ * Writes a Kubernetes Event about each object that is rejected or takes effect only in part and whose kind has no status by this control plane, so
+ * that `kubectl describe` shows the reason. Namespaces are served in turn, with a limit each; log and metrics contain all rejections.
  */
 
 import { parseConfigKey } from '../../model/config/config.ts';
@@ -16,21 +16,21 @@ import type { KubernetesObject } from '../kubernetes/api-server.ts';
 import { StatusQueue } from './status/status-queue.ts';
 import { warningEventOf } from './warning-event.ts';
 
-/** Events per namespace within {@link periodMs}. The API server stores each for an hour. */
+/** Events of a namespace within {@link periodMs}. The API server stores each for an hour. */
 export const maxEventsOfNamespace = 20;
-/** Limit for warnings, so that they do not displace rejections. */
+/** Separate limit of warnings, so that they do not displace rejections. */
 export const maxWarningEventsOfNamespace = 10;
 const periodMs = 600_000;
-/** Queue limit. Beyond it, the namespace with the most loses one. */
+/** Beyond it, an entry of the largest namespace is dropped. */
 const maxQueued = 10_000;
 
 export interface RejectionEventsOptions {
   readonly lease: string;
   readonly identity: string;
-  /** Cached object; `undefined` if it was deleted. */
+  /** From the cache; `undefined` if it was deleted. */
   readonly objectOf: (kind: string, key: string) => KubernetesObject | undefined;
   readonly log: Pick<Logger, 'warn'>;
-  /** Monotonic clock, milliseconds. */
+  /** Monotonic clock in milliseconds. */
   readonly now?: () => number;
   /** RFC 3339. */
   readonly time?: () => string;
@@ -40,7 +40,7 @@ interface EventRejection {
   /** `Service/shop/web`. */
   readonly key: string;
   readonly message: string;
-  /** Reason of the Event, such as `Rejected` or `PortNotFound`. */
+  /** Of the Event, such as `Rejected` or `PortNotFound`. */
   readonly reason: string;
   /** The object takes effect in part. */
   readonly isWarning?: boolean;
@@ -53,12 +53,12 @@ export class RejectionEvents implements Duty {
     ...{ pauseMs: 0, maxItems: maxQueued },
     namespaceOf: ({ key }) => parseConfigKey(key).namespace,
   });
-  /** Message of the last Event per object. It is not repeated, even if the object was valid in between. */
+  /** Last Event by object. It is not repeated, even if the object was valid in between. */
   readonly #written = new Map<string, string>();
-  /** Times of recent Events, by namespace and whether they are warnings. */
+  /** Of recent Events, by namespace and whether they are warnings. */
   readonly #times = new Map<string, number[]>();
   readonly #watchers = new Set<() => void>();
-  /** Warning texts by object. */
+  /** By object. */
   #warned: ReadonlyMap<string, string> = new Map();
   #isForbidden = false;
 
@@ -72,8 +72,8 @@ export class RejectionEvents implements Duty {
   }
 
   /**
-   * @param key `Service/shop/web`; kinds other than {@link kindsWithEvents} are ignored
-   * @param message reason of the rejection; `undefined` if the object is valid
+   * @param key `Service/shop/web`; only {@link kindsWithEvents} are reported
+   * @param message why the object is rejected; `undefined` if it is valid
    */
   report(key: string, message: string | undefined): void {
     const { kind, namespace } = parseConfigKey(key);
@@ -87,7 +87,7 @@ export class RejectionEvents implements Duty {
     for (const due of this.#watchers) due();
   }
 
-  /** Replaces the set of objects that take effect only in part. Unchanged texts are not written again. */
+  /** Replaces all warnings about objects that take effect only in part. Unchanged ones are not written again. */
   setWarnings(found: ReadonlyMap<string, ObjectWarning>): void {
     for (const [key, { text, reason }] of found) {
       const isOfCluster = parseConfigKey(key).namespace !== '' && kindsWithWarningEvents.has(parseConfigKey(key).kind);
@@ -122,7 +122,7 @@ export class RejectionEvents implements Duty {
         reason = messageOf(error);
         const { kind, code } = failureOf(error);
         if (code === 403) this.#forbid(reason);
-        // Rejected permanently: the Event is invalid or its namespace is being deleted.
+        // Permanent failure: the Event is invalid or its namespace is being deleted.
         else if (kind !== 'status' || code >= 500 || code === 429) this.#queue.fail(key, rejection);
         if (kind !== 'status' || code === 429) break;
       }
@@ -144,7 +144,7 @@ export class RejectionEvents implements Duty {
     try {
       await gate.write({ verb: 'create', resource: events, namespace, name: event.metadata.name, object: event });
     } catch (error) {
-      // Another replica or an earlier run wrote the same Event.
+      // Another replica or an earlier process wrote it.
       if (failureOf(error).code !== 409) throw error;
     }
     this.#remember(key, event.metadata.name);
@@ -156,7 +156,7 @@ export class RejectionEvents implements Duty {
     const share = `${namespace} ${isWarning}`;
     const times = (this.#times.get(share) ?? []).filter((at) => at > now - periodMs);
     if (times.length >= (isWarning ? maxWarningEventsOfNamespace : maxEventsOfNamespace)) return false;
-    // Keeps the order of the last writes.
+    // Moves the entry to the end.
     this.#times.delete(share);
     this.#times.set(share, [...times, now]);
     for (const [oldest, [first]] of this.#times) {

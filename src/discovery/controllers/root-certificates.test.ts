@@ -9,7 +9,7 @@ import { RootCertificates } from './root-certificates.ts';
 const moment = { monotonicMs: 0, wallMs: 0 };
 const run = { retry: false, anew: false };
 
-/** Namespaces of a cluster, and writes to them. */
+/** Cluster with these namespaces that records writes. */
 function given() {
   const stores = new Map<string, ObjectStore>();
   const storeOf = (resource: Parameters<typeof nameOf>[0]): ObjectStore => {
@@ -45,13 +45,13 @@ function given() {
   return { duty, mesh, label, writes };
 }
 
-it('each namespace gets the root, except those of Kubernetes itself', async () => {
+it('the root ConfigMap is written to each namespace except those of Kubernetes', async () => {
   const { label, writes } = given();
   for (const name of ['shop', 'kube-system', 'kube-public']) label(name, {}, '1');
   expect(await writes()).toEqual(['POST kube-system', 'POST shop']);
 });
 
-it('a namespace outside of the mesh gets the root only when it joins', async () => {
+it('the root ConfigMap is written to a namespace outside of the mesh when it joins', async () => {
   const { duty, mesh, label, writes } = given();
   mesh.selectors = [{ matchLabels: { mesh: 'yes' } }];
   mesh.changed();

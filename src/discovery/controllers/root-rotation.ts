@@ -1,6 +1,5 @@
 /**
- * Duty that rotates the root shared by replicas: pure rules determine the next stage, the leader writes it, and all replicas apply what
- * they read.
+ * Duty that rotates the root shared by replicas. Pure rules determine the next stage, the leader writes it, and all replicas apply what they read.
  */
 import { rootsIn } from '../../../machines/discovery/ca/authority.setup.ts';
 import {
@@ -26,20 +25,18 @@ import { resourceOf } from '../kubernetes/api-resource.ts';
 export interface RootRotationOptions {
   readonly authority: Pick<SharedAuthority, 'read' | 'watchDue' | 'generateRoot'>;
   readonly namespace: string;
-  /** Name of the Secret. */
   readonly name: string;
-  /** Remaining percentage of a root's lifetime at which the next root is generated. */
+  /** Percentage of a root's lifetime that remains when the next root is generated. */
   readonly gracePercent: number;
   /** Maximum certificate lifetime of this replica. */
   readonly longestLeafMs: number;
   readonly now: () => Date;
 }
 
-/** A write: a stage, or the removal of a completed order. */
+/** Write of a stage, or removal of a completed order. */
 interface Due {
   readonly step: RotationStep | undefined;
   readonly materials: ReadonlyMap<string, AuthorityMaterial>;
-  /** Version from which it was derived. */
   readonly read: ReadAuthority;
 }
 
@@ -49,7 +46,7 @@ export class RootRotation implements Duty {
   readonly lease = 'chartpilot-root-rotation';
   readonly #options: RootRotationOptions;
 
-  /** Version that was processed, successfully or not; nothing is due until another is read. */
+  /** Base version of the last write, successful or not. The next write needs a newer one. */
   #processed: ReadAuthority | undefined;
 
   constructor(options: RootRotationOptions) {
@@ -80,7 +77,7 @@ export class RootRotation implements Duty {
     }
   }
 
-  /** Derived from the newest version read, because the API server rejects writes based on an older one. */
+  /** Derived from the newest version, because the API server rejects writes based on an older one. */
   #due(): Due | undefined {
     const read = this.#options.authority.read;
     if (read === undefined || read.last.isPluggedIn || read.inForce.isPluggedIn) return undefined;
@@ -97,7 +94,7 @@ export class RootRotation implements Duty {
       return { step: { journal, createsRoot: false }, materials, read: last };
     }
     const step = nextStep(last.journal, this.#factsOf(last, now));
-    // An order without effect is removed. `proceed` is kept in a stage that may become eligible within a minute.
+    // Remove an order without effect, except `proceed` in a stage that may complete within a minute.
     const isWithoutEffect = last.order !== null && !(last.order === 'proceed' && last.journal.stage !== 'steady');
     if (step === undefined && !isWithoutEffect) return undefined;
     return { step, materials: last.materials, read: last };
@@ -142,7 +139,7 @@ export class RootRotation implements Duty {
   }
 }
 
-/** Null for keys to remove, as in a merge patch. */
+/** A merge patch removes keys by null. */
 function withoutAbsent(data: Readonly<Record<string, string | undefined>>): Record<string, string | null> {
   return Object.fromEntries(Object.entries(data).map(([key, value]) => [key, value ?? null]));
 }

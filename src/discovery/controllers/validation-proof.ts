@@ -1,7 +1,6 @@
 /**
- * Proof that the API server can call `/validate`: creates, as a dry run, an object that the webhook always rejects. Only then may the
- * failure of the webhook reject objects (`failurePolicy: Fail`); otherwise a closed port or a wrong certificate would block every change of
- * the mesh.
+ * Proves that the API server can call `/validate`, by creating in a dry run an object that the webhook always rejects. Only then may a failure of the
+ * webhook reject objects (`failurePolicy: Fail`); otherwise a closed port or a wrong certificate would block every change of the mesh.
  */
 
 import { alwaysRejectAnnotation } from '../../injection/review-envelope.ts';
@@ -13,32 +12,31 @@ import { statusOf } from '../kubernetes/api-failure.ts';
 import { apiVersionOf, resourceOf } from '../kubernetes/api-resource.ts';
 import type { ApiServer } from '../kubernetes/api-server.ts';
 
-/** On a ValidatingWebhookConfiguration, with value `keep`: keeps its `failurePolicy`. */
+/** On a ValidatingWebhookConfiguration, the value `keep` protects its `failurePolicy`. */
 export const failurePolicyAnnotation = 'chartpilot/failure-policy';
 
-/** Exceeds the API server's default webhook timeout (10 s), so that its own error message arrives. */
+/** Longer than the API server's default webhook timeout (10 s), to receive its error message. */
 const proofMs = 12_000;
 
 const gateways = resourceOf('Gateway');
 
-/** A webhook entry that needs a proof. */
 export interface ValidationEntry {
   readonly name: string;
   readonly objectSelector: unknown;
 }
 
-/** @returns the entry if it does not reject objects while the webhook is unavailable */
+/** @returns the entry if its failure does not reject objects yet */
 export function unprovedEntry(entry: Readonly<Record<string, unknown>>): ValidationEntry | undefined {
   const { name, failurePolicy, objectSelector } = entry;
   return failurePolicy === 'Ignore' && typeof name === 'string' ? { name, objectSelector } : undefined;
 }
 
 /**
- * Resolves when a rejection by the entry was observed.
+ * Resolves after a rejection by the entry.
  *
  * @param revision `default` for the default one
  * @param namespace of the control plane; nothing is persisted there
- * @throws an error that names what prevents the proof
+ * @throws an error that contains the reason
  */
 export async function proveValidation(
   server: Pick<ApiServer, 'request'>,

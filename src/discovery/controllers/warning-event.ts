@@ -1,16 +1,16 @@
-/** Kubernetes Events about objects that this control plane rejects or cannot write, as shown by `kubectl describe`. */
+/** Kubernetes Events about objects that this control plane rejects or cannot write, shown by `kubectl describe`. */
 import { createHash } from 'node:crypto';
 import type { KubernetesObject } from '../kubernetes/api-server.ts';
 
-/** Maximum length of an object name. */
+/** Of an object name. */
 const maxNameLength = 253;
-/** Maximum that the API server accepts. */
+/** Of the API server. */
 const maxMessageLength = 1024;
 
 export interface WarningSubject {
   readonly kind: string;
   readonly message: string;
-  /** One word, as `kubectl get events` shows it. */
+  /** A single word. */
   readonly reason: string;
   readonly identity: string;
   /** ISO 8601. */

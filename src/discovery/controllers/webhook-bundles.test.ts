@@ -1,4 +1,3 @@
-/** Entries of webhook configurations that get the mesh root. */
 import { expect, it } from 'vitest';
 import { WriteGate } from '../election/write-gate.ts';
 import { ApiError } from '../kubernetes/api-failure.ts';
@@ -65,7 +64,7 @@ function given() {
 const entry = (clientConfig: object, name = 'a') => ({ name, clientConfig, failurePolicy: 'Fail' });
 const ownClientConfig = { service: { name: 'istiod', namespace: 'mesh', path: '/inject' } };
 
-it('entries that call this control plane get the root, and other entries keep their own root', async () => {
+it('WebhookBundles writes the root to entries that call this control plane, and keeps that of other entries', async () => {
   const { set, run } = given();
   const foreign = [
     { service: { name: 'istiod', namespace: 'other' }, caBundle: 'x' },
@@ -89,7 +88,7 @@ it('entries that call this control plane get the root, and other entries keep th
   });
 });
 
-it('a configuration that has the root is not written, until the root changes', async () => {
+it('WebhookBundles does not write a configuration with the current root', async () => {
   const { state, set, run } = given();
   set('validating', '1', [entry({ ...ownClientConfig, caBundle: base64('PEM') })]);
   expect((await run()).written).toEqual([]);
@@ -98,14 +97,14 @@ it('a configuration that has the root is not written, until the root changes', a
   expect((await run()).written).toMatchObject([{ resource: validatingWebhookConfigurations }]);
 });
 
-it('without an authority nothing is written', async () => {
+it('WebhookBundles writes nothing without an authority', async () => {
   const { state, set, run } = given();
   state.roots = undefined;
   set('mutating', '1', [entry(ownClientConfig)]);
   expect((await run()).written).toEqual([]);
 });
 
-it('a configuration that another controller overwrites at once is reported, and written again after 10 s', async () => {
+it('WebhookBundles reports a configuration that another controller overwrites at once, and writes it again after 10 s', async () => {
   const { state, set, run } = given();
   set('mutating', '1', [entry(ownClientConfig)]);
   expect((await run()).report).toMatchObject({ written: 1, failed: 0 });
@@ -115,7 +114,7 @@ it('a configuration that another controller overwrites at once is reported, and 
   expect((await run(true)).report).toMatchObject({ written: 1, failed: 0 });
 });
 
-it('a mutating configuration of another revision is not written', async () => {
+it('WebhookBundles does not write a mutating configuration of another revision', async () => {
   const { set, run } = given();
   set('mutating', '1', [entry(ownClientConfig)], { rev: 'canary' });
   expect((await run()).written).toEqual([]);
@@ -129,7 +128,7 @@ const validating = (more: object = {}) => ({
 });
 const denied = 'admission webhook "rev.validation.istio.io" denied the request: requests the rejection';
 
-it('failurePolicy becomes Fail only after the API server has shown that the webhook rejects an object, which is created as a dry run', async () => {
+it('WebhookBundles sets failurePolicy to Fail only after the API server rejected a dry run because of the webhook', async () => {
   const { state, set, run } = given();
   set('validating', '1', [validating()]);
   const accepted = await run();
@@ -146,7 +145,7 @@ it('failurePolicy becomes Fail only after the API server has shown that the webh
   expect(written[0]!.body).toMatchObject({ webhooks: [{ failurePolicy: 'Fail' }] });
 });
 
-it('an entry for objects without a revision is proved with such an object', async () => {
+it('WebhookBundles proves an entry for objects without a revision with such an object', async () => {
   const { state, set, run } = given();
   state.rejection = denied;
   set('validating', '1', [
@@ -156,7 +155,7 @@ it('an entry for objects without a revision is proved with such an object', asyn
   expect(proofs.map(({ body }) => (body as { metadata: object }).metadata)).toMatchObject([{ labels: {} }]);
 });
 
-it('the root is written before the proof, and a policy that another writer has changed back is proved again', async () => {
+it('WebhookBundles writes the root before the proof, and proves again if another writer reverts the policy', async () => {
   const { state, set, run } = given();
   state.rejection = denied;
   set('validating', '1', [validating({ clientConfig: ownClientConfig })]);
@@ -171,7 +170,7 @@ it('the root is written before the proof, and a policy that another writer has c
   expect(await run()).toMatchObject({ written: [], proofs: [{}], report: { failed: 1 } });
 });
 
-it('the policy of a configuration with the annotation keep, and of entries of other services, is not changed', async () => {
+it('WebhookBundles keeps the policy of entries of other services, and of a configuration with the annotation keep', async () => {
   const { state, set, run } = given();
   state.rejection = denied;
   set('validating', '1', [validating()], { annotations: { 'chartpilot/failure-policy': 'keep' } });

@@ -1,7 +1,7 @@
 /**
- * Duty that writes the mesh root into the webhook configurations of this revision, with which the API server verifies the webhooks
- * (spec/injection.md §5). It changes only entries that call this control plane: their `caBundle` and, in validating ones, `failurePolicy`,
- * which becomes Fail after a rejection was observed, and again if another writer reverts it.
+ * Duty that writes the mesh root to the webhook configurations of this revision, with which the API server verifies the webhooks (spec/injection.md
+ * §5). It changes only entries that call this control plane: their `caBundle` and, in validating ones, `failurePolicy`, which becomes Fail after an
+ * observed rejection, and again if another writer reverts it.
  */
 import { revisionLabel } from '../../model/kinds/metadata-keys.ts';
 import { reasonError } from '../../runtime/errors.ts';
@@ -20,31 +20,31 @@ import { DueKeys } from './due-keys.ts';
 import { failurePolicyAnnotation, proveValidation, unprovedEntry } from './validation-proof.ts';
 
 export interface WebhookBundlesOptions {
-  /** Informers of the cluster, not started yet; they watch {@link webhookConfigurationsOf}. */
+  /** Of the cluster, not started yet; they watch {@link webhookConfigurationsOf}. */
   readonly informers: Pick<InformerEffects, 'storeOf' | 'addReader'>;
-  /** Sends the dry runs of the proof. */
+  /** For the dry runs of the proof. */
   readonly server: Pick<ApiServer, 'request'>;
   readonly lease: string;
   /** REVISION; empty for the default one. */
   readonly revision: string;
   readonly namespace: string;
-  /** Host names in the webhooks' certificate, for entries with a URL. */
+  /** DNS names in the webhooks' certificate, for entries with a URL. */
   readonly hosts: readonly string[];
-  /** PEM of the certificate's roots; `undefined` until there is an authority. */
+  /** PEM roots of that certificate; `undefined` without an authority. */
   readonly roots: () => string | undefined;
-  /** Calls back when the roots change. */
+  /** Calls back when {@link roots} change. */
   readonly onRoots: (changed: () => void) => void;
-  /** Clock, milliseconds. */
+  /** Clock in milliseconds. */
   readonly now: () => number;
 }
 
 const changedFields = ['caBundle', 'failurePolicy'] as const;
-/** Minimum time between repairs: two competing control planes would otherwise write without end. */
+/** Minimum interval between repairs, which limits the writes of two competing control planes. */
 const disputeMs = 10_000;
 
 /**
- * Watched configurations, with all entries because a patch replaces a list completely. Validating ones of the revision; mutating ones of
- * all revisions, because another one may select the same pods.
+ * Watched configurations, with all entries because a patch replaces the list. Validating ones of this revision; mutating ones of all revisions,
+ * because another one may select the same pods.
  */
 export function webhookConfigurationsOf(revision: string): readonly [mutating: NamedKind, validating: NamedKind] {
   return [
@@ -63,7 +63,7 @@ function followedBy(resource: ApiResource, labelSelector: string): NamedKind {
   };
 }
 
-/** Desired entries of a configuration, and the field that changes. */
+/** Entries to write, and the changed field. */
 interface Change {
   readonly field: (typeof changedFields)[number];
   readonly webhooks: readonly unknown[];
@@ -74,7 +74,7 @@ export class WebhookBundles implements Duty {
   readonly #options: WebhookBundlesOptions;
   readonly #followed: ReturnType<typeof webhookConfigurationsOf>;
   readonly #due = new DueKeys();
-  /** Last write of a field, by configuration and field. */
+  /** By configuration and field. */
   readonly #written = new Map<string, number>();
 
   constructor(options: WebhookBundlesOptions) {
@@ -150,7 +150,7 @@ export class WebhookBundles implements Duty {
     }
   }
 
-  /** The root is written first: without it the API server cannot call the entry for the proof. */
+  /** The root is first, because the API server needs it for the proof. */
   async #changeOf(resource: ApiResource, object: KubernetesObject, caBundle: string): Promise<Change | undefined> {
     const bundled = this.#withBundle(object.webhooks, caBundle);
     if (bundled !== undefined) return { field: 'caBundle', webhooks: bundled };
@@ -196,7 +196,7 @@ export class WebhookBundles implements Duty {
     return isChanged ? changed : undefined;
   }
 
-  /** Whether the entry calls a service of this namespace, or a URL with a host name of this certificate; other entries have other roots. */
+  /** Whether the entry calls a service of this namespace, or a URL with a name in this certificate. Other entries have other roots. */
   #isOwn({ service, url }: Readonly<Record<string, unknown>>): boolean {
     const { namespace, hosts } = this.#options;
     if (isObject(service)) return service.namespace === namespace && hosts.includes(`${service.name}.${namespace}.svc`);

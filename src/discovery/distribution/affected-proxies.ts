@@ -1,7 +1,4 @@
-/**
- * The proxies that an object affects, and the types in which it does: those to which a change is pushed
- * (spec/discovery.md §6.5).
- */
+/** Proxies and resource types that an object affects: those to which a change is pushed (spec/discovery.md §6.5). */
 import type { Config, ConfigKey } from '../../model/config/config.ts';
 import { configKeyOf, configKeyText } from '../../model/config/config.ts';
 import type { ServiceEntry } from '../../model/kinds/workloads/service-entry.ts';
@@ -11,7 +8,7 @@ import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { WorkloadPolicies } from '../../model/push-context/workload-policies.ts';
 import { serviceKey } from '../../model/services/service.ts';
 
-/** The keys by which pushes name an object. A ServiceEntry is named by its hosts. */
+/** Keys by which pushes name an object. A ServiceEntry is named by its hosts. */
 function pushedKeysOf(config: Config): readonly ConfigKey[] {
   const key = configKeyOf(config);
   if (config.kind !== 'ServiceEntry') return [key];
@@ -40,7 +37,7 @@ export function affectedTypes(config: Config, shape: ProxyShape, context: PushCo
   return typesToPush({ forced: false, keys: pushedKeysOf(config) }, seen, seen);
 }
 
-/** A change of a policy is pushed to its whole namespace, but the policy applies only to selected workloads. */
+/** A changed policy is pushed to its whole namespace but applies to selected workloads only. */
 function mayApply({ kind, namespace, name }: Config, shape: ProxyShape, context: PushContext): boolean {
   const isIt = (one: Config): boolean => one.name === name && one.namespace === namespace;
   if (kind === 'Gateway') return shape.type === 'router' && context.gatewaysFor(shape).some(isIt);

@@ -1,4 +1,4 @@
-/** History of the objects that changed with each context. */
+/** History of changed objects by push context. */
 import type { ContextPublication } from '../push/contexts/mesh-state.ts';
 import { numberOfVersion } from './proxy-progress.ts';
 

@@ -1,4 +1,4 @@
-/** Statuses of objects from informers, and errors of objects from their configuration source. */
+/** Statuses of objects from informers, and errors of objects from configuration sources. */
 import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
 import { parseConfigKey } from '../../model/config/config.ts';
 import type { KindName } from '../../model/kinds/index.ts';
@@ -14,15 +14,15 @@ import { hasStatus, type KnownStatus, type StatusObjects } from './status-object
 
 export interface ClusterObjectsOptions {
   readonly source: Pick<ClusterSource, 'onRejected'>;
-  /** Absent if there is no export limit. */
+  /** Absent without an export limit. */
   readonly limits?: Pick<MeshConfigs, 'onLimited'>;
-  /** The cached object, which may be older than the API server's. */
+  /** From the cache, possibly outdated. */
   readonly objectOf: (kind: KindName, key: string) => KubernetesObject | undefined;
 }
 
 const maxErrors = 5;
 const maxErrorLength = 1_024;
-/** Other writers may have added any number of conditions. */
+/** Other writers may have added any number. */
 const maxConditions = 100;
 
 export class ClusterObjects implements StatusObjects {

@@ -10,7 +10,7 @@ export interface ObjectDistributionOptions {
   readonly objects: StatusObjects;
   readonly configs: () => ConfigSnapshot;
   readonly proxies: () => Iterable<FollowedProxy>;
-  /** Generates the resources of a type for a shape, with the objects that they depend on. */
+  /** Generates resources of a type for a shape, with the objects on which they depend. */
   readonly generate: (
     context: PushContext,
     typeUrl: string,

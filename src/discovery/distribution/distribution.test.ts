@@ -50,7 +50,7 @@ spec:
 const types = [clusterType, endpointType, listenerType, routeType];
 const cart = 'outbound|80||cart.example.com';
 
-/** A client whose ACKs and NACKs the test controls. */
+/** Client whose ACKs and NACKs the test controls. */
 class Client {
   readonly node: MeshNode;
   watches: Watches = {};
@@ -74,7 +74,7 @@ class Client {
     this.watches = { ...this.watches, [typeUrl]: watch };
   }
 
-  /** Moves the client to the newest context and sends the affected types. */
+  /** Moves the client to the newest push context and sends affected types. */
   pushed(changed: ReadonlySet<string>, forced = false): void {
     const version = 'of no matter';
     for (const typeUrl of this.node.typesToPush({ version, forced, configs: changed }, types)) this.#sent(typeUrl);
@@ -96,7 +96,7 @@ class Client {
   }
 }
 
-/** A mesh with objects written by the test, and its distribution. */
+/** Mesh with objects of the test and their distribution. */
 class World {
   now = 100_000;
   generations = 0;
@@ -163,7 +163,7 @@ class World {
     });
   }
 
-  /** Replaces the objects of the cluster and pushes to the clients, which have not responded yet. */
+  /** Replaces the objects of the cluster and pushes them, without responses of clients. */
   apply(...documents: string[]): void {
     const previous = this.directory.snapshot;
     const { configs, problems } = readConfigFile('mesh.yaml', documents.join('---'), { creationTimestamp: 0 });
@@ -202,7 +202,7 @@ class World {
     return [...this.due].sort();
   }
 
-  /** The conditions of an object in short form. */
+  /** Conditions of an object as short text. */
   conditions(key: string): string[] {
     const conditions = conditionsOf(this.distribution.findingsOf(key));
     return conditions.map(
@@ -225,7 +225,7 @@ const services = [entry('cart'), entry('user')];
 const badFilter = 'EnvoyFilter/shop/bad';
 const reason = `Error adding/updating cluster(s) ${cart}: it will not do`;
 
-/** All proxies have acknowledged, and no status is due. */
+/** All proxies have acknowledged everything, and no status is due. */
 beforeEach(async () => {
   world = new World();
   world.apply(...services);
@@ -236,8 +236,8 @@ beforeEach(async () => {
   await world.evaluate();
 });
 
-describe('A changed object', () => {
-  it('is reported when all affected proxies have acknowledged it, and not before', async () => {
+describe('a changed object', () => {
+  it('is reported when all affected proxies have acknowledged it, and not earlier', async () => {
     const far = world.connect('web', 'elsewhere');
     far.acknowledges();
     world.apply(...services, filter('a', 1, 'cart'));
@@ -250,7 +250,7 @@ describe('A changed object', () => {
     expect(await world.evaluate()).toEqual([]);
   });
 
-  it('is reported at most once in ten seconds before that, if its count changed', async () => {
+  it('with a changed count is reported at most once in ten seconds', async () => {
     world.apply(...services, route('cart', 1));
     await world.evaluate();
     world.now += 9_999;
@@ -267,12 +267,12 @@ describe('A changed object', () => {
     expect(await world.evaluate()).toEqual([]);
   });
 
-  it('is up to date through a later version, but not through a late ACK of an earlier one', async () => {
+  it('counts as acknowledged with the ACK of a later version, but not with a late ACK of an earlier one', async () => {
     world.apply(...services, route('cart', 1));
     const sent = one.watches;
     world.apply(...services, route('cart', 2));
     other.acknowledges();
-    // The ACK of the previous version; the next response is not acknowledged yet.
+    // ACK of the previous version; the next response is not acknowledged yet.
     one.watches = {
       ...one.watches,
       [routeType]: {
@@ -291,7 +291,7 @@ describe('A changed object', () => {
     expect(await world.evaluate()).toEqual(['VirtualService/shop/cart']);
   });
 
-  it('is reported eventually if many objects change at once, as at the installation of a mesh', async () => {
+  it('is reported eventually if many objects change at once, for example when a mesh is installed', async () => {
     const hosts = Array.from({ length: 200 }, (_, index) => `host-${index}`);
     world.apply(...services, ...hosts.map((host) => route(host, 1)));
     one.acknowledges();
@@ -302,7 +302,7 @@ describe('A changed object', () => {
     expect(reported.sort()).toEqual(hosts.map((host) => `VirtualService/shop/${host}`).sort());
   });
 
-  it('affects only the workloads that it selects', async () => {
+  it('affects only workloads that it selects', async () => {
     const selected = world.connect('special');
     selected.acknowledges();
     world.apply(...services, filter('a', 1, 'cart', 'shop', 'special'));
@@ -319,7 +319,7 @@ describe('A changed object', () => {
     expect(await world.evaluate()).toEqual(['ServiceEntry/shop/cart']);
   });
 
-  it('is up to date at once if only its generation changed', async () => {
+  it('is acknowledged at once if only its generation changed', async () => {
     world.apply(...services, route('cart', 1));
     one.acknowledges();
     other.acknowledges();
@@ -329,7 +329,7 @@ describe('A changed object', () => {
     expect(world.conditions('VirtualService/shop/cart')).toEqual(['Reconciled True 2: 2/2 proxies up to date']);
   });
 
-  it('is reported again if it was deleted and created again at once', async () => {
+  it('is reported again if it was deleted and recreated at once', async () => {
     const named = (uid: string): string => route('cart', 1).replace('namespace', `uid: ${uid}, namespace`);
     world.apply(...services, named('a'));
     one.acknowledges();
@@ -350,7 +350,7 @@ describe('A changed object', () => {
   });
 });
 
-describe('A rejection by Envoy', () => {
+describe('a rejection by Envoy', () => {
   it('is reported for its cause at once, and removed when the cause is corrected', async () => {
     world.apply(...services, filter('bad', 1, 'cart'), filter('good', 1, 'user'));
     one.rejects(clusterType, reason);
@@ -385,7 +385,7 @@ describe('A rejection by Envoy', () => {
     expect(world.conditions(badFilter)).toEqual(['Reconciled True 1: 1/1 proxies up to date']);
   });
 
-  it('is attributed to the object that was rejected before, whatever else changes', async () => {
+  it('is attributed to the previously rejected object, regardless of other changes', async () => {
     world.apply(...services, filter('bad', 1, 'cart'));
     one.rejects(clusterType, reason);
     await world.evaluate();
@@ -395,7 +395,7 @@ describe('A rejection by Envoy', () => {
     expect(world.conditions('EnvoyFilter/shop/good').join()).not.toContain('Rejected');
   });
 
-  it('from a new proxy is attributed to the EnvoyFilter, and not to validated objects', async () => {
+  it('by a new proxy is attributed to the EnvoyFilter, not to validated objects', async () => {
     world.apply(...services, filter('bad', 1, 'cart'));
     one.acknowledges();
     other.acknowledges();
@@ -406,7 +406,7 @@ describe('A rejection by Envoy', () => {
     expect(world.conditions(badFilter)[1]).toContain('1 of 3 proxies reject');
   });
 
-  it('makes a proxy count as not up to date, even if all proxies had the object before', async () => {
+  it('makes a proxy count as outdated, even if all proxies had acknowledged the object', async () => {
     world.apply(...services, filter('bad', 1, 'cart'));
     one.acknowledges();
     other.acknowledges();
@@ -418,7 +418,7 @@ describe('A rejection by Envoy', () => {
     expect(JSON.parse(world.distribution.report()).counts[badFilter]).toEqual([1, 2, 3]);
   });
 
-  it('that names no resource is attributed to what changed since the last ACK', async () => {
+  it('that names no resource is attributed to changes since the last ACK', async () => {
     world.apply(...services, route('cart', 1));
     one.rejects(routeType, 'Only unique values for domains are permitted');
     await world.evaluate();
@@ -427,17 +427,17 @@ describe('A rejection by Envoy', () => {
     );
   });
 
-  it('that names no resource, from a new proxy, is attributed to no object', async () => {
+  it('that names no resource, by a new proxy, is attributed to no object', async () => {
     const strange = world.connect();
     strange.rejects(clusterType, 'no');
     expect(await world.evaluate()).toEqual([]);
   });
 });
 
-describe('An object with a different status by another replica', () => {
+describe('an object whose status another replica changes', () => {
   const key = 'VirtualService/shop/cart';
 
-  it('is reported again, whether or not it is followed', async () => {
+  it('is reported again, even if it is no longer followed', async () => {
     world.apply(...services, route('cart', 1));
     world.distribution.reconsider(key);
     expect(await world.evaluate()).toEqual([key]);
@@ -490,8 +490,8 @@ describe('An object with a different status by another replica', () => {
   });
 });
 
-describe('Hostile proxies', () => {
-  it('cost one entry for each type, however many NACKs they send', async () => {
+describe('hostile proxies', () => {
+  it('occupy one entry for each type, regardless of their number of NACKs', async () => {
     world.apply(...services, filter('bad', 1, 'cart'));
     for (let round = 0; round < 1_000; round++) one.rejects(clusterType, `${cart}: ${round} ${'x'.repeat(2_000)}`);
     expect(await world.evaluate()).toEqual([badFilter]);
@@ -500,7 +500,7 @@ describe('Hostile proxies', () => {
     expect(rejected!.length).toBeLessThan(700);
   });
 
-  it('cause few writes, however often their error text changes', async () => {
+  it('cause few writes, even if their error text changes often', async () => {
     world.apply(...services, filter('bad', 1, 'cart'));
     let writes = 0;
     for (let round = 0; round < 100; round++) {
@@ -538,10 +538,10 @@ describe('Hostile proxies', () => {
   });
 });
 
-describe('An invalid object', () => {
+describe('an invalid object', () => {
   const key = 'VirtualService/shop/cart';
 
-  it('is reported at once, and again when it is valid', async () => {
+  it('is reported at once, and again when it becomes valid', async () => {
     world.apply(...services, route('cart', 1));
     one.acknowledges();
     other.acknowledges();
@@ -559,8 +559,8 @@ describe('An invalid object', () => {
   });
 });
 
-describe('A control plane that has just started', () => {
-  it('reports no object with a current status, and reports others when a proxy has them', async () => {
+describe('a control plane after its start', () => {
+  it('reports no object with a current status, and others when a proxy has them', async () => {
     const again = new World();
     again.statuses.set(
       'VirtualService/shop/cart',
@@ -591,12 +591,12 @@ describe('A control plane that has just started', () => {
   });
 });
 
-describe('An object that takes effect only in part', () => {
+describe('an object that takes effect only in part', () => {
   const cartEntry = 'ServiceEntry/shop/cart';
   const warning = { generation: 1, reason: 'HostNameEndpoints', text: 'vm.internal is a host name' };
   const partial = 'PartiallyInvalid True 1: vm.internal is a host name';
 
-  it('is reported once, and again when that ends', async () => {
+  it('is reported once, and again when it takes full effect', async () => {
     world.distribution.setWarnings(new Map([[cartEntry, warning]]));
     expect(await world.evaluate()).toContain(cartEntry);
     expect(world.conditions(cartEntry)).toContain(partial);
@@ -625,7 +625,7 @@ describe('An object that takes effect only in part', () => {
   });
 });
 
-describe('An object without a proxy on this replica', () => {
+describe('an object without a proxy on this replica', () => {
   const key = 'EnvoyFilter/shop/a';
   const absent = 'istiod-b_22222222';
 
@@ -647,17 +647,14 @@ describe('An object without a proxy on this replica', () => {
 
   const from = (counts: Partial<OtherCounts>): OtherCounts => ({ ...noOtherCounts, ...counts });
 
-  it.each(['unreported', 'uncounted'])(
-    'is Unknown while one of these replicas may serve its proxies: %s',
-    async (list) => {
-      await withoutProxies(from({ [list]: [absent] }));
-      expect(await world.evaluate()).toEqual([key]);
-      expect(world.conditions(key)).toEqual([
-        `Reconciled Unknown 2: 0/0 proxies up to date; replicas ${absent} have not reported yet`,
-      ]);
-      expect(conditionsOf(world.findings(key))[0]).toMatchObject({ reason: 'ReplicaNotReporting' });
-    },
-  );
+  it.each(['unreported', 'uncounted'])('is Unknown while an %s replica may serve its proxies', async (list) => {
+    await withoutProxies(from({ [list]: [absent] }));
+    expect(await world.evaluate()).toEqual([key]);
+    expect(world.conditions(key)).toEqual([
+      `Reconciled Unknown 2: 0/0 proxies up to date; replicas ${absent} have not reported yet`,
+    ]);
+    expect(conditionsOf(world.findings(key))[0]).toMatchObject({ reason: 'ReplicaNotReporting' });
+  });
 
   it('is True when no other replica is left', async () => {
     await withoutProxies(from({ uncounted: [absent] }));
@@ -675,7 +672,7 @@ describe('An object without a proxy on this replica', () => {
     expect(world.conditions(key)).toEqual(['Reconciled True 2: 1/1 proxies up to date']);
   });
 
-  it('is False while one proxy that other replicas report has not acknowledged it', async () => {
+  it('is False while a proxy reported by another replica has not acknowledged it', async () => {
     await withoutProxies(from({ upToDate: 2, concerned: 3 }));
     expect(await world.evaluate()).toEqual([key]);
     expect(world.conditions(key)).toEqual(['Reconciled False 2: 2/3 proxies up to date']);
@@ -684,7 +681,7 @@ describe('An object without a proxy on this replica', () => {
     expect(world.conditions(key)).toEqual(['Reconciled True 2: 3/3 proxies up to date']);
   });
 
-  it("adds this replica's proxies, and is not True while a running replica has not reported", async () => {
+  it("includes this replica's proxies, and is not True while a running replica has not reported", async () => {
     await withoutProxies(from({ upToDate: 2, concerned: 2, unreported: [absent] }));
     world.connect().acknowledges();
     expect(await world.evaluate()).toEqual([key]);
@@ -696,7 +693,7 @@ describe('An object without a proxy on this replica', () => {
     expect(world.conditions(key)).toEqual(['Reconciled True 2: 5/5 proxies up to date']);
   });
 
-  it('is written by this replica, even if only proxies of another replica are affected', async () => {
+  it('is written by this replica, even if only proxies of other replicas are affected', async () => {
     world.apply(...services);
     await world.evaluate();
     world.otherReplicas.counts = from({ unreported: [absent] });
@@ -708,7 +705,7 @@ describe('An object without a proxy on this replica', () => {
     expect(world.conditions('EnvoyFilter/far/b')).toEqual(['Reconciled True 1: 1/1 proxies up to date']);
   });
 
-  it('gets no new status while the other replicas are unknown', async () => {
+  it('keeps its status while the other replicas are unknown', async () => {
     await withoutProxies(undefined);
     expect(await world.evaluate()).toEqual([]);
   });
@@ -762,7 +759,7 @@ describe('An object without a proxy on this replica', () => {
     expect(reported()).toEqual([1, 2, 2]);
   });
 
-  it('gets no new status until the Leases are listed after its change', async () => {
+  it('keeps its status until the Leases are listed after its change', async () => {
     await withoutProxies(undefined);
     world.otherReplicas.counts = from({ upToDate: 1, concerned: 1 });
     world.otherReplicas.readAt = world.now - 10_001;
@@ -771,7 +768,7 @@ describe('An object without a proxy on this replica', () => {
     expect(await world.evaluate()).toEqual([key]);
   });
 
-  it('is pending again if a replica that had just started reports a proxy without it', async () => {
+  it('is pending again if a new replica reports a proxy without it', async () => {
     await withoutProxies(undefined);
     world.otherReplicas.counts = from({ upToDate: 1, concerned: 1 });
     world.otherReplicas.readAt = world.now;

@@ -1,6 +1,6 @@
 /**
- * Computes which connected proxies have applied each object of a cluster, and what Envoy rejects of it. Collects
- * changes and NACKs, evaluates when its chart requests it, and reports the objects whose status must be updated.
+ * Computes which connected proxies have applied each object of a cluster, and which objects Envoy rejects. Collects changes and NACKs, evaluates when
+ * its chart requests it, and reports objects whose status must be updated.
  */
 import type { DistributionSummary } from '../../../machines/discovery/distribution/distribution.machine.ts';
 import { setBounded } from '../../model/collections/set-bounded.ts';
@@ -30,18 +30,16 @@ import { RejectionCauseFinder } from './rejection-cause-finder.ts';
 import { OwnCounts, totalOf } from './replica-report.ts';
 import { generationOf, hasStatus, statusKinds } from './status-objects.ts';
 
-/** For updates that are not urgent. */
+/** For non-urgent updates. */
 const minUpdateIntervalMs = 10_000;
-/** A push does not name a ServiceEntry whose services are unchanged, so it is evaluated after this time. */
+/** A push does not name a ServiceEntry with unchanged services, so it is evaluated after this time. */
 const unnamedWaitMs = 10_000;
-/** Time in which proxies reconnect to a new control plane. Before that, having no proxies means nothing. */
+/** Time in which proxies reconnect to a new control plane. Until then, an object without proxies is not complete. */
 const settlingMs = 60_000;
-/** A replica that serves proxies writes its Lease and its counts within this time (two renewals). */
+/** Time of two renewals, in which a replica that serves proxies writes its Lease and counts. */
 const presenceMs = 4_000;
 const maxTraceMs = 20;
-/**
- * CPU time for objects that are neither recent nor rejected. One may take a millisecond if there are many proxy shapes.
- */
+/** CPU time for objects that are neither recent nor rejected. One may take a millisecond if there are many proxy shapes. */
 const maxEvaluationMs = 50;
 const maxNewest = 64;
 const maxRejected = 1_000;
@@ -51,7 +49,7 @@ export class ObjectDistribution {
   readonly #options: ObjectDistributionOptions;
   readonly #rejections = new EnvoyRejections<FollowedProxy>();
   readonly #steps = new ChangedObjects();
-  /** Objects that differ from the last published context, with the time of the change. */
+  /** Objects that are not in the last push context yet, with the time of the change. */
   readonly #unpublished = new Map<string, number>();
   readonly #followed = new Map<string, FollowedObject>();
   /** Recent objects that all proxies have applied. */
@@ -65,9 +63,9 @@ export class ObjectDistribution {
   readonly #startedAt: number;
   #latest: PushContext | undefined;
   #mustCompareAll = true;
-  /** The chart has been notified since the last evaluation started. */
+  /** Whether the chart was notified since the start of the last evaluation. */
   #isNotified = false;
-  /** Reports read from this time on include all replicas that served proxies when the last object became complete. */
+  /** Later reports include all replicas that served proxies when the last object became complete. */
   #checkAt: number | undefined;
   /** Index of the last evaluated object that is neither recent nor rejected. */
   #next = 0;
@@ -83,7 +81,7 @@ export class ObjectDistribution {
     options.objects.onErrors((key, error) => this.#setError(key, error));
   }
 
-  /** Objects were composed from their sources; the touched ones may have changed. */
+  /** Call when objects were composed from their sources. Those in `touched` may have changed. */
   objectsComposed(touched: Iterable<string>, changed: ReadonlySet<string>): void {
     for (const key of touched) {
       if (!hasStatus(kindOf(key))) continue;
@@ -104,10 +102,10 @@ export class ObjectDistribution {
       if (!isIn) continue;
       objects.add(key);
       this.#due.resetLimit(key);
-      // A change that arrives while the context is built belongs to the next one, unless it has no effect.
+      // A change while the push context is built belongs to the next one, unless it has no effect.
       const now = this.#options.configs().byKey.get(key);
       if (now === config || (now && config && !needsPush(config, now))) this.#unpublished.delete(key);
-      // For objects older than this process, the status may already be correct.
+      // Statuses of objects older than this process may already be correct.
       if (!isFirst) this.#follow(key, now !== undefined && !this.#unpublished.has(key) ? now : config, number);
     }
     this.#steps.add({ context, forced, changed: new Set([...changed, ...objects]) });
@@ -118,7 +116,7 @@ export class ObjectDistribution {
     if (this.#rejections.add(proxy, typeUrl)) this.#notifyWatchers();
   }
 
-  /** A type that the proxy had rejected. */
+  /** Call when a proxy accepts a type that it had rejected. */
   accepted(proxy: FollowedProxy, typeUrl: string): void {
     if (this.#rejections.remove(proxy, typeUrl)) this.#notifyWatchers();
   }
@@ -127,18 +125,18 @@ export class ObjectDistribution {
     if (this.#rejections.left(proxy)) this.#notifyWatchers();
   }
 
-  /** Another replica wrote a different status: reports the desired status again. */
+  /** Call when another replica wrote a different status. Reports the status again. */
   reconsider(key: string): void {
     const latest = this.#latest;
     if (latest === undefined) return;
     const complete = this.#complete.get(key);
-    // A replica that does not write statuses counts only its own proxies.
+    // A replica that does not write statuses counts its own proxies only.
     const isCounted = complete !== undefined && !this.#options.otherReplicas?.isWriter;
     if (!this.#followed.has(key) && !isCounted) {
       this.#follow(key, this.#options.configs().byKey.get(key), numberOfVersion(latest.version));
     }
     const followed = this.#followed.get(key);
-    // Until the next count, the last known one is reported.
+    // Until the next count, the last one is reported.
     if (followed !== undefined && complete !== undefined) {
       followed.distribution = complete;
       followed.reported = complete;
@@ -148,7 +146,7 @@ export class ObjectDistribution {
     this.#notifyWatchers();
   }
 
-  /** Counts a complete object again, because its status lacks the current counts of this replica. */
+  /** Counts a complete object again, because its status lacks current counts of this replica. */
   recount(key: string): void {
     const latest = this.#latest;
     if (latest === undefined || this.#followed.has(key) || this.#unpublished.has(key)) return;
@@ -156,22 +154,22 @@ export class ObjectDistribution {
     this.#notifyWatchers();
   }
 
-  /** Replaces the warnings of all objects that take effect only in part. */
+  /** Replaces the warnings about objects that take effect only in part. */
   setWarnings(found: ReadonlyMap<string, ObjectWarning>): void {
-    // Statuses may contain warnings of an earlier control plane.
+    // Statuses may contain warnings of an earlier process.
     if (!this.#warnings.isKnown) this.compareAllStatuses();
     const changed = this.#warnings.replace(found);
     for (const key of changed) this.#due.add(key, true, this.#options.now());
     if (changed.length > 0) this.#notifyWatchers();
   }
 
-  /** Another replica may have written the statuses. */
+  /** Call when another replica may have written the statuses. */
   compareAllStatuses(): void {
     this.#mustCompareAll = true;
     this.#notifyWatchers();
   }
 
-  /** Calls the listener at most once before each evaluation. @returns unsubscribes */
+  /** Calls back at most once before each evaluation. @returns stop function */
   onChange(listener: () => void): () => void {
     this.#watchers.add(listener);
     if (this.#isNotified) listener();
@@ -223,8 +221,8 @@ export class ObjectDistribution {
   }
 
   /**
-   * Follows a complete object again if another replica reports a proxy without it: that replica may have started to
-   * serve proxies just before its Lease existed.
+   * Follows a complete object again if another replica reports a proxy without it: that replica may have started to serve proxies just before its
+   * Lease existed.
    */
   async #checkComplete(): Promise<void> {
     const { otherReplicas } = this.#options;
@@ -297,7 +295,7 @@ export class ObjectDistribution {
       const count = progress.countOf((shape) => affectedTypes(config, shape, context), number);
       this.#evaluateObject(key, followed, count, rejections.get(key));
     };
-    // Rejected and recent objects are evaluated each time, of the rest a part.
+    // All rejected and recent objects are evaluated, and a part of the others.
     const rest = [...this.#followed.keys()];
     const first = new Set([...[...rejections.keys()].slice(0, maxRejected), ...rest.splice(-maxNewest)]);
     for (const key of first) {
@@ -325,9 +323,7 @@ export class ObjectDistribution {
     });
   }
 
-  /**
-   * Follows a complete object that a proxy rejects now. Relative to the latest context, such a proxy is not up to date.
-   */
+  /** Follows a complete object when a proxy rejects it. In the latest push context, such a proxy is outdated. */
   #followRejected(key: string): void {
     if (this.#followed.has(key) || this.#latest === undefined) return;
     const config = this.#options.configs().byKey.get(key);
@@ -355,8 +351,7 @@ export class ObjectDistribution {
       if (this.#options.now() - followed.reportedAt >= settlingMs) this.#followed.delete(key);
       return;
     }
-    // The proxies that rejected it have disconnected and no other proxy has accepted it, so the problem is not
-    // resolved.
+    // The proxies that rejected it have disconnected and no other proxy has accepted it, so the problem is not resolved.
     const isUnresolved = reported?.rejection !== undefined && rejection === undefined && !(isThere && isComplete(now));
     if (isUnresolved && !followed.mustReport) return;
     followed.distribution = now;
@@ -412,7 +407,7 @@ export class ObjectDistribution {
     this.#notifyWatchers();
   }
 
-  /** Updates the generation of an object whose new version has the same effect. */
+  /** For a new version of an object with the same effect. */
   #updateGeneration(key: string): void {
     const config = this.#options.configs().byKey.get(key);
     const latest = this.#latest;

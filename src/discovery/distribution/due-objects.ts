@@ -1,4 +1,4 @@
-/** Objects whose status must be updated. Collected during an evaluation and reported after it. */
+/** Objects whose status must be updated, reported at the end of an evaluation. */
 import { setBounded } from '../../model/collections/set-bounded.ts';
 
 /** @param urgent whether to write the status immediately */
@@ -18,9 +18,7 @@ export class DueObjects {
     this.#listeners.add(listener);
   }
 
-  /**
-   * Limits urgent updates: a proxy that repeatedly connects, rejects and disconnects must not cause a write each time.
-   */
+  /** Limits urgent updates, so that a proxy that repeatedly connects, rejects and disconnects does not cause a write each time. */
   add(key: string, isUrgent: boolean, now: number): void {
     const known = this.#urgentUpdates.get(key);
     const urgentUpdates = known !== undefined && now - known.since < urgentWindowMs ? known : { since: now, count: 0 };
@@ -29,7 +27,7 @@ export class DueObjects {
     this.#due.set(key, isUrgent && urgentUpdates.count <= maxUrgentUpdates);
   }
 
-  /** Restarts the limit for a new version of the object. */
+  /** For a new version of the object. */
   resetLimit(key: string): void {
     this.#urgentUpdates.delete(key);
   }

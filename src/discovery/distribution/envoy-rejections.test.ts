@@ -9,7 +9,7 @@ interface Named extends FollowedProxy {
   lastError: string;
 }
 
-/** A proxy with its own shape that rejects listeners and clusters. */
+/** Proxy with a separate shape that rejects listeners and clusters. */
 function proxyNamed(name: string): Named {
   const proxy = { name, says: '0' };
   const watch = { nonceSent: '1', versionSent: 'v/2', versionAcked: 'v/1', names: [] };
@@ -58,7 +58,7 @@ it('EnvoyRejections traces the rejection of a proxy even if others reject repeat
   expect(rejections.byObject().get('Gateway/shop/quiet')?.proxies).toBe(1);
 });
 
-it('EnvoyRejections forgets the causes of a proxy that disconnects or accepts a later response', () => {
+it('EnvoyRejections drops the causes of a proxy that disconnects or accepts a later response', () => {
   const { rejections, look, reject } = given();
   const [one, two] = [proxyNamed('one'), proxyNamed('two')];
   reject(one);

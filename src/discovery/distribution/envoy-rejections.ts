@@ -1,7 +1,4 @@
-/**
- * Current NACKs of connected proxies and their causes. One entry for each type of each stream, however many NACKs it
- * sends.
- */
+/** Current NACKs of connected proxies and their causes. One entry for each type of a stream, regardless of its number of NACKs. */
 
 import { setBounded } from '../../model/collections/set-bounded.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
@@ -9,7 +6,7 @@ import type { FollowedProxy } from './proxy-progress.ts';
 import { isTraced, type RejectionCause } from './rejection-origin.ts';
 
 interface TypeRejection {
-  /** `undefined` if not traced yet, or if the cause is unknown. */
+  /** `undefined` if unknown or not traced yet. */
   cause: RejectionCause | undefined;
   isTraced: boolean;
 }
@@ -19,7 +16,7 @@ export interface RejectionsOfObject {
   readonly cause: RejectionCause;
 }
 
-/** Many proxies report the same cause, but error texts are unlimited. */
+/** Many proxies report the same cause, but the number of error texts is unlimited. */
 const maxCauses = 1_000;
 
 export class EnvoyRejections<Proxy extends FollowedProxy> {
@@ -30,12 +27,12 @@ export class EnvoyRejections<Proxy extends FollowedProxy> {
     return this.#byProxy.size === 0;
   }
 
-  /** @returns whether its cause must be traced */
+  /** @returns whether the cause must be traced */
   add(proxy: Proxy, typeUrl: string): boolean {
     if (!isTraced(typeUrl)) return false;
     const ofProxy = this.#byProxy.get(proxy) ?? new Map<string, TypeRejection>();
     const known = ofProxy.get(typeUrl);
-    // Moves the proxy to the end, so that one that rejects repeatedly does not delay the others.
+    // Moves the proxy to the end, so that one that rejects repeatedly does not delay others.
     if (known?.isTraced === true) this.#byProxy.delete(proxy);
     this.#byProxy.set(proxy, ofProxy);
     // Keeps the previous cause until the new one is traced, because it is usually the same.
@@ -85,7 +82,7 @@ export class EnvoyRejections<Proxy extends FollowedProxy> {
     return true;
   }
 
-  /** By key of the object. */
+  /** By object key. */
   byObject(): ReadonlyMap<string, RejectionsOfObject> {
     const found = new Map<string, { proxies: Set<Proxy>; readonly counts: Map<RejectionCause, number> }>();
     for (const [proxy, types] of this.#byProxy) {
@@ -113,7 +110,7 @@ export class EnvoyRejections<Proxy extends FollowedProxy> {
   }
 }
 
-/** Ties go to the first one. */
+/** The first one among equally frequent ones. */
 function findMostFrequent(counts: ReadonlyMap<RejectionCause, number>): RejectionCause {
   let best: [RejectionCause, number] | undefined;
   for (const entry of counts) if (best === undefined || entry[1] > best[1]) best = entry;

@@ -5,7 +5,7 @@ import type { ObjectProgress } from './object-findings.ts';
 export interface FollowedObject {
   readonly config: Config;
   generation: number;
-  /** Number of the first context that contains the object. */
+  /** Number of the first push context with the object. */
   readonly number: number;
   followedAt: number;
   /** Report the status even if it is unchanged. */

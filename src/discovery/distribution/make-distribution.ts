@@ -16,9 +16,8 @@ export interface DistributionParts extends Pick<ObjectDistributionOptions, 'conf
   readonly cluster: {
     readonly server: Pick<ApiServer, 'list'>;
     readonly informers: InformerEffects;
-    /** Configuration sources by address. */
     readonly sources: ReadonlyMap<string, ClusterSource>;
-    /** Name of this process in Leases. */
+    /** Holder identity of this process. */
     readonly identity: string;
   };
   readonly options: { readonly namespace: string; readonly revision: string; readonly leaseMs: number };
@@ -51,7 +50,7 @@ export function makeDistribution(parts: DistributionParts) {
   });
   return {
     objects,
-    /** As far as is known. Also starts to read the Leases again. */
+    /** As last known. Also starts to read the Leases again. */
     isOnlyReplica: (): boolean => {
       void otherReplicas.refresh();
       return otherReplicas.isOnlyReplica === true;

@@ -2,14 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { namesIn } from './named-resources.ts';
 import { proxyText } from './proxy-text.ts';
 
-describe('Finding resource names in an error text', () => {
+describe('namesIn', () => {
   it.each<readonly [string, readonly string[], readonly string[]]>([
     ['Error adding/updating listener(s) 0.0.0.0_80: no', ['0.0.0.0_80', '80', 'virtualInbound'], ['0.0.0.0_80']],
     ['cluster(s) outbound|80||a.b.c: no, outbound|80||x: no', ['outbound|80||a', 'outbound|80||x'], ['outbound|80||x']],
     ['it is outbound|80||a. It will not do', ['outbound|80||a'], ['outbound|80||a']],
     ['Proto constraint validation failed: name: "80"', ['80', '8080'], ['80']],
     ['nothing', ['', 'some'], []],
-  ])('%s', (message, names, found) => {
+  ])('finds resource names in the error text "%s"', (message, names, found) => {
     expect(namesIn(message, names)).toEqual(found);
   });
 
@@ -19,7 +19,7 @@ describe('Finding resource names in an error text', () => {
   });
 });
 
-describe('The sanitized text of a proxy', () => {
+describe('proxyText', () => {
   it.each([
     ['a\u0000b\u001b[31mc', 'a\\x00b\\x1b[31mc'],
     ['one\r\n  two\u2028three', 'one\\r\\n  two\\u2028three'],
@@ -27,11 +27,11 @@ describe('The sanitized text of a proxy', () => {
     ['half \ud800 of it', 'half \\ud800 of it'],
     ['\n\t ', ''],
     ['Grüße, 世界 😀', 'Grüße, 世界 😀'],
-  ])('%j is %j', (text, plain) => {
+  ])('converts %j to %j', (text, plain) => {
     expect(proxyText(text)).toBe(plain);
   });
 
-  it('is limited in length and cut between characters', () => {
+  it('truncates a long text between characters', () => {
     expect(proxyText('x'.repeat(1_000_000))).toBe(`${'x'.repeat(511)}…`);
     expect(proxyText('😀'.repeat(400), 3)).toBe('😀…');
   });

@@ -1,16 +1,10 @@
-/**
- * Characters that continue a name: `0.0.0.0_80` does not name `80`, and `outbound|80||a.b` does not name
- * `outbound|80||a`.
- */
+/** Characters that continue a name: `0.0.0.0_80` does not contain the name `80`, nor `outbound|80||a.b` the name `outbound|80||a`. */
 const nameCharacter = /[\w.|/*-]/;
 
-/** Envoy names the resource at the beginning, so the rest of a message is not searched. */
+/** Envoy names the resource at the beginning of a message. */
 const maxMessageLength = 2_048;
 
-/**
- * Envoy reports the errors of a response in one text: `Error adding/updating listener(s) 0.0.0.0_80: …`. A name that
- * occurs only within a longer one does not count.
- */
+/** Envoy reports the errors of a response in one text: `Error adding/updating listener(s) 0.0.0.0_80: …`. A part of a longer name does not count. */
 export function namesIn(message: string, names: Iterable<string>): string[] {
   const text = message.slice(0, maxMessageLength);
   const found: string[] = [];

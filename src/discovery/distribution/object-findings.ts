@@ -5,7 +5,7 @@ export interface ObjectRejection {
   readonly proxies: number;
   /** Absent: the object affects all counted proxies. */
   readonly of?: number;
-  /** Type and name of the resource: `listener 0.0.0.0_80`. */
+  /** Type and name: `listener 0.0.0.0_80`. */
   readonly resource: string;
   /** Envoy's error text, escaped. */
   readonly reason: string;
@@ -13,14 +13,11 @@ export interface ObjectRejection {
 
 export interface ObjectProgress {
   readonly generation: number;
-  /**
-   * Proxies that have acknowledged the object, and those that it affects. Counts all replicas if this one writes the
-   * status.
-   */
+  /** Proxies that have acknowledged the object, and those that it affects: of all replicas if this one writes the status. */
   readonly upToDate: number;
   readonly concerned: number;
   readonly rejection?: ObjectRejection;
-  /** Replicas that may serve affected proxies and have not reported them. */
+  /** Replicas that may serve affected proxies but have not reported them. */
   readonly unreported?: readonly string[];
   /** This replica did not write statuses when it counted. */
   readonly isOwnOnly?: true;
@@ -28,7 +25,7 @@ export interface ObjectProgress {
 
 export interface ObjectError {
   readonly generation: number;
-  /** Error with its field, as one line. */
+  /** Error with its field in one line. */
   readonly text: string;
   /** Absent: the object has no effect. */
   readonly reason?: 'LimitExceeded';
@@ -37,7 +34,7 @@ export interface ObjectError {
 export interface ObjectFindings {
   readonly distribution?: ObjectProgress;
   readonly error?: ObjectError;
-  /** The object takes effect only in part; `none` if in full. Absent before the first diagnostics. */
+  /** The object takes effect only in part; `none`: in full. Absent before the first diagnostics. */
   readonly warning?: ObjectWarning | 'none';
   /** Applied generation. Absent for an object outside the cluster. */
   readonly generation?: number;
@@ -47,7 +44,7 @@ export function isComplete({ upToDate, concerned, rejection, unreported }: Objec
   return upToDate === concerned && rejection === undefined && unreported === undefined;
 }
 
-/** The writer adds the time. */
+/** Without the time, which the writer adds. */
 export interface ObjectCondition {
   readonly type: string;
   readonly status: 'True' | 'False' | 'Unknown';
@@ -58,12 +55,11 @@ export interface ObjectCondition {
 
 export const rejectedCondition = 'Rejected';
 const invalidCondition = 'Invalid';
-/** Istio's name of the condition. */
 export const reconciledCondition = 'Reconciled';
 /** Counts of a replica are missing. Replicas that read this reason count the object again. */
 export const unreportedReason = 'ReplicaNotReporting';
 export const pendingReason = 'Pending';
-/** The Gateway API defines it for routes. */
+/** Defined by the Gateway API for routes. */
 export const partialCondition = 'PartiallyInvalid';
 
 export const ownConditions: readonly string[] = [
@@ -73,7 +69,7 @@ export const ownConditions: readonly string[] = [
   partialCondition,
 ];
 
-/** The other {@link ownConditions} stay unchanged. */
+/** Other {@link ownConditions} stay unchanged. */
 export function decidedConditions({ distribution, error, warning }: ObjectFindings): readonly string[] {
   const isDistributionKnown = distribution !== undefined || error !== undefined;
   return ownConditions.filter((type) => (type === partialCondition ? warning !== undefined : isDistributionKnown));
@@ -101,7 +97,7 @@ export function conditionsOf(
       { type: invalidCondition, status: 'True', reason: reason ?? 'InvalidObject', message: text, observedGeneration },
     );
   } else if (distribution !== undefined) conditions.push(buildReconciled(distribution, isRejectedElsewhere));
-  // The rejection refers to the applied version, even if a later version is invalid.
+  // The rejection is about the applied version, even if a later version is invalid.
   const rejection = isRejectedElsewhere ? undefined : rejectedConditionOf(distribution);
   return rejection === undefined ? conditions : [...conditions, rejection];
 }
@@ -144,7 +140,7 @@ function buildRejected(
   { concerned, generation }: ObjectProgress,
   { proxies, of: ownConcerned = concerned, resource, reason }: ObjectRejection,
 ): ObjectCondition {
-  // A proxy that rejects the consequence of another object's change may not be affected by this one.
+  // A proxy that rejects a consequence of another object may not be affected by this one.
   const of = Math.max(ownConcerned, proxies);
   return {
     type: rejectedCondition,

@@ -1,14 +1,14 @@
-/** Why objects of a cluster take effect only in part, as found by the mesh diagnostics (src/discovery/monitor). */
+/** Why an object of the cluster takes effect only in part, found by the mesh diagnostics (src/discovery/monitor). */
 
 export interface ObjectWarning {
   readonly generation: number;
-  /** Reason of the condition: `ServerNotServed`. */
+  /** Condition reason, such as `ServerNotServed`. */
   readonly reason: string;
   readonly text: string;
 }
 
 export class ObjectWarnings {
-  /** By `Kind/namespace/name`. `undefined` before the first diagnostics are complete. */
+  /** By `Kind/namespace/name`. `undefined` before the first diagnostics. */
   #found: ReadonlyMap<string, ObjectWarning> | undefined;
 
   get isKnown(): boolean {

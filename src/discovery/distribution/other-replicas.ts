@@ -1,6 +1,6 @@
 /**
- * Other replicas, from their presence Leases: running ones with their counts, and ended ones whose proxies may not have
- * reconnected. Times are measured with this replica's clock only.
+ * Other replicas by presence Lease: running ones with their counts, and ended ones whose proxies may not have reconnected. Times are measured with
+ * this replica's clock only.
  */
 
 import { isObject } from '../../runtime/json-object.ts';
@@ -18,7 +18,7 @@ import {
 
 export interface OtherReplicasOptions {
   readonly server: Pick<ApiServer, 'list'>;
-  /** Namespace of the Leases. */
+  /** Of the Leases. */
   readonly namespace: string;
   readonly identity: string;
   /** REVISION; empty for the default one. Replicas of other revisions are not counted. */
@@ -47,7 +47,7 @@ const plainIdentity = /^[A-Za-z0-9][A-Za-z0-9._-]{0,300}$/;
 const minRestMs = 2_000;
 /** Proxies of an ended replica reconnect to another one within this time. */
 const reconnectMs = 60_000;
-/** Further reports are ignored, so that Leases cannot fill the memory; statuses are `Unknown` then. */
+/** Further reports are ignored to limit memory; statuses are then `Unknown`. */
 export const maxReportingReplicas = 64;
 
 export class OtherReplicas implements OtherReplicaCounts {
@@ -77,7 +77,7 @@ export class OtherReplicas implements OtherReplicaCounts {
     } catch {}
   }
 
-  /** Whether no other replica, of any revision, may serve proxies. `undefined` before the first list. */
+  /** Whether no other replica of any revision may serve proxies. `undefined` before the first list. */
   get isOnlyReplica(): boolean | undefined {
     return this.#sightings && this.#sightings.size === 0;
   }

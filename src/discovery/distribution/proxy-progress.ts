@@ -1,6 +1,6 @@
 /**
- * Progress of proxies, read from the records of their streams and grouped, so that an object is compared once for all
- * proxies of a shape with equal progress. Nothing is counted while responses are sent and acknowledged.
+ * Progress of proxies, read from their streams and grouped, so that an object is compared once for all proxies of a shape with equal progress.
+ * Nothing is counted while responses are sent and acknowledged.
  */
 import { proxyConfigType } from '../../../machines/discovery/xds/ads-types.ts';
 import {
@@ -20,13 +20,9 @@ export interface FollowedProxy {
   readonly watches: Watches;
 }
 
-/** Proxies of one shape with equal progress. */
 interface ProgressLevel {
   count: number;
-  /**
-   * Number of the last acknowledged context, for types with unacknowledged responses. {@link all} applies to other
-   * types.
-   */
+  /** Number of the last acknowledged context, for types with unacknowledged responses. {@link all} applies to other types. */
   readonly behind: ReadonlyMap<PushedType, number>;
   readonly all: number;
   readonly types: ReadonlySet<PushedType>;
@@ -57,7 +53,7 @@ export class ProxyProgress {
 
   /**
    * @param typesOf types in which the object affects a shape
-   * @param number of the first context that contains the object
+   * @param number of the first context with the object
    */
   countOf(typesOf: (shape: ProxyShape) => ReadonlySet<PushedType>, number: number): ProxyCount {
     let [upToDate, concerned] = [0, 0];

@@ -1,8 +1,8 @@
-/** Sanitizes text of a proxy for an object's status, which users read in terminals. */
+/** Escapes text of a proxy for an object's status, which users read in terminals. */
 import { copiedText } from '../../runtime/copied-text.ts';
 import { visibleLine } from '../../runtime/visible-text.ts';
 
-/** About the part of Envoy's error text that states the error. */
+/** The usual length of the part with the error. */
 const maxProxyTextLength = 512;
 
 /** One escaped line, copied so that the original can be freed. */

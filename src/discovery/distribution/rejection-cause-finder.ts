@@ -1,4 +1,3 @@
-/** Finds the object that caused a NACK. */
 import { type ConfigKey, configKeyText, parseConfigKey } from '../../model/config/config.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { memoized } from '../../runtime/memoized.ts';
@@ -44,7 +43,7 @@ export class RejectionCauseFinder {
     });
   }
 
-  /** A service leads to the object that defines it. */
+  /** For a service, the object that defines it. */
   #objectOf(key: ConfigKey, context: PushContext): string | undefined {
     if (!hasStatus(key.kind)) return undefined;
     const { byKey } = this.#parts.options.configs();

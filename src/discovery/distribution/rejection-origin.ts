@@ -1,6 +1,6 @@
 /**
- * Finds the objects that caused a NACK by generating the resources again, so that nothing must be recorded while
- * resources are generated, encoded or sent.
+ * Finds the objects that caused a NACK by generating the resources again, so that nothing must be recorded while resources are generated, encoded or
+ * sent.
  */
 import {
   clusterType,
@@ -18,10 +18,10 @@ export interface GeneratedResource {
   readonly objects: () => readonly string[];
 }
 
-/** Shared by all proxies that send the same NACK. */
+/** Shared by all proxies with the same NACK. */
 export interface RejectionCause {
   readonly typeUrl: string;
-  /** Type and name of the resource: `listener 0.0.0.0_80`. */
+  /** Type and name: `listener 0.0.0.0_80`. */
   readonly resource: string;
   /** Envoy's error text, escaped. */
   readonly reason: string;
@@ -31,9 +31,9 @@ export interface RejectionCause {
 export interface RejectedResponse {
   readonly typeUrl: string;
   readonly reason: string;
-  /** Resource names of the type that the client may have; `'*'`: all. */
+  /** Resources of the type that the client may have; `'*'`: all. */
   readonly names: readonly string[] | '*';
-  /** As they were sent to the client. */
+  /** As sent to the client. */
   generate(names: readonly string[] | '*'): readonly GeneratedResource[];
   /** Keys of objects that changed since the client's last ACK of the type. `undefined` if unknown. */
   readonly changed: ReadonlySet<string> | undefined;
@@ -53,14 +53,14 @@ const typeNames: ReadonlyMap<string, string> = new Map([
   [extensionType, 'extension'],
 ]);
 
-/** Those of Secrets must not be exposed, and other types are not Envoy's. */
+/** Secrets must not be exposed, and other types are not Envoy's. */
 export function isTraced(typeUrl: string): boolean {
   return typeNames.has(typeUrl);
 }
 
 /**
- * Attributes a NACK to the sources of the resources that it names, preferring objects that changed since the last ACK.
- * If it names no resource, only changed objects are considered. `undefined` if the cause is unknown.
+ * Attributes a NACK to the sources of the resources that it names, preferring objects that changed since the last ACK. If it names no resource, only
+ * changed objects are considered. `undefined` if the cause is unknown.
  */
 export function findCause(rejected: RejectedResponse): RejectionCause | undefined {
   const { typeUrl, reason, names, generate, changed } = rejected;
@@ -80,7 +80,7 @@ export function findCause(rejected: RejectedResponse): RejectionCause | undefine
     (key: string) => rejected.isKnownRejected(key) && (changed?.has(key) ?? true),
     (key: string) => changed?.has(key) ?? false,
     rejected.isKnownRejected,
-    // Other objects were validated when they were read. A patch of an EnvoyFilter was not.
+    // Other objects were validated when they were read, but not patches of EnvoyFilters.
     (key: string) => isNamed && key.startsWith('EnvoyFilter/'),
     () => isNamed,
   ].find((isCause) => of(isCause).length > 0);

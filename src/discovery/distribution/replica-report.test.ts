@@ -18,7 +18,7 @@ function parsed(text: string): ReplicaReport {
 
 const named = (index: number): string => `VirtualService/shop/route-${index}`;
 
-/** Counts of a replica with this many objects whose status is pending. */
+/** Counts of a replica with this many pending objects. */
 function pending(objects: number): OwnCounts {
   const counts = new OwnCounts('');
   for (let index = 0; index < objects; index++) {
@@ -27,8 +27,8 @@ function pending(objects: number): OwnCounts {
   return counts;
 }
 
-describe('The report of a replica', () => {
-  it('contains the revision and the latest counts of each object, and can be read back', () => {
+describe('the report of a replica', () => {
+  it('contains the revision and the latest counts of each object, and can be parsed again', () => {
     const counts = new OwnCounts('canary');
     counts.note('VirtualService/shop/a', { generation: 1, upToDate: 0, concerned: 2 }, 0);
     counts.note('VirtualService/shop/"b"', { generation: 7, upToDate: 3, concerned: 3 }, 0);
@@ -64,7 +64,7 @@ describe('The report of a replica', () => {
     expect([...parsed(counts.report(0, withoutStatus)).counts.keys()][0]).toBe(named(7));
   });
 
-  it('keeps the newest 4,096 objects, on both the writing and the reading side', () => {
+  it('contains the newest 4,096 objects, both when written and when read', () => {
     const counts = pending(5_000);
     let merged: ReturnType<typeof mergeCounts> = new Map([
       ['Gateway/shop/a', { generation: 1, upToDate: 0, concerned: 0 }],
@@ -111,7 +111,7 @@ describe('The report of a replica', () => {
     '{"revision":"","counts":{"a":[1,0.5,1]}}',
     '{"revision":"","counts":{"a":[1,1e15,1e15]}}',
     `{"revision":"${'x'.repeat(maxReportBytes)}","counts":{}}`,
-  ])('is ignored with a reason if it is invalid: %j', (text) => {
+  ])('is rejected with a reason if it is invalid: %j', (text) => {
     expect(readReport(text)).toEqual(expect.any(String));
   });
 });

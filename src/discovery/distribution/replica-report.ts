@@ -1,6 +1,6 @@
 /**
- * Counts of a replica's proxies by object. Each replica writes this report into its presence Lease; the replica that
- * writes the statuses adds the counts of its revision.
+ * Counts of a replica's proxies by object. Each replica writes this report to its presence Lease; the replica that writes the statuses adds the
+ * counts of its revision.
  */
 import { isObject } from '../../runtime/json-object.ts';
 import { reconciledCondition } from './object-findings.ts';
@@ -13,13 +13,13 @@ export interface ReportedCount {
 }
 
 export interface ReplicaReport {
-  /** REVISION of the replica; empty for the default one. */
+  /** REVISION; empty for the default one. */
   readonly revision: string;
   readonly counts: ReadonlyMap<string, ReportedCount>;
 }
 
 export const reportAnnotation = 'chartpilot/distribution';
-/** Limited because the API server stores the whole Lease at each renewal. */
+/** The API server stores the Lease at each renewal. */
 export const maxReportBytes = 16_384;
 /** Beyond it, the status of an object is `Unknown` until others are complete. */
 export const maxReportedObjects = 4_096;
@@ -28,7 +28,7 @@ const reportWithoutStatusMs = 60_000;
 
 interface OwnCount extends ReportedCount {
   readonly notedAt: number;
-  /** Number of the last report that contains these counts; 0 if none does. */
+  /** Number of the last report with these counts; 0 without one. */
   readonly report: number;
 }
 
@@ -49,8 +49,8 @@ export class OwnCounts {
   }
 
   /**
-   * Contains objects whose status does not yet state that all proxies have applied them. If they do not fit, reports
-   * alternate: changed counts first, then those reported longest ago. The reader merges them.
+   * Contains objects whose status does not state yet that all proxies have applied them. If they do not fit, reports alternate: changed counts first,
+   * then those reported longest ago. The reader merges them.
    */
   report(now: number, objects: Pick<StatusObjects, 'statusOf'>): string {
     this.#reports++;
@@ -158,15 +158,15 @@ export interface OtherReplicaCounts {
   countsOf(key: string, generation: number, since: number): OtherCounts | undefined;
   /** Objects that a proxy of another replica lacks. */
   incomplete(): Iterable<readonly [key: string, generation: number]>;
-  /** When the reports were last requested; negative infinity if never. */
+  /** Time of the last request for the reports; negative infinity if never. */
   readonly readAt: number;
-  /** Whether this replica writes the statuses. Other replicas report only their own proxies. */
+  /** Whether this replica writes the statuses. Others report their own proxies only. */
   readonly isWriter: boolean;
 }
 
 /**
- * Sums all replicas of this revision if this replica writes the status. Uncounted replicas matter only if there is no
- * other proxy: proxies of an ended replica reconnect, and most objects have other proxies.
+ * Sums all replicas of this revision if this replica writes the status. Uncounted replicas matter only if there is no other proxy: proxies of an
+ * ended replica reconnect, and most objects have other proxies.
  *
  * @returns `undefined` while the other replicas are unknown
  */

@@ -1,4 +1,4 @@
-/** The objects of a cluster whose status the control plane writes. */
+/** Objects of a cluster whose status the control plane writes. */
 import type { Config } from '../../model/config/config.ts';
 import { type KindName, kinds } from '../../model/kinds/index.ts';
 import type { ObjectError } from './object-findings.ts';
@@ -11,22 +11,19 @@ export interface KnownStatus {
 export interface StatusObjects {
   /** @param key `Kind/namespace/name` @returns `undefined` if there is no such object */
   statusOf(key: string): KnownStatus | undefined;
-  /** `undefined`: the newest version is valid. */
+  /** Called with `undefined` if the newest version is valid. */
   onErrors(listener: (key: string, error: ObjectError | undefined) => void): void;
 }
 
-/** Not WorkloadEntry, whose status is its health, nor the Gateway API's kinds, whose statuses that API defines. */
+/** Without WorkloadEntry, whose status is its health, and kinds of the Gateway API, which defines their statuses. */
 export const statusKinds: readonly KindName[] = (Object.keys(kinds) as KindName[]).filter(
   (kind) => kinds[kind].group.endsWith('.istio.io') && kind !== 'WorkloadEntry',
 );
 
-/** Kinds whose status chartpilot never writes. */
+/** Kinds without a status by this control plane. */
 export const kindsWithEvents: ReadonlySet<string> = new Set(['Service', 'Pod', 'EndpointSlice', 'Ingress']);
 
-/**
- * With kinds whose status has no place for warnings: that of a BackendTLSPolicy is by Gateway, that of a WorkloadEntry
- * is its health.
- */
+/** Also kinds whose status cannot contain warnings: that of a BackendTLSPolicy is by Gateway, that of a WorkloadEntry is its health. */
 export const kindsWithWarningEvents: ReadonlySet<string> = new Set([
   ...kindsWithEvents,
   'BackendTLSPolicy',
@@ -39,7 +36,7 @@ export function hasStatus(kind: string): boolean {
   return statusKindSet.has(kind);
 }
 
-/** `undefined` for objects from outside the cluster, derived objects, and kinds without a chartpilot status. */
+/** `undefined` for objects from outside the cluster, derived objects, and kinds without a status by this control plane. */
 export function generationOf({ kind, generation, standsFor, partOrigins }: Config): number | undefined {
   return hasStatus(kind) && standsFor === undefined && partOrigins === undefined ? generation : undefined;
 }

@@ -25,14 +25,14 @@ import { leaseTimesProblem, writeLimitMs } from './lease-times.ts';
 import { WriteGate } from './write-gate.ts';
 
 export interface ElectionsOptions {
-  /** A connection for Leases only: other writes must not delay a renewal. */
+  /** Separate, because other writes must not delay a renewal. */
   readonly leaseServer: Pick<ApiServer, 'request'>;
   readonly server: Pick<ApiServer, 'request'>;
   readonly namespace: string;
-  /** Name of this process, unique over all processes and restarts. */
+  /** Holder identity, unique over all processes and restarts. */
   readonly identity: string;
   readonly duties: readonly Duty[];
-  /** The presence Lease of this replica, which belongs to one of the duties. */
+  /** Presence Lease of this replica, which belongs to one of the duties. */
   readonly presence: LeaseName;
   readonly times: LeaseTimes;
   readonly now: () => ClockReading;
@@ -40,7 +40,7 @@ export interface ElectionsOptions {
   readonly draw: () => number;
 }
 
-/** Charts to use; tests pass charts with deliberate faults. */
+/** Replaced by tests with deliberately faulty charts. */
 export interface ElectionCharts {
   readonly leader: typeof leaderMachine;
   readonly writer: typeof electedWriterMachine;
@@ -48,15 +48,15 @@ export interface ElectionCharts {
 
 interface Election {
   readonly duty: Duty;
-  /** The Lease as last read or written. */
+  /** As last read or written. */
   lease: KubernetesObject | undefined;
-  /** The record of its holder, and the time of its first observation. */
+  /** Record of its holder, and time of the first observation. */
   seen: { readonly record: string; readonly at: ClockReading } | undefined;
-  /** Gate of the last term. Each term has its own, so that writes of an earlier term are rejected. */
+  /** Of the last term. Each term has its own, so that writes of an earlier term are rejected. */
   gate: WriteGate;
   /** Settles with the last run: two runs of one duty would write the same objects. */
   running: Promise<unknown>;
-  /** The chart was notified that something is due. */
+  /** Whether the chart was notified that something is due. */
   isNotified: boolean;
 }
 
@@ -82,14 +82,14 @@ export class Elections {
     if (options.duties.length > 0) this.#electionOf(options.presence);
   }
 
-  /** Input of the chart; `null` without duties. */
+  /** `null` without duties. */
   get input(): ElectionsInput | null {
     const { times, presence } = this.#options;
     const leaders = [...this.#elections.keys()].map((lease) => ({ lease, times }));
     return leaders.length === 0 ? null : { leaders, presence };
   }
 
-  /** Reports whether this replica may write for the duty now, by its own clock. */
+  /** Whether this replica may write for the duty now, by its own clock. */
   isLeader(lease: LeaseName): boolean {
     return this.#electionOf(lease).gate.isOpen;
   }
@@ -156,7 +156,7 @@ export class Elections {
     const previous = version === '' ? undefined : election.lease;
     const leftMs = operation === 'claim' && previous !== undefined ? this.#leftMs(election, previous) : 0;
     if (leftMs > 0) return { outcome: 'early', leftMs, draw: draw() };
-    // The Lease is not the version that the chart refers to: an abandoned request has read it since.
+    // An aborted request has read another version of the Lease than the chart refers to.
     if (previous?.metadata.resourceVersion !== (version === '' ? undefined : version)) {
       return { outcome: 'conflict', draw: draw() };
     }
@@ -215,7 +215,7 @@ export class Elections {
     const election = this.#electionOf(lease);
     election.isNotified = false;
     return election.duty.watch(() => {
-      // Ten thousand due objects give one event.
+      // One event, regardless of the number of due objects.
       if (election.isNotified) return;
       election.isNotified = true;
       report({ type: 'duty.due' });

@@ -12,7 +12,7 @@ import type { ClockReading } from './leader-term.ts';
 
 interface LeaseTerm {
   readonly lease: LeaseName;
-  /** Time of sending the request that acquired or renewed the Lease. */
+  /** When the request that acquired or renewed the Lease was sent. */
   readonly sent: ClockReading;
   readonly termMs: number;
 }

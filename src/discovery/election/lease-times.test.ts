@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { defaultLeaseMs, leaseTimesOf, leaseTimesProblem, minLeaseMs, writeLimitMs } from './lease-times.ts';
 
-it('the default times are those of client-go', () => {
+it('Lease times have the defaults of client-go', () => {
   expect(leaseTimesOf(defaultLeaseMs)).toEqual({ leaseMs: 15_000, termMs: 10_000, retryMs: 2_000, answerMs: 3_333 });
 });
 
-describe.each([defaultLeaseMs, minLeaseMs, 4_000, 7_000, 61_000])('times of a Lease of %d ms', (leaseMs) => {
+describe.each([defaultLeaseMs, minLeaseMs, 4_000, 7_000, 61_000])('Lease times for a duration of %d ms', (leaseMs) => {
   const times = leaseTimesOf(leaseMs);
 
-  it('are integer milliseconds, as timers need', () => {
+  it('are integer milliseconds, as timers require', () => {
     expect([...Object.values(times), writeLimitMs(times)].filter((ms) => !Number.isInteger(ms))).toEqual([]);
   });
 
@@ -28,6 +28,6 @@ it.each([
     { leaseMs: 15_000, termMs: 10_000, retryMs: 8_400, answerMs: 1_000 },
     'the renew deadline of a Lease must be longer',
   ],
-])('the times %j are rejected', (times, word) => {
+])('Lease times %j are rejected', (times, word) => {
   expect(leaseTimesProblem(times)).toContain(word);
 });

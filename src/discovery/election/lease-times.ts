@@ -1,9 +1,9 @@
-/** Duration of a Lease and the times derived from it (spec/kubernetes.md §2). */
+/** Duration of a Lease and derived times (spec/kubernetes.md §2). */
 import type { LeaseTimes } from '../../../machines/discovery/election/leader.machine.ts';
 
-/** Default duration, as in client-go: 15 s, of which the holder uses 10, with a renewal every 2. */
+/** As in client-go: the holder uses 10 s of these 15 s, and renews every 2 s. */
 export const defaultLeaseMs = 15_000;
-/** A Lease has a duration in whole seconds. With a shorter one, a response that takes a second would end the term. */
+/** In whole seconds, as Leases require. With a shorter one, a response that takes a second would end the term. */
 export const minLeaseMs = 3_000;
 
 const minResponseMs = 1_000;
@@ -22,10 +22,10 @@ export function writeLimitMs({ leaseMs, termMs }: LeaseTimes): number {
   return Math.floor((leaseMs - termMs) * 0.8);
 }
 
-/** The reason for which these times allow no leader, or two; `undefined` if they are valid. */
+/** Why these times allow no leader, or two; `undefined` if they are valid. */
 export function leaseTimesProblem({ leaseMs, termMs, retryMs }: LeaseTimes): string | undefined {
   if (leaseMs <= termMs) return 'the duration of a Lease must be longer than its renew deadline';
-  // Jitter of reads and renewals, as JitterFactor in client-go.
+  // Jitter of reads and renewals, JitterFactor in client-go.
   if (termMs <= 1.2 * retryMs) return 'the renew deadline of a Lease must be longer than its retry period';
   return undefined;
 }

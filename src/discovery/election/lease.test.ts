@@ -11,12 +11,12 @@ const leaseOf = (spec: object, metadata = {}): KubernetesObject => ({
   metadata: { name: 'duty', resourceVersion: '7', ...metadata },
 });
 
-it('a MicroTime has six decimals', () => {
+it('microTime has six decimals', () => {
   expect(microTime(nowMs)).toBe(now);
 });
 
-describe('a Lease that its holder writes', () => {
-  it('is complete for a new Lease', () => {
+describe('a Lease written by its holder', () => {
+  it('is complete if it is new', () => {
     expect(heldLease(undefined, options)).toEqual({
       spec: {
         ...{ holderIdentity: 'one_1', leaseDurationSeconds: 15, acquireTime: now, renewTime: now },
@@ -25,7 +25,7 @@ describe('a Lease that its holder writes', () => {
     });
   });
 
-  it('keeps unknown fields and names the version', () => {
+  it('keeps unknown fields, and contains the version', () => {
     const previous = leaseOf({ strategy: 'OldestEmulationVersion' }, { labels: { a: 'b' }, managedFields: [{}] });
     expect(heldLease(previous, options)).toMatchObject({
       metadata: { name: 'duty', resourceVersion: '7', labels: { a: 'b' } },
@@ -35,12 +35,12 @@ describe('a Lease that its holder writes', () => {
   });
 
   it.each([
-    ['its own', { holderIdentity: 'one_1', acquireTime: 'then', leaseTransitions: 3 }, 'then', 3],
-    ["another's", { holderIdentity: 'two_2', acquireTime: 'then', leaseTransitions: 3 }, now, 4],
-    ['given back', { holderIdentity: '', acquireTime: 'then', leaseTransitions: 3 }, now, 4],
-    ['without a count', { leaseTransitions: 'many' }, now, 1],
-    ['at the end of the count', { leaseTransitions: 2_147_483_647 }, now, 2_147_483_647],
-  ])('replaces one that is %s', (_, spec, acquireTime, leaseTransitions) => {
+    ['one of its own', { holderIdentity: 'one_1', acquireTime: 'then', leaseTransitions: 3 }, 'then', 3],
+    ['one of another holder', { holderIdentity: 'two_2', acquireTime: 'then', leaseTransitions: 3 }, now, 4],
+    ['a released one', { holderIdentity: '', acquireTime: 'then', leaseTransitions: 3 }, now, 4],
+    ['one without a transition count', { leaseTransitions: 'many' }, now, 1],
+    ['one with the maximum transition count', { leaseTransitions: 2_147_483_647 }, now, 2_147_483_647],
+  ])('replaces %s', (_, spec, acquireTime, leaseTransitions) => {
     expect(heldLease(leaseOf(spec), options).spec).toMatchObject({ acquireTime, renewTime: now, leaseTransitions });
   });
 
@@ -61,11 +61,11 @@ describe('an observed Lease', () => {
     [{ holderIdentity: 'two', leaseDurationSeconds: -1 }, 'another', 15_000],
     [{ holderIdentity: 'two', leaseDurationSeconds: 2_147_483_647 }, 'another', 3_600_000],
     [{ holderIdentity: 5 }, 'nobody', 15_000],
-  ])('of %j', (spec, holder, leaseMs) => {
+  ])('is parsed from the fields %j', (spec, holder, leaseMs) => {
     expect(sightingOf(leaseOf(spec), 'one_1', 15_000)).toMatchObject({ holder, leaseMs, version: '7' });
   });
 
-  it('has a new record only if its holder has written', () => {
+  it('has a new record only after a write of its holder', () => {
     const seen = (spec: object, metadata = {}): string => sightingOf(leaseOf(spec, metadata), 'x', 15_000).record;
     const spec = { holderIdentity: 'two', renewTime: now };
     expect(seen(spec, { annotations: { a: 'b' }, resourceVersion: '9' })).toBe(seen(spec));

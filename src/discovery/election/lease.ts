@@ -1,4 +1,4 @@
-/** Reads and builds Leases (coordination.k8s.io/v1, as client-go's electors use them). */
+/** Reads and builds Leases (coordination.k8s.io/v1, as used by client-go). */
 import type { LeaseSighting } from '../../../machines/discovery/election/leader.machine.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import type { KubernetesObject } from '../kubernetes/api-server.ts';
@@ -6,18 +6,18 @@ import type { KubernetesObject } from '../kubernetes/api-server.ts';
 type Fields = Readonly<Record<string, unknown>>;
 type SeenLease = Omit<Extract<LeaseSighting, { outcome: 'seen' }>, 'draw'>;
 
-/** Maximum accepted duration of a Lease: after a longer one no replica would lead for too long, and timers have a limit. */
+/** Longer durations are reduced: no replica would lead for too long, and timers have a limit. */
 const maxLeaseMs = 3_600_000;
 
-/** Maximum of the API's type int32. A Lease with a greater value could not be claimed any more. */
+/** Maximum of the API's int32. A Lease with a greater value could not be claimed any more. */
 const maxTransitions = 2 ** 31 - 1;
 
-/** A MicroTime has exactly six decimals. With three, as of `toISOString`, each write is rejected (kubernetes/kubernetes#89156). */
+/** A MicroTime has exactly six decimals. With three, as in `toISOString`, each write is rejected (kubernetes/kubernetes#89156). */
 export function microTime(unixMs: number): string {
   return `${new Date(unixMs).toISOString().slice(0, -1)}000Z`;
 }
 
-/** @param defaultLeaseMs used if the Lease has no duration */
+/** @param defaultLeaseMs for a Lease without a duration */
 export function sightingOf(lease: KubernetesObject, identity: string, defaultLeaseMs: number): SeenLease {
   const spec = specOf(lease);
   const { holderIdentity, leaseDurationSeconds: seconds, acquireTime, renewTime, leaseTransitions } = spec;
@@ -36,7 +36,7 @@ export function sightingOf(lease: KubernetesObject, identity: string, defaultLea
 export interface LeaseHolder {
   readonly identity: string;
   readonly leaseMs: number;
-  /** Unix time for operators; it is never compared. */
+  /** Unix time for operators, never compared. */
   readonly nowMs: number;
   /** Annotations to set; others are kept. */
   readonly annotations?: Readonly<Record<string, string>>;

@@ -1,19 +1,19 @@
 /**
- * The presence Lease of this replica, which only it claims and renews like any other. When it is no longer renewed, the elected replica removes what
- * this one has left (src/discovery/registration/orphaned-entries.ts). Its holder writes what its own proxies reject (status/distribution-status.ts).
+ * Presence Lease of this replica, which only it claims and renews like any other. When it expires, the elected replica removes the replica's
+ * WorkloadEntries (src/discovery/registration/orphaned-entries.ts). Its holder reports rejections by its own proxies (status/distribution-status.ts).
  */
 import { leases } from '../kubernetes/api-resource.ts';
 import type { ApiServer, KubernetesObject } from '../kubernetes/api-server.ts';
 
 const prefix = 'istiod-replica-';
-/** The random part of an identity, after the name of its pod. */
+/** Random part of an identity, after the pod name. */
 const randomPart = /_([0-9a-f][0-9a-f-]{6,34}[0-9a-f])$/;
 /** Other programs may have Leases in the namespace. */
 const maxLeasesPerPage = 500;
 const maxPages = 20;
 const listLimitMs = 5_000;
 
-/** Name of a replica's Lease, or `undefined` if the identity is not one of this program, such as one of Istio's. */
+/** `undefined` if the identity does not belong to chartpilot but, for example, to Istio. */
 export function presenceLeaseOf(identity: string): string | undefined {
   const [, part] = randomPart.exec(identity) ?? [];
   return part && `${prefix}${part}`;
@@ -24,7 +24,7 @@ function isPresenceLease(name: string): boolean {
 }
 
 /**
- * Presence Leases of all replicas in a namespace. The list must be complete, because a missing Lease would count as a dead replica.
+ * Presence Leases of all replicas in a namespace. The list must be complete, because a missing Lease counts as an exited replica.
  *
  * @throws Error if the API server does not respond, or if there are too many Leases
  */

@@ -28,7 +28,7 @@ class Clocks {
   }
 }
 
-/** A gate with a real client and a server that accepts everything, at the start of a term of ten seconds. */
+/** Gate with a real client and a server that accepts every write, at the start of a term of ten seconds. */
 async function given(options: ScriptedOptions = {}, hold?: Promise<void>) {
   const clocks = new Clocks();
   const server = await scriptedApiServer(async (stream) => {
@@ -41,7 +41,7 @@ async function given(options: ScriptedOptions = {}, hold?: Promise<void>) {
   return { gate, clocks, paths: server.paths };
 }
 
-/** The request that a gate sends for an order. */
+/** The request of a gate for an order. */
 async function requestFor(sent: WriteOrder): Promise<ApiRequest> {
   const requests: ApiRequest[] = [];
   const server = {
@@ -57,7 +57,7 @@ async function requestFor(sent: WriteOrder): Promise<ApiRequest> {
 }
 
 describe('a write within a term', () => {
-  it('is sent with a limit that the server receives too', async () => {
+  it('is sent with a timeout that the server receives too', async () => {
     const { gate, paths } = await given();
     expect((await gate.write(order)).metadata.resourceVersion).toBe('8');
     expect(paths).toEqual(['/api/v1/namespaces/shop/configmaps/roots?timeout=4s']);
@@ -74,7 +74,7 @@ describe('a write within a term', () => {
   });
 });
 
-describe('no write is sent', () => {
+describe('WriteGate sends no write', () => {
   it('before a term or after its end', async () => {
     const { gate, clocks, paths } = await given();
     gate.close({ giveUp: false });
@@ -87,9 +87,17 @@ describe('no write is sent', () => {
   });
 
   it.each([
-    ['the wall clock alone says that the term is over, as after a machine was suspended', { wallMs: 10_000 }, false],
-    ['the monotonic clock alone does, as where somebody has set the wall clock', { monotonicMs: 10_000 }, false],
-    ['the wall clock was set back, and the term is over', { monotonicMs: 10_000, wallMs: -3_600_000 }, false],
+    ['only the wall clock is past the end of the term, because the machine was suspended', { wallMs: 10_000 }, false],
+    [
+      'only the monotonic clock is past the end of the term, because the wall clock was set back',
+      { monotonicMs: 10_000 },
+      false,
+    ],
+    [
+      'the wall clock was set back to before the term, which has ended',
+      { monotonicMs: 10_000, wallMs: -3_600_000 },
+      false,
+    ],
   ])('if %s', async (_, { monotonicMs = 0, wallMs = 0 }: { monotonicMs?: number; wallMs?: number }, open) => {
     const { gate, clocks } = await given();
     clocks.monotonicMs += monotonicMs;
@@ -99,9 +107,9 @@ describe('no write is sent', () => {
 
   it.each([
     ['ends', (_: WriteGate, clocks: Clocks) => clocks.pass(10_000)],
-    ['is given up', (gate: WriteGate) => gate.close({ giveUp: false })],
+    ['is released', (gate: WriteGate) => gate.close({ giveUp: false })],
     [
-      'is another one',
+      'is followed by another one',
       (gate: WriteGate, clocks: Clocks) => {
         gate.close({ giveUp: false });
         gate.extend(clocks.moment, 10_000);
@@ -140,7 +148,7 @@ describe('a running write at the end of a term', () => {
     await idle;
   });
 
-  it('is aborted if the term was lost', async () => {
+  it('is aborted if the term is lost', async () => {
     const { gate, paths } = await given({}, Promise.withResolvers<void>().promise);
     const written = failureOf(gate.write(order));
     await eventually('it was sent', () => paths.length === 1);
@@ -151,7 +159,7 @@ describe('a running write at the end of a term', () => {
   });
 });
 
-describe('an order', () => {
+describe('a write order', () => {
   const where = { resource: configMaps, namespace: 'shop', name: 'roots' };
   const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'roots', namespace: 'shop' } };
 
@@ -175,7 +183,7 @@ describe('an order', () => {
       { ...where, verb: 'delete', version: '7' },
       { method: 'DELETE', name: 'roots', body: { preconditions: { resourceVersion: '7' } } },
     ],
-  ])('%j contains the version that it was derived from', async (sent, request) => {
+  ])('%j contains its base version', async (sent, request) => {
     expect(await requestFor(sent)).toMatchObject(request);
   });
 
@@ -185,7 +193,7 @@ describe('an order', () => {
   });
 });
 
-it('elapsed time is that of the clock that shows more', () => {
+it('elapsedMs returns the longer time of both clocks', () => {
   const at = { monotonicMs: 5, wallMs: 100 };
   expect(elapsedMs(at, { monotonicMs: 8, wallMs: 110 })).toBe(10);
   expect(elapsedMs(at, { monotonicMs: 8, wallMs: 50 })).toBe(3);

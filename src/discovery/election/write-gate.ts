@@ -1,7 +1,7 @@
 /**
- * Gate for all writes of an elected replica. A write begins only within the term, checked in the turn in which its bytes are sent, and names the
- * version of the object that was read. So a write that is delayed, for example by a stopped process, changes nothing that another leader has written
- * (spec/kubernetes.md §2).
+ * Gate for all writes of an elected replica. A write begins only within the term, checked synchronously with sending its bytes, and contains the
+ * version of the object on which it is based. So a write that is delayed, for example by a stopped process, changes nothing that another leader has
+ * written (spec/kubernetes.md §2).
  */
 import { ApiError } from '../kubernetes/api-failure.ts';
 import { type ApiResource, apiVersionOf } from '../kubernetes/api-resource.ts';
@@ -15,18 +15,18 @@ interface WrittenObject {
   readonly name: string;
 }
 
-/** A write. Each kind names the state that it was derived from. */
+/** Each kind of write names its base version. */
 export type WriteOrder =
-  /** Creates the object; `AlreadyExists` (409) if it was created since. */
+  /** Fails with `AlreadyExists` (409) if the object exists. */
   | (WrittenObject & { readonly verb: 'create'; readonly object: Readonly<Record<string, unknown>> })
-  /** Replaces the object; `version` is the one that was read, and `Conflict` (409) results if it changed since. */
+  /** Replaces the object. Fails with `Conflict` (409) if `version` is not the current one. */
   | (WrittenObject & {
       readonly verb: 'update';
       readonly version: string;
       readonly object: Readonly<Record<string, unknown>>;
       readonly subresource?: 'status';
     })
-  /** Changes the object under the same condition as `update`; `fields` is a merge patch (RFC 7386). */
+  /** Applies `fields` as a merge patch (RFC 7386). Fails with `Conflict` (409) if `version` is not the current one. */
   | (WrittenObject & {
       readonly verb: 'patch';
       readonly version: string;
@@ -34,8 +34,8 @@ export type WriteOrder =
       readonly subresource?: 'status';
     })
   /**
-   * Server-side apply of the complete object by {@link fieldManager}. With `version`: as in `update`, and fields of other managers are taken over.
-   * Without: the object did not exist; a field that another manager has set since is a `Conflict` (409).
+   * Server-side apply of the complete object by {@link fieldManager}. With `version`: like `update`, and takes over fields of other managers.
+   * Without: the object did not exist; `Conflict` (409) if another manager has set a field since.
    */
   | (WrittenObject & {
       readonly verb: 'apply';
@@ -44,15 +44,14 @@ export type WriteOrder =
     })
   | (WrittenObject & { readonly verb: 'delete'; readonly version: string });
 
-/** Field manager of applied objects. */
 export const fieldManager = 'chartpilot-gateways';
 
 export interface WriteGateOptions {
   readonly server: Pick<ApiServer, 'request'>;
   readonly now: () => ClockReading;
   /**
-   * Limit of a response, also sent to the server. Shorter than the time between the end of a term and the end of its Lease, so that no write applies
-   * when another replica may lead.
+   * Timeout, also sent to the server. Shorter than the time between the end of a term and the end of its Lease, so that no write is applied when
+   * another replica may lead.
    */
   readonly writeMs: number;
 }
@@ -75,7 +74,7 @@ export class WriteGate {
     this.#options = options;
   }
 
-  /** Starts or extends a term: a claim or renewal of the Lease sent at `sent` was accepted. */
+  /** Starts or extends a term, after a claim or renewal of the Lease sent at `sent` succeeded. */
   extend(sent: ClockReading, termMs: number): void {
     if (this.#term === undefined) this.#term = { ended: new AbortController(), sent, termMs };
     else Object.assign(this.#term, { sent, termMs });
@@ -88,7 +87,7 @@ export class WriteGate {
     if (giveUp) term?.ended.abort();
   }
 
-  /** Reports whether a write could begin now. It is checked again when the write is sent. */
+  /** Whether a write could begin now, which is checked again when it is sent. */
   get isOpen(): boolean {
     return this.#isWithin(this.#term);
   }
@@ -107,7 +106,7 @@ export class WriteGate {
     if (term === undefined || !this.#isWithin(term)) throw this.#reject();
     this.#running++;
     try {
-      // The write must be of this term: one that waited until the next term is based on old state.
+      // A write that waits until the next term is based on old state.
       const permit = (): boolean => this.#term === term && this.#isWithin(term);
       const request = { ...requestOf(order), permit, timeoutMs: this.#options.writeMs };
       return await this.#options.server.request(request, term.ended.signal);
@@ -180,7 +179,7 @@ export function requestOf(order: WriteOrder): ApiRequest {
   }
 }
 
-/** An empty version is rejected, because the write would apply to any state. */
+/** With an empty version, the write would apply to any state. */
 function requireVersion(version: string): string {
   if (version === '')
     throw new ApiError({ kind: 'invalid', message: 'a write must have the resourceVersion that was read' });

@@ -1,4 +1,4 @@
-/** Reads the configuration of a running proxy from the JSON of a `config_dump` by Envoy or a control plane. */
+/** Reads a running proxy's configuration from the JSON of a `config_dump` by Envoy or a control plane. */
 import { type DescMessage, fromJson, type JsonValue, type MessageShape, type Registry } from '@bufbuild/protobuf';
 import { ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { ClusterLoadAssignmentSchema } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
@@ -45,7 +45,7 @@ export function dumpedConfiguration(dump: unknown): DumpedConfiguration {
   };
 }
 
-/** All packed resources of a type, at any depth except within another resource. */
+/** Packed resources of a type, at any depth except within another resource. */
 function resourcesOf(value: unknown, type: string): JsonValue[] {
   if (Array.isArray(value)) return value.flatMap((item) => resourcesOf(item, type));
   if (!isObject(value)) return [];
@@ -59,7 +59,7 @@ function resourcesOf(value: unknown, type: string): JsonValue[] {
   );
 }
 
-/** Extensions of unknown types are emptied, because they do not affect routing. */
+/** Replaces extensions of unknown types by empty ones, because they do not affect routing. */
 function withoutUnknownTypes(value: JsonValue, registry: Registry): JsonValue {
   if (Array.isArray(value)) return value.map((item) => withoutUnknownTypes(item, registry));
   if (!isObject(value)) return value;

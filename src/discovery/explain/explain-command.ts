@@ -1,4 +1,3 @@
-/** `pilot-discovery explain`: explains a request as text or JSON. */
 import * as E from 'fp-ts/lib/Either.js';
 import { parseNode } from '../../model/node/parse-node.ts';
 import type { Proxy } from '../../model/node/proxy.ts';
@@ -26,7 +25,7 @@ export interface NodeQuery {
 }
 
 export interface ExplainQuery extends Partial<QuestionFlags> {
-  /** `undefined` if the configuration is read only from `from`. */
+  /** `undefined` if the configuration is read from `from` only. */
   readonly files?: MeshFiles;
   /** `undefined` if `from` is an Envoy. */
   readonly node?: NodeQuery;
@@ -45,7 +44,7 @@ interface KnownConfiguration {
   readonly warnings: readonly string[];
   readonly addressOf: (host: string) => string | undefined;
   readonly mesh?: OfflineMesh;
-  /** Resources that the control plane has not sent yet or still keeps at the proxy. */
+  /** Resources that the control plane has not sent yet, or keeps at the proxy although they are not configured. */
   readonly pending?: PendingResources;
 }
 
@@ -76,7 +75,7 @@ export async function runExplain(explainQuery: ExplainQuery): Promise<ExplainRes
   return written(textExplanation, () => explanationText(`${explainQuery.url} at ${target}`, textExplanation));
 }
 
-/** A gRPC program has no admin interface and requests resources by name: only files show what it would receive. */
+/** A proxyless client has no admin interface and requests resources by name, so it can be explained by files only. */
 async function explainGrpc(explainQuery: ExplainQuery, node: NodeQuery): Promise<ExplainResult> {
   const { files, from, format, url } = explainQuery;
   if (from !== undefined || files === undefined) {
@@ -136,7 +135,7 @@ export function configurationFor(
   };
 }
 
-/** Files, if any, provide the lines for the proxy's configuration. */
+/** Files, if given, provide the lines of objects. */
 async function fromRunning({ files, node }: ExplainQuery, from: string): Promise<KnownConfiguration> {
   const path =
     node === undefined
@@ -158,7 +157,7 @@ async function fromRunning({ files, node }: ExplainQuery, from: string): Promise
   };
 }
 
-/** @returns `undefined` if the control plane does not report it, such as another or an older one */
+/** @returns `undefined` if the control plane does not report it, for example an older one */
 async function pendingOf(from: string, { id }: NodeQuery): Promise<PendingResources | undefined> {
   try {
     return pendingResources(await requestJson(from, `/debug/proxyz?proxyID=${encodeURIComponent(id)}`, fromHint));

@@ -39,7 +39,7 @@ it('explain names Gateway API objects and their fields instead of generated obje
   expect(steps.find(({ what }) => what === 'route')!.from[0]!.place).toMatch(/^given.yaml:/);
 });
 
-it('explain names the BackendTLSPolicy that secures connections to the Service, and its ConfigMaps', () => {
+it('explain names the BackendTLSPolicy of a connection to a Service, and its ConfigMaps', () => {
   const spec =
     '{targetRefs: [{group: "", kind: Service, name: cart}], validation: {hostname: a.test, caCertificateRefs: [{group: "", kind: ConfigMap, name: ca}]}}';
   const { context, configs } = givenMesh(yaml + document('BackendTLSPolicy', 'tls', spec));
@@ -66,7 +66,7 @@ it.each([
     'hostnames: [a.test], ',
     { tls: { sni: 'a.test', alpn: [] } },
   ],
-])('explain names the %s that a connection uses', (kind, listener, more, flags) => {
+])('explain names the %s of a connection', (kind, listener, more, flags) => {
   const { context, configs } = givenMesh(
     document('Gateway', 'front', `{gatewayClassName: istio, listeners: [${listener}]}`) +
       document(kind, 'r', `{parentRefs: [{name: front}], ${more}rules: [{backendRefs: [{name: cart, port: 80}]}]}`) +

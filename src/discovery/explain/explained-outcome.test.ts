@@ -1,4 +1,4 @@
-/** Outcomes of requests that never reach a server, for given mesh objects. */
+/** Outcomes of requests that do not reach a server. */
 import { expect, test } from 'vitest';
 import { type GivenNode, givenMesh, givenProxy } from '../../../test/fixtures/given-mesh.ts';
 import { shapeOf } from '../../model/proxy/proxy-shape.ts';
@@ -55,17 +55,17 @@ test.each([
   ['a host that does not exist', '{host: nowhere.test}'],
   ['a subset that does not exist', '{host: a.test, subset: v9}'],
   ['a port that does not exist', '{host: a.test, port: {number: 81}}'],
-])('a route to %s responds with 503 and the flag NC', (_, destination) => {
+])('explain reports 503 with flag NC for a route to %s', (_, destination) => {
   const outcome = outcomeOf(gateway + oneServer + virtualService(`[{route: [{destination: ${destination}}]}]`));
   expect(outcome).toMatchObject({ kind: 'no cluster', status: 503, flag: 'NC' });
 });
 
-test('a cluster without endpoints responds with 503 and the flag UH', () => {
+test('explain reports 503 with flag UH for a cluster without endpoints', () => {
   const outcome = outcomeOf(gateway + serviceEntry('a', '[]') + toA);
   expect(outcome).toMatchObject({ kind: 'no endpoints', status: 503, flag: 'UH' });
 });
 
-test('a share of the requests fails if one of two clusters is missing', () => {
+test('explain reports the share of failing requests if one of two clusters is missing', () => {
   const routes = '[{route: [{destination: {host: a.test}, weight: 90}, {destination: {host: no.test}, weight: 10}]}]';
   expect(outcomeOf(gateway + oneServer + virtualService(routes))).toMatchObject({
     kind: 'divided',
@@ -76,7 +76,7 @@ test('a share of the requests fails if one of two clusters is missing', () => {
   });
 });
 
-test('TLS settings that accept no server respond with 503 and the flag UF', () => {
+test('explain reports 503 with flag UF for TLS settings that accept no server', () => {
   const rule = `---
 apiVersion: networking.istio.io/v1
 kind: DestinationRule
@@ -90,7 +90,7 @@ spec: {host: a.test, trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}}
   });
 });
 
-test('an abort of all requests has the flag FI; one of some requests is a share', () => {
+test('explain reports flag FI for an abort of all requests, and a share for an abort of some', () => {
   const fault = (percent: number): string =>
     virtualService(
       `[{fault: {abort: {httpStatus: 418, percentage: {value: ${percent}}}}, route: [{destination: {host: a.test}}]}]`,
@@ -109,7 +109,7 @@ metadata: {name: p, namespace: shop}
 spec: ${spec}
 `;
 
-test('an AuthorizationPolicy that denies is named, and takes precedence over a missing route', () => {
+test('explain names an AuthorizationPolicy that denies the request, even if there is no route', () => {
   const deny = policy('{action: DENY, rules: [{to: [{operation: {paths: [/admin*]}}]}]}');
   const denied = outcomeOf(gateway + oneServer + toA + deny, { url: 'http://m.shop.test:18080/admin' });
   expect(denied).toMatchObject({
@@ -123,7 +123,7 @@ test('an AuthorizationPolicy that denies is named, and takes precedence over a m
   expect(outcomeOf(gateway + oneServer + toA + deny)).toEqual({ kind: 'forwarded' });
 });
 
-test('a policy that matches addresses needs --source to be decided', () => {
+test('explain requires --source to evaluate a policy that matches addresses', () => {
   const allow = policy('{rules: [{from: [{source: {ipBlocks: [10.9.0.0/16]}}]}]}');
   const yaml = gateway + oneServer + toA + allow;
   expect(outcomeOf(yaml)).toMatchObject({ kind: 'not decided', filter: 'envoy.filters.http.rbac' });
@@ -143,7 +143,7 @@ function unsignedToken(claims: object): string {
   return `authorization=Bearer ${encode({ alg: 'RS256', kid: 'k' })}.${encode({ iss: 'https://one.test', ...claims })}.c2ln`;
 }
 
-test('a token that its issuer did not sign responds with 401; no token passes', () => {
+test('explain reports 401 for a token with an invalid signature, and accepts a request without a token', () => {
   const key =
     '{"keys":[{"kty":"EC","x":"WvdbDq3OdHLFuULHLy0P7XNOZmSE9I8Yar6cn9B86WA","y":"2gfd-QBU93JLXDDc9HovTB-EW8g4K_9tNuq9_h-nTqw","crv":"P-256"}]}';
   const yaml = gateway + oneServer + toA + authentication(`jwks: '${key}'`);
@@ -155,13 +155,13 @@ test('a token that its issuer did not sign responds with 401; no token passes', 
   expect(outcomeOf(yaml)).toEqual({ kind: 'forwarded' });
 });
 
-test('a token whose keys only a running control plane has is not decided, unless it is expired', () => {
+test('explain evaluates a token whose keys only a running control plane has only if it is expired', () => {
   const yaml = gateway + oneServer + toA + authentication('jwksUri: https://one.test/keys');
   expect(outcomeOf(yaml, { headers: [unsignedToken({})] })).toMatchObject({ kind: 'not decided' });
   expect(outcomeOf(yaml, { headers: [unsignedToken({ exp: 1 })] })).toMatchObject({ kind: 'denied', status: 401 });
 });
 
-test("Envoy's response to a gRPC request has status 200 and the error in grpc-status", () => {
+test("explain reports Envoy's response to a gRPC request with status 200 and the error in grpc-status", () => {
   const missing = virtualService('[{route: [{destination: {host: nowhere.test}}]}]');
   const outcome = outcomeOf(gateway + oneServer + missing, { headers: ['content-type=application/grpc'] });
   expect(outcome).toMatchObject({ kind: 'no cluster', status: 200, grpcStatus: 14, flag: 'NC' });
@@ -172,7 +172,7 @@ test.each([
   ['other.test', false],
   ['spiffe://cluster.local/ns/shop/sa/web', true],
   ['spiffe://cluster.local/ns/shop/sa/other', false],
-])('a gateway with subjectAltNames accepts a client named %s: %s', (principal, isAccepted) => {
+])('explain accepts a client certificate for %s at a gateway with subjectAltNames: %s', (principal, isAccepted) => {
   const names = '[client.test, "spiffe://cluster.local/ns/shop/sa/web"]';
   const server = `{port: {number: 18443, name: https, protocol: HTTPS}, hosts: ["*.shop.test"], tls: {mode: MUTUAL, credentialName: web, subjectAltNames: ${names}}}`;
   const outcome = outcomeOf(gateway.replace(/servers: .*/, `servers: [${server}]`) + oneServer + toA, {
@@ -182,7 +182,7 @@ test.each([
   expect(outcome.kind).toBe(isAccepted ? 'forwarded' : 'closed');
 });
 
-/** Outcome of a request that no URL can express. */
+/** Outcome of a request that a URL cannot express. */
 function outcomeOfRequest(http: Partial<HttpQuestion>): RequestOutcome {
   const { context } = givenMesh(gateway + oneServer + toA);
   const configuration = generatedConfiguration(shapeOf(givenProxy(edge), context), context);

@@ -1,4 +1,4 @@
-/** Resources that a node would receive, including those that it requests by name. */
+/** Resources of a node, including those that it requests by name. */
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import type { Cluster } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import type { ClusterLoadAssignment } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
@@ -17,7 +17,7 @@ import {
   explainEndpoints,
 } from '../../networking/index.ts';
 
-/** The original message objects, because their origins are recorded by identity. */
+/** Returns the generated messages themselves, because their origins are recorded by identity. */
 export function generatedConfiguration(shape: ProxyShape, push: PushContext): ProxyConfiguration {
   const clusters = byName<Cluster>(buildClusters(shape, push));
   const listeners = buildListeners(shape, push).map(({ message }) => message as Listener);
@@ -29,7 +29,7 @@ export function generatedConfiguration(shape: ProxyShape, push: PushContext): Pr
     clusters,
     routes: byName<RouteConfiguration>(buildRoutes(shape, push, [...new Set(listeners.flatMap(routeNames))])),
     endpoints: byName<ClusterLoadAssignment>(buildEndpoints(shape, push, [...new Set(requestedNames)])),
-    // Keys of issuers with a jwksUri, which this program does not fetch.
+    // Keys of issuers with a jwksUri, which this command does not fetch.
     lacksFetchedKeys: true,
     explainEndpoints: (cluster) => explainEndpoints(cluster, shape, push),
   };
@@ -39,7 +39,6 @@ function byName<Message>(resources: readonly EnvoyResource[]): Map<string, Messa
   return new Map(resources.map(({ name, message }) => [name, message as Message]));
 }
 
-/** Names of the route configurations that a listener requests. */
 function routeNames({ filterChains, defaultFilterChain }: Listener): readonly string[] {
   return [...filterChains, ...(defaultFilterChain ? [defaultFilterChain] : [])]
     .flatMap(({ filters }) => filters)

@@ -1,4 +1,4 @@
-/** Proxyless gRPC client or server: converts flags to a question, and explains the call. */
+/** Explains a call of a proxyless gRPC client or server. */
 import { isIP } from 'node:net';
 import { mustBe } from '../../model/fields/violation.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
@@ -13,7 +13,6 @@ import { headersOf, type QuestionFlags } from './question-of.ts';
 import type { ConfigOrigin, ConfigOrigins } from './sources.ts';
 import { describeExplanation, type ExplanationText, explanationText, sourceText } from './text.ts';
 
-/** A limitation of gRPC, as text and data. */
 export interface LimitationText {
   readonly text: string;
   readonly from: readonly ConfigOrigin[];
@@ -76,7 +75,7 @@ export function callText(heading: string, { settings, limitations, ...descriptio
   return explanationText(heading, description, lines);
 }
 
-/** Ports on which a program of the node may serve. A client requests each target by name, so its targets are unknown. */
+/** Ports on which a server of the node may listen. A client requests each target by name, so its targets are unknown. */
 export interface GrpcOverview {
   readonly servers: readonly {
     readonly port: number;

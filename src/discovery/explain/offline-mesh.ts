@@ -1,4 +1,4 @@
-/** The mesh described by files, read as the control plane reads it. */
+/** Reads a mesh from files like the control plane. */
 import type { Config } from '../../model/config/config.ts';
 import { configKeyText } from '../../model/config/config.ts';
 import { problemText } from '../../model/config/problem.ts';
@@ -13,9 +13,9 @@ import { MeshState } from '../push/contexts/mesh-state.ts';
 
 export interface OfflineMesh {
   readonly context: PushContext;
-  /** The object of a key, as written in its file. */
+  /** As written in its file. */
   readonly configOf: (key: Pick<Config, 'kind' | 'namespace' | 'name'>) => Config | undefined;
-  /** Warnings, including objects that do not apply. */
+  /** Warnings, also about objects without effect. */
   readonly warnings: readonly string[];
 }
 

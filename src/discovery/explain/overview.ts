@@ -1,4 +1,4 @@
-/** Overview of a proxy: its listeners, their filter chains, and the targets of these. */
+/** Overview of a proxy: listeners, their filter chains, and the targets of these. */
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import type { FilterChain } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';

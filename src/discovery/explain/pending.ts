@@ -1,14 +1,14 @@
-/** Resources that a control plane has not sent to a proxy yet or still keeps at it, with reasons: `/debug/proxyz`. */
+/** Resources that a control plane has not sent to a proxy yet, or keeps at it although they are not configured, with reasons: `/debug/proxyz`. */
 import { isObject } from '../../runtime/json-object.ts';
 
 /** A resource type of which the proxy lacks the newest version. */
 export interface PendingType {
-  /** Short type name, such as `route.v3.RouteConfiguration`. */
+  /** Without the common prefix, such as `route.v3.RouteConfiguration`. */
   readonly type: string;
   readonly waitsFor: string;
 }
 
-/** A resource that is held back, or a cluster that is kept, warming or given up. */
+/** A delayed resource, or a cluster that is kept, warming or given up. */
 export interface WaitingResource {
   readonly type: string;
   /** `held`, `warming`, `kept` or `given up`. */
@@ -22,7 +22,7 @@ export interface PendingResources {
   readonly waits: readonly WaitingResource[];
 }
 
-/** Limit of lines: a proxy may keep a thousand clusters. */
+/** A proxy may keep a thousand clusters. */
 const maxWaitLines = 20;
 
 /** @param proxies JSON of `/debug/proxyz`; other values mean that nothing is pending */

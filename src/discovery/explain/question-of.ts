@@ -1,4 +1,4 @@
-/** Converts flags to a question: `--url http://cart:8080/items --header x-user=anna`. */
+/** Converts flags to a request: `--url http://cart:8080/items --header x-user=anna`. */
 import { isIP } from 'node:net';
 import { mustBe } from '../../model/fields/violation.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
@@ -74,7 +74,7 @@ function parsed(text: string): URL {
   );
 }
 
-/** As written: Envoy may match a path before dot segments and percent-encoding are normalized, which URL does. */
+/** Unlike URL, does not normalize dot segments and percent-encoding: Envoy may match a path before that. */
 function pathOf(text: string, url: URL): string {
   const [, path] = /^[^:]+:\/\/[^/?#]*(\/[\x21-\x7e]*)$/.exec(text) ?? [];
   return path === undefined ? url.pathname + url.search : path.replace(/#.*$/, '');
@@ -107,7 +107,7 @@ function header(text: string): readonly [string, string] {
   return [text.slice(0, end).trim().toLowerCase(), text.slice(end + 1).trim()];
 }
 
-/** Address that an application of the proxy would resolve a name to, as far as the mesh defines it. */
+/** Address to which a name is resolved at the proxy, if the mesh defines it. */
 export function addressOfService(host: string, shape: ProxyShape, push: PushContext): string | undefined {
   const scope = push.sidecarScopeFor(shape);
   const names = [host, `${host}.${shape.dnsDomain}`, `${host}.svc.${push.domain}`];

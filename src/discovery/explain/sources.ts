@@ -1,4 +1,4 @@
-/** Location in a file at which an object's field was written. */
+/** Location of an object's field in its file. */
 import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import type { Metadata } from '../../gen/envoy/config/core/v3/base_pb.ts';
@@ -9,7 +9,7 @@ import { FieldPositions } from '../../model/config/field-positions.ts';
 export interface ConfigOrigin {
   /** `VirtualService shop/cart`. */
   readonly object: string;
-  /** Such as `spec.http[2]`; `undefined` for the complete object. */
+  /** Such as `spec.http[2]`; `undefined` for the whole object. */
   readonly field?: string;
   /** Such as `mesh/routes.yaml:12:7`; `undefined` if the object was generated or its file is not available. */
   readonly place?: string;

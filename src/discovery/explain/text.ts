@@ -11,15 +11,14 @@ import type { LocalResponse, RequestOutcome, Target } from '../../networking/exp
 import { originsOf } from '../../networking/inputs/message-origin.ts';
 import { type ConfigOrigin, type ConfigOrigins, originsOfMetadata } from './sources.ts';
 
-/** One step of a request's path. */
 export interface ExplanationStep {
   readonly what: 'listener' | 'filter chain' | 'virtual host' | 'route' | 'cluster';
   readonly name: string;
   /** Reason for the selection, or content of the step. */
   readonly note?: string;
-  /** Reasons why endpoints of the cluster's service are missing; `undefined` if none are or if this is unknown. */
+  /** Why endpoints of the cluster's service are missing; `undefined` if none are missing or the reason is unknown. */
   readonly missingEndpoints?: readonly string[];
-  /** Causes, the most important first. */
+  /** Most important cause first. */
   readonly from: readonly ConfigOrigin[];
 }
 
@@ -140,7 +139,6 @@ function noted(note: string): { note?: string } {
   return note === '' ? {} : { note };
 }
 
-/** Conditions for a connection. */
 export function matchText({ filterChainMatch: match }: FilterChain): string {
   if (match === undefined) return '';
   const ranges = match.prefixRanges.map(({ addressPrefix, prefixLen }) => `${addressPrefix}/${prefixLen ?? 0}`);

@@ -1,4 +1,4 @@
-/** Operator-facing names of chart states, for the log. */
+/** Names of chart states in the log. */
 import type { OperatorStates } from '../../runtime/actors/log-records.ts';
 
 export const discoveryStates: OperatorStates = {

@@ -15,7 +15,7 @@ const problem = (about: Partial<ConfigProblem>): ConfigProblem => ({
   ...about,
 });
 
-/** Log lines of one event. */
+/** Log entries of an event. */
 function logged(type: string, fields: object, to = 'discovery'): LoggedEvent[] {
   const { log, lines } = recordingLog();
   logEvents(
@@ -34,7 +34,7 @@ function logged(type: string, fields: object, to = 'discovery'): LoggedEvent[] {
 const fromController = { scope: 'config-controller' };
 
 describe('the log', () => {
-  it('names the HTTP addresses, of which there may be none', () => {
+  it('contains the HTTP addresses, if there are any', () => {
     const line = { event: 'http.listening', level: 'info', ...fromController };
     expect(logged('http.listening', { addresses: ['127.0.0.1:8080', ':15014'] })).toEqual([
       { ...line, addresses: '127.0.0.1:8080, :15014' },
@@ -42,7 +42,7 @@ describe('the log', () => {
     expect(logged('http.listening', { addresses: [] })).toEqual([{ ...line, addresses: '' }]);
   });
 
-  it('reports once a minute that a gateway name does not resolve, and how often', () => {
+  it('reports once a minute that a gateway name does not resolve, with the number of failures', () => {
     const { log, lines } = recordingLog();
     let observe: (record: TraceRecord) => void = () => {};
     const recorder = {
@@ -74,7 +74,7 @@ describe('the log', () => {
     ]);
   });
 
-  it('has one line per object, with its location and all errors', () => {
+  it('has one line per object with its location and all errors', () => {
     const second = problem({ place: at(14), field: 'spec.hosts', message: 'is required' });
     expect(logged('configs.rejected', { problems: [problem({}), second] })).toEqual([
       {
@@ -85,14 +85,14 @@ describe('the log', () => {
     ]);
   });
 
-  it('names what applies until a restricting object is corrected', () => {
+  it('states what applies until a restricting object is corrected', () => {
     const closed = 'all requests are rejected';
     expect(logged('configs.rejected', { problems: [problem({ closed })] })).toMatchObject([
       { event: 'object.rejectedClosed', level: 'error', effect: closed },
     ]);
   });
 
-  it('has one bounded line per object', () => {
+  it('limits the line of an object', () => {
     const many = Array.from({ length: 9 }, (_, i) =>
       problem({ place: at(i + 1), object: '', field: '', message: 'YAML' }),
     );
@@ -104,7 +104,7 @@ describe('the log', () => {
     });
   });
 
-  it('names the source of an object without a file', () => {
+  it('contains the source of an object without a file', () => {
     const place = { source: 'k8s://east' };
     const second = problem({ place, field: 'spec.hosts', message: 'is required' });
     expect(logged('configs.rejected', { problems: [problem({ place }), second] })).toEqual([
@@ -125,7 +125,7 @@ describe('the log', () => {
     ]);
   });
 
-  it('names a sample of what is pushed', () => {
+  it('contains a sample of the changed objects of a push', () => {
     const configs = ['a', 'b', 'c', 'd', 'e'].map((name) => `Gateway/shop/${name}`);
     const line = { event: 'clients.push', level: 'info', ...fromController };
     expect(logged('clients.push', { version: 'v/7', forced: false, configs })).toEqual([
@@ -136,37 +136,37 @@ describe('the log', () => {
     ]);
   });
 
-  it('has one line for an event that passes several actors', () => {
+  it('has one line for an event that several actors forward', () => {
     const failed = { registry: 'Kubernetes/east', reason: 'refused' };
     expect(logged('registry.failed', failed, 'service-registry')).toEqual([]);
     expect(logged('registry.failed', failed)).toMatchObject([{ event: 'registry.failed', level: 'warn', ...failed }]);
   });
 });
 
-describe('the summary of rejected configuration', () => {
+describe('the log summary of rejected configuration', () => {
   const entry = (...problems: ConfigProblem[]) =>
     discoveryLogEntry({
       ...{ kind: 'event', seq: 1, t: 0, from: 'config-controller', to: 'discovery' },
       event: { type: 'configs.rejected', problems },
     } as TraceRecord);
 
-  it('is a warning with the numbers of errors and warnings if something was rejected', () => {
+  it('is a warning with the numbers of errors and warnings if an object was rejected', () => {
     const warning = problem({ severity: 'warning' });
     expect(entry(problem({}), warning, warning)).toEqual({ event: 'configs.rejected', errors: 1, warnings: 2 });
   });
 
-  it('is info if everything is accepted', () => {
+  it('is at level info if all objects are accepted', () => {
     const warning = problem({ severity: 'warning' });
     expect(entry(warning, { ...warning, object: 'Gateway shop/b' })).toEqual({
       ...{ event: 'configs.warned', errors: 0, warnings: 2 },
     });
   });
 
-  it('is omitted for one object, whose own line is complete', () => {
+  it('is omitted for a single object, whose own line is complete', () => {
     expect(entry(problem({}), problem({ field: 'spec.other' }))).toBe('logged elsewhere');
   });
 
-  it('covers rejections only, because failures have lines of their own', () => {
+  it('excludes failures, which have their own lines', () => {
     const record = (type: string) =>
       ({ kind: 'event', seq: 1, t: 0, from: 'a', to: 'b', event: { type, reason: 'x' } }) as TraceRecord;
     expect(discoveryLogEntry(record('registry.failed'))).toBe('logged elsewhere');

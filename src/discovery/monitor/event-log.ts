@@ -1,4 +1,4 @@
-/** Log entries of pilot-discovery for trace events: configuration, services, pushes, leadership. */
+/** Log entries of trace events: configuration, services, pushes, leader election. */
 import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
 import type { LogEntry } from '../../runtime/log-events/log-events.ts';
 import type { Logger } from '../../runtime/output/log.ts';
@@ -10,7 +10,7 @@ import { codesOf, fieldTexts, fileOrSourceOf, placeText } from '../config/source
 import { outageWarningDelayMs } from '../kubernetes/outage-log.ts';
 import { RepeatedLines } from '../xds/stream/repeated-lines.ts';
 
-/** Entries by event type, logged when the event reaches its receiver. */
+/** By event type. Logged when the event reaches its receiver. */
 const entries: Readonly<Record<string, (event: TracedEvent) => readonly LogEntry[]>> = {
   'settings.loaded': ({ what, origin, version }) => [{ event: 'settings.loaded', settings: what, origin, version }],
   'settings.changed': ({ what, version }) => [{ event: 'settings.changed', settings: what, version }],
@@ -68,17 +68,17 @@ const entries: Readonly<Record<string, (event: TracedEvent) => readonly LogEntry
   ],
 };
 
-/** Events that are forwarded from actor to actor are logged at the last one. */
+/** Receivers at which forwarded events are logged. */
 const lastReceivers: Readonly<Record<string, string>> = {
   'registry.failed': 'discovery',
   'authority.changed': 'discovery',
 };
 
-/** Failures that repeat until they are resolved: their lines are rate limited. */
+/** Repeated failures, logged at a limited rate. */
 interface Repeated {
   readonly scope: string;
   readonly persistsMs?: number;
-  /** @returns `undefined` if nothing failed */
+  /** @returns `undefined` without a failure */
   readonly entry: (event: TracedEvent) => { readonly key: string; readonly entry: RepeatedEntry } | undefined;
 }
 
@@ -114,7 +114,7 @@ const repeated: Readonly<Record<string, Repeated>> = {
     scope: 'discovery',
     entry: ({ reason }) => ({ key: 'webhooks', entry: { event: 'webhooks.failed', reason } }),
   },
-  // A new kind is not served immediately after its definition.
+  // The API server serves a new kind shortly after its definition.
   'kind.failed': {
     ...{ scope: 'cluster', persistsMs: outageWarningDelayMs },
     entry: ({ resource, reason }) => ({
@@ -122,7 +122,7 @@ const repeated: Readonly<Record<string, Repeated>> = {
       entry: { event: 'kind.failed', resource, reason },
     }),
   },
-  // A restarting server is back within seconds.
+  // A restarted server responds again within seconds.
   'catalog.failed': {
     ...{ scope: 'consul', persistsMs: outageWarningDelayMs },
     entry: ({ datacenter, reason }) => ({
@@ -149,8 +149,6 @@ const repeated: Readonly<Record<string, Repeated>> = {
 };
 
 /**
- * Logs these events.
- *
  * @param now milliseconds
  * @returns stop function
  */
@@ -180,14 +178,13 @@ export function logEvents(recorder: Recorder, log: Logger, now: () => number = (
   };
 }
 
-/** Maximum number of actors whose scopes are cached. */
 const maxScopes = 200;
 
 const rejections = ['configs.rejected', 'settings.rejected'] as const;
 
 /**
- * The entry of a record for `logRecords`: a summary of rejected configuration if it concerns more than one object. Events of {@link
- * logEvents} are logged there. Failed cluster requests are retried, and reported by `kind.failed`.
+ * For `logRecords`: a summary of rejected configuration if it concerns several objects. {@link logEvents} logs its events separately. Failed cluster
+ * requests are retried and logged as `kind.failed`.
  */
 export function discoveryLogEntry(record: TraceRecord): LogEntry | 'logged elsewhere' | undefined {
   if (record.kind !== 'event') return undefined;
@@ -207,7 +204,7 @@ function reasonOf({ reason }: TracedEvent): object {
   return typeof reason === 'string' && reason !== '' ? { reason } : {};
 }
 
-/** One entry per object, or per file that cannot be parsed, with all its errors. */
+/** One for each object or unparsable file, with all its errors. */
 function problemEntries(problems: readonly ConfigProblem[]): LogEntry[] {
   const groups = Map.groupBy(
     problems,
@@ -229,7 +226,7 @@ function problemEntries(problems: readonly ConfigProblem[]): LogEntry[] {
   });
 }
 
-/** The agent's own datacenter has an empty name. */
+/** The datacenter of the Consul agent has an empty name. */
 function datacenterOf(name: unknown): string {
   return String(name) || "the agent's";
 }

@@ -1,4 +1,4 @@
-/** Monitor: metrics, start progress, and the pages of the HTTP port and of xDS. */
+/** Monitor: metrics, start progress, and pages over HTTP and xDS. */
 
 import { faultLog } from '../../runtime/fences/uncaught.ts';
 import type { Logger } from '../../runtime/output/log.ts';
@@ -18,7 +18,7 @@ import { type HttpEffectOptions, httpEffect, type PageOrders } from './http/http
 import { DiscoveryMetrics, type MetricsOptions } from './metrics/metrics.ts';
 import { StartProgress } from './start-progress.ts';
 
-/** Longest request target in the log, in characters. */
+/** Longer request targets are truncated in the log. */
 const maxTargetLength = 200;
 
 export interface MonitorParts
@@ -37,17 +37,17 @@ export interface MonitorParts
   readonly access: DebuggerAccess;
   readonly trace: TraceEndpoint | undefined;
   readonly authenticators: readonly Authenticator[];
-  /** `undefined` if this program signs no certificates. */
+  /** `undefined` if this process signs no certificates. */
   readonly authority: Omit<AuthorityPageSource, 'rotate'> | undefined;
   /** Accepts a connection of the HTTP port for xDS. */
   readonly grpc: NonNullable<HttpEffectOptions['grpc']>;
   readonly configSources: XdsSources;
-  /** Consul datacenters; `undefined` if Consul is not a registry. */
+  /** `undefined` if Consul is not a registry. */
   readonly consul: Pick<ConsulRegistries, 'views' | 'conditions'> | undefined;
-  /** Sidecar injector, for its page; `undefined` if no webhooks are served. */
+  /** Settings and webhook configurations of the injector; `undefined` without webhooks. */
   readonly describeInjection?: () => object;
   readonly unreadable: () => ReadonlyMap<string, string>;
-  /** What the start waits for in clusters; empty if nothing. */
+  /** Unmet condition of the start in clusters; empty without one. */
   readonly awaited: () => string;
   readonly log: Logger;
 }
@@ -102,7 +102,7 @@ export function makeMonitor(parts: MonitorParts) {
   return {
     metrics,
     progress,
-    /** Responds to debug requests over xDS. */
+    /** For debug requests over xDS. */
     oneShot: debug.respond.bind(debug),
     actor: () =>
       httpEffect({
@@ -111,7 +111,7 @@ export function makeMonitor(parts: MonitorParts) {
         connections: options.httpConnections,
         version,
         metrics,
-        // Without a port of its own, xDS is served on the HTTP port.
+        // Without a separate port, xDS is served on the HTTP port.
         ...(options.grpcAddress === undefined && { grpc: parts.grpc }),
         ...(options.servesDebug && { debug: { ...sources, access: debugAccess } }),
         logLevels: { log, localMayChange: options.localLogLevels },

@@ -1,21 +1,20 @@
-/** Reason why the control plane is not ready, for operators. */
+/** Why the control plane is not ready. */
 import type { Recorder } from '../../runtime/trace/recorder.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 
-/** Follows the chart of `discovery`: its state names what it waits for. */
+/** The state of the chart `discovery` names the unmet condition. */
 export class StartProgress {
   #state = '';
-  /** Name of what the state waits for. */
   #awaited = '';
 
-  /** What the start waits for, in one line; empty if unknown. */
+  /** Unmet condition in one line; empty if unknown. */
   get text(): string {
     if (this.#state === '') return '';
     return `not ready: ${this.#state}${this.#awaited}\n`;
   }
 
   /**
-   * @param awaited what is missing of the cluster; empty if nothing
+   * @param awaited unmet condition of the cluster; empty without one
    * @param conditions problems of other registries, one per line
    */
   textWith(awaited: string, conditions: readonly string[] = []): string {

@@ -17,7 +17,7 @@ const rule = (host: string, subset: object) =>
   givenObject('DestinationRule', 'a', 'rule', { host, subsets: [{ name: 'v1', labels: subset }] });
 const cluster = (name: string, subset = '') => `outbound|80|${subset}|${name}.example.com`;
 
-/** Number of endpoints by cluster in the context from which a node is served. */
+/** Number of endpoints by cluster in the node's push context. */
 function endpointsOf(node: MeshNode, names: readonly string[]): Record<string, number> {
   const { resources } = node.get(endpointType, names)!;
   return Object.fromEntries(names.map((name) => [name, endpointsIn(resources.get(name))]));
@@ -35,7 +35,7 @@ it("EncodedCache builds the endpoints of a service that becomes visible, even if
   expect(endpointsOf(node, names)).toEqual({ [cluster('far')]: 1, [cluster('near')]: 1 });
 });
 
-it('EncodedCache remembers a change of visible services until the next request', () => {
+it('EncodedCache keeps a change of visible services for the next request', () => {
   const world = givenScopedWorld();
   const node = world.connect('10.1.0.1');
   const names = [cluster('far'), cluster('near')];
@@ -45,7 +45,7 @@ it('EncodedCache remembers a change of visible services until the next request',
   expect(endpointsOf(node, names)).toEqual({ [cluster('far')]: 1, [cluster('near')]: 1 });
 });
 
-it('EncodedCache rebuilds the endpoints of the host that a changed DestinationRule names, and of the host that it named', () => {
+it('EncodedCache rebuilds the endpoints of the current and the previous host of a changed DestinationRule', () => {
   const world = new GivenWorld([service('a', 'near', '10.0.0.1'), service('a', 'other', '10.0.0.2')]);
   const node = world.connect('10.1.0.1');
   const [near, other] = [cluster('near', 'v1'), cluster('other', 'v1')];
@@ -60,7 +60,7 @@ it('EncodedCache rebuilds the endpoints of the host that a changed DestinationRu
   expect(now()).toEqual({ [near]: 1, [other]: 1 });
 });
 
-it("EncodedCache builds the endpoints of an alias that is created again, and applies only the alias' own rule", () => {
+it("EncodedCache builds the endpoints of an alias that is created again, and applies only the alias' own DestinationRule", () => {
   const alias = givenObject('Service', 'a', 'also', {
     spec: { type: 'ExternalName', externalName: 'near.example.com', clusterIPs: [], externalIPs: [], ports: [] },
     status: { loadBalancer: { ingress: [] } },

@@ -1,4 +1,4 @@
-/** Which of the resources that a client subscribes to may differ after changes. */
+/** Which subscribed resources of a client may differ after changes. */
 
 import { type ConfigKey, configKeyText, parseConfigKey } from '../../model/config/config.ts';
 import type { NodeType } from '../../model/node/proxy.ts';
@@ -10,18 +10,18 @@ import type { NameList } from './cache/name-list.ts';
 import type { ContextPublication } from './contexts/mesh-state.ts';
 
 const visibilityKinds: ReadonlySet<string> = new Set(['Sidecar', 'VirtualService']);
-/** Pseudo-kind: a host to which a changed DestinationRule applies or applied. */
+/** Pseudo-kind for the current or previous host of a changed DestinationRule. */
 const ruleHost = 'DestinationRuleHost';
 
 /**
- * A change of visible services does not push endpoints (§6.5): clients request them with the clusters that the change
- * adds. That response must contain the current endpoints, so cached ones may be affected.
+ * A change of visible services does not push endpoints (§6.5): clients request them with the clusters that the change adds. That response must
+ * contain the current endpoints, so cached ones may be affected.
  */
 export function mayAffectType(kind: string, typeUrl: string, nodeType: NodeType): boolean {
   return changesType(kind, typeUrl, nodeType) || (typeUrl === endpointType && visibilityKinds.has(kind));
 }
 
-/** Keys of the hosts of changed DestinationRules. The key of a rule does not contain its host. */
+/** Keys of the hosts of changed DestinationRules, which keys of rules do not contain. */
 export function hostsOfRules({ context, previous, changed }: ContextPublication): readonly string[] {
   const hosts = [...changed].map(parseConfigKey).flatMap((key) => {
     if (key.kind !== 'DestinationRule') return [];
@@ -33,7 +33,7 @@ export function hostsOfRules({ context, previous, changed }: ContextPublication)
   return [...new Set(hosts)].map((name) => configKeyText({ kind: ruleHost, namespace: '', name }));
 }
 
-/** Ignores services that were created or deleted themselves. */
+/** Ignores created and deleted services. */
 export function changesVisibleServices(
   keys: readonly ConfigKey[],
   shape: ProxyShape,
@@ -55,12 +55,12 @@ export function changesVisibleServices(
 export interface AffectedScope {
   readonly typeUrl: string;
   readonly nodeType: NodeType;
-  /** Since the context of the names, see {@link changesVisibleServices}. */
+  /** Since the names' push context, see {@link changesVisibleServices}. */
   readonly visibilityChanged: boolean;
 }
 
 /**
- * All names, unless the generator can determine the names affected by each change of the type.
+ * All names, unless the generator can narrow down each change.
  *
  * @param changed with {@link hostsOfRules}
  */

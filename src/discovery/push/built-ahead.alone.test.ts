@@ -1,6 +1,6 @@
 /**
- * In a fresh context everything is built for the first time. What the lists of many proxies share is built in pieces,
- * so that the first proxy does not block others.
+ * In a new push context everything is built for the first time. Parts that many proxies share are built in pieces, so that the first proxy does not
+ * block others.
  */
 import { fromBinary } from '@bufbuild/protobuf';
 import { beforeEach, describe, expect, it } from 'vitest';
@@ -58,7 +58,7 @@ spec:
     patch: {operation: MERGE, value: {response_headers_to_remove: [server]}}
 `;
 
-/** Makes every seventh service visible to its own namespace only. */
+/** Exports every seventh service to its own namespace only. */
 function withPrivateServices(object: Config, index: number): Config {
   const isPrivate = object.kind === 'ServiceEntry' && index % 21 === 9;
   return isPrivate ? { ...object, spec: { ...(object.spec as object), exportTo: ['.'] } } : object;
@@ -106,8 +106,8 @@ beforeEach(() => {
   world = new GivenWorld(objects);
 });
 
-describe('EncodedCache, in a fresh context', () => {
-  it('prepares clusters in pieces, equal to those built at once', () => {
+describe('EncodedCache, in a new push context', () => {
+  it('prepares clusters in pieces, with the same result as at once', () => {
     const preparedList = prepared(nodeAt('10.9.0.1', 'ns-1'), clusterType, '*');
     expect(preparedList.mostEncoded).toBeLessThan(20);
     expect(preparedList.longestMs, JSON.stringify([preparedList.longestMs, preparedList.sumMs])).toBeLessThan(
@@ -119,7 +119,7 @@ describe('EncodedCache, in a fresh context', () => {
     expect(preparedList.list.length).toBeGreaterThan(services);
   });
 
-  it('prepares clusters that an EnvoyFilter patches in pieces, regardless of earlier clients', () => {
+  it('prepares clusters that an EnvoyFilter patches in pieces, independently of earlier clients', () => {
     const [filter] = readConfigFile('filter.yaml', timeoutsOfOneVersion, { creationTimestamp: 0 }).configs;
     const of = (version: string): MeshNode => {
       world.connect(`10.9.0.${version}`, { namespace: 'ns-1', metadata: { ISTIO_VERSION: `1.${version}.0` } });
@@ -152,8 +152,7 @@ describe('EncodedCache, in a fresh context', () => {
     expect(preparedList.stretches).toBeGreaterThan(services / 10);
     const countBefore = lookupCount();
     const next = prepared(nodeAt('10.9.0.2', 'ns-2'), routeType, ['80']);
-    // A hundred services of each of the two namespaces have other domains. For private services of others, only rules
-    // remain.
+    // A hundred services of each of the two namespaces have other domains. For private services of others, only rules remain.
     expect(lookupCount() - countBefore).toBeLessThan(services / 4);
     expect(next.stretches).toBeGreaterThan(3);
     expect(nodeAt('10.9.0.4', 'ns-2').prepare(routeType, ['80'])).toBeUndefined();
@@ -183,7 +182,7 @@ describe('EncodedCache, in a fresh context', () => {
     }
   });
 
-  it('lets a proxy that connects during a build continue it instead of building all at once', () => {
+  it('lets a proxy that connects during a build continue it instead of building everything at once', () => {
     const [one, other] = [nodeAt('10.9.0.1', 'ns-1'), nodeAt('10.9.0.2', 'ns-2')];
     const first = one.prepare(clusterType, '*')!;
     first.piece();
@@ -219,7 +218,7 @@ describe('EncodedCache, for a push', () => {
     expect(node.prepare(endpointType, [`outbound|80||${hostOf(1)}`])).toBeUndefined();
   });
 
-  it('builds ahead after a small change too if a proxy requests a list that no proxy had before', () => {
+  it('builds ahead even after a small change if a proxy requests a list that no proxy had before', () => {
     const node = nodeAt('10.9.0.1', 'ns-1');
     node.typesToPush(world.change({ [configKeyText(changed(1))]: changed(2_000) }), [routeType]);
     const preparedList = prepared(node, routeType, ['80']);
@@ -232,7 +231,7 @@ describe('EncodedCache, for a push', () => {
     expect(prepared(next, clusterType, '*').mostEncoded).toBeLessThan(20);
   });
 
-  it('builds ahead if one changed object is very large', () => {
+  it('builds ahead if a single changed object is very large', () => {
     const node = nodeAt('10.9.0.1', 'ns-1');
     prepared(node, routeType, ['80']);
     const large = givenObject('VirtualService', 'ns-7', 'vs-7', {
@@ -316,7 +315,7 @@ describe('EncodedCache, for a push', () => {
     expect(new Set(virtualHosts[0]!.routes.map(({ match }) => match!.pathSpecifier.value)).size).toBe(4_000);
   });
 
-  it('prepares in pieces if much of a list differs: the routes of a gateway with many hosts', () => {
+  it('prepares a list in pieces if much of it differs: the routes of a gateway with many hosts', () => {
     const hosts = 600;
     const gateway = givenObject('Gateway', 'edge', 'gw', {
       selector: { istio: 'gw' },

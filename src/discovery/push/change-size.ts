@@ -2,16 +2,13 @@ import { parseConfigKey } from '../../model/config/config.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { ConfigSnapshot } from '../config/snapshots/config-snapshot.ts';
 
-/**
- * A port of a service has a cluster, a listener or a virtual host, which costs about as much as this many values of an
- * object.
- */
+/** A service port has a cluster, listener or virtual host, whose cost is about that of this many values of an object. */
 const valuesOfPort = 20;
 
 /**
- * Size of a change: values in the specs of changed objects, and ports of changed services. Stops counting at a limit.
+ * Size of a change: values in the specs of changed objects, and ports of changed services.
  *
- * @param configs the objects from which the context was built; absent: only services are counted
+ * @param configs objects of the context; if absent, only services count
  * @returns at most `max`
  */
 export function changeSize(

@@ -32,7 +32,7 @@ const sidecar = (hosts: readonly string[]): Config =>
 const peerAuthentication = (mode: string): Config => givenObject('PeerAuthentication', 'a', 'all', { mtls: mode });
 const policy = (kind: string, spec: object): Config => givenObject(kind, 'a', 'all', spec);
 
-/** State of a proxy that receives only what is pushed to it. */
+/** A proxy that receives pushed types only. */
 class PushedProxy {
   readonly #node: MeshNode;
   readonly has: Record<string, readonly string[]>;
@@ -44,7 +44,7 @@ class PushedProxy {
 
   take(change: ReturnType<GivenWorld['publish']>): void {
     const pushed = this.#node.typesToPush(change, types);
-    // Envoy requests endpoints again with the clusters that change.
+    // Envoy requests endpoints again with changed clusters.
     const taken = pushed.includes(clusterType) ? [...pushed, endpointType] : pushed;
     for (const type of taken) this.has[type] = versionsOf(this.#node, type);
   }
@@ -59,12 +59,12 @@ const keyOf = (object: Config): string => configKeyText(object);
 
 interface Case {
   readonly change: string;
-  /** Of the same kind, so that the context indexes the kind again. It changes first. */
+  /** Changes first. Of the same kind, so that the context indexes that kind again. */
   readonly first: Config;
   readonly old: Config;
-  /** Absent: the object is removed. */
+  /** Absent for a removal. */
   readonly next?: Config;
-  /** Key that the context names. Default: the object's own key. */
+  /** Key in the push order; default: the object's key. */
   readonly named?: string;
 }
 
@@ -107,7 +107,7 @@ const cases: readonly Case[] = [
   },
 ];
 
-describe('An object that changes before the context of an earlier change is published', () => {
+describe('an object that changes before the context of an earlier change is published', () => {
   for (const { change, first, old, next, named = keyOf(old) } of cases) {
     it(`is named by that context and reaches the proxies: ${change}`, () => {
       const otherEntries = [entry('x'), entry('y')].filter((object) => keyOf(object) !== keyOf(first));
@@ -126,7 +126,7 @@ describe('An object that changes before the context of an earlier change is publ
     });
   }
 
-  it('does not appear in that context if it is a RequestAuthentication, whose push waits for keys', () => {
+  it('is missing in that context if it is a RequestAuthentication, whose push waits for keys', () => {
     const authentication = givenObject('RequestAuthentication', 'a', 'all', {
       jwtRules: [{ issuer: 'i', jwks: '{"keys":[]}', fromHeaders: [], fromParams: [], audiences: [] }],
     });
@@ -142,7 +142,7 @@ describe('An object that changes before the context of an earlier change is publ
     expect(proxy.has[listenerType]).not.toEqual(listeners);
   });
 
-  it('is named once, by the first context that contains it', () => {
+  it('is named only by the first context that contains it', () => {
     const world = new GivenWorld([entry('x'), virtualService('x', 'x')]);
     const publications: Publication[] = [];
     world.state.onPublished((publication) => publications.push(publication));

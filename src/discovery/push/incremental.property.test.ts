@@ -26,7 +26,7 @@ const numRuns = Number(process.env.PROPERTY_RUNS ?? sized({ quick: 10, short: 30
 const watched = [clusterType, endpointType, listenerType, routeType, secretType, extensionType, nameTableType];
 const namespaces = ['a', 'b', 'istio-system'];
 const near = 'near.a.svc.cluster.local';
-/** Without Kubernetes, the short name `s` refers to one of the last two hosts, depending on which exists. */
+/** Without Kubernetes, the short name `s` matches one of the last two hosts, depending on which exists. */
 const hosts = ['x.test', 'y.test', 'z.test', 'w.x.test', '*.x.test', 'db.test', 's.a', 's.a.svc.cluster.local', near];
 const subsets = ['', 'v1'];
 const ports = [80, 443, 9000];
@@ -34,12 +34,12 @@ const ports = [80, 443, 9000];
 const anyNamespace = fc.constantFrom(...namespaces);
 const anyHost = fc.constantFrom(...hosts);
 const plainHost = fc.constantFrom(...hosts.filter((host) => !host.startsWith('*')), 's', 's', 'alias');
-/** Mostly public; some are visible to their own namespace, to another, to several, or to none. */
+/** Mostly public; some are exported to the own namespace, another one, several, or none. */
 const exportTo = fc.constantFrom(undefined, ['*'], ['.'], ['b'], ['a', 'istio-system'], ['~']);
 const defined = <T extends object>(spec: T): object =>
   Object.fromEntries(Object.entries(spec).filter(([, value]) => value !== undefined));
 
-/** Few names, so that objects interact: for the same host, in conflict, or as delegates. */
+/** Few names, so that objects interact: the same host, conflicts, delegates. */
 const serviceEntry = fc
   .record({
     namespace: anyNamespace,
@@ -75,7 +75,7 @@ const serviceEntry = fc
     ),
   );
 
-/** A service that prefers close endpoints or uses sessions. */
+/** With locality load balancing or sessions. */
 const nearService = fc
   .record({
     internalTrafficPolicy: fc.constantFrom('Cluster', 'Local'),
@@ -109,7 +109,7 @@ const nearSlice = fc
     return { ...built, labels: { 'kubernetes.io/service-name': 'near' } };
   });
 
-/** An alias of a service or of another alias. */
+/** The target may be an alias too. */
 const alias = fc
   .record({
     namespace: fc.constantFrom('a', 'b'),
@@ -131,7 +131,7 @@ const virtualService = fc
     subset: fc.constantFrom(...subsets),
     delegate: fc.option(fc.constantFrom('one', 'two', 'three'), { nil: undefined }),
     exportTo,
-    /** Restricts the route to some clients or ports; the next route applies to the others. */
+    /** Matches some clients or ports, so that the next route applies to others. */
     asks: fc.constantFrom(
       {},
       {},
@@ -212,7 +212,7 @@ const gateway = fc
     return givenObject('Gateway', namespace, 'gw', { selector: {}, servers });
   });
 
-/** Selects services that may not exist, some with TLS. */
+/** Servers for services that may not exist, some with TLS. */
 const gatewayOfServices = fc
   .record({
     namespace: anyNamespace,
@@ -232,7 +232,7 @@ const gatewayOfServices = fc
 
 const authority = createAuthority();
 const certificates = [authority.issue(['x.test']), authority.issue(['y.test'])] as const;
-/** A Gateway of the Gateway API: its listeners depend on the existence of the Service. */
+/** Kubernetes Gateway API: listeners depend on the existence of the Service. */
 const kubernetesGateway = fc
   .record({
     namespace: fc.constantFrom('a', 'istio-system'),
@@ -306,7 +306,7 @@ const referenceGrant = fc.constantFrom(...granted).map(({ kind, to }) => {
   return givenObject('ReferenceGrant', 'a', 'grant', { from, to: [to] });
 });
 
-/** Its CA certificates may not exist, and its target may be an alias. A rejected policy closes its targets. */
+/** CA certificates may not exist, and the target may be an alias. A rejected policy denies requests to its targets. */
 const backendTlsPolicy = fc
   .record({
     name: fc.constantFrom('one', 'two'),
@@ -364,7 +364,7 @@ const peerAuthentication = fc
   });
 
 const scope = { namespace: anyNamespace, name: fc.constantFrom('one', 'two'), age: fc.constantFrom(0, 5) };
-/** The target of a policy: the namespace, a workload, or a gateway. */
+/** Target of a policy: namespace, workload or gateway. */
 const held = fc.constantFrom(
   {},
   { selector: { app: 'web' } },
@@ -374,7 +374,7 @@ const authorizationPolicy = fc
   .record({
     ...scope,
     held,
-    // The mesh has no such extension provider, so CUSTOM denies all requests.
+    // There is no such extension provider, so CUSTOM denies all requests.
     action: fc.constantFrom({ action: 'ALLOW' }, { action: 'DENY' }, { action: 'CUSTOM', provider: 'nobody' }),
     to: fc.constantFrom(undefined, [{ methods: ['GET'] }], [{ ports: ['80'] }]),
     dryRun: fc.boolean(),
@@ -467,7 +467,7 @@ const wasmPlugin = fc
   .record({
     ...scope,
     held,
-    // From a service that may exist, or from an unknown source.
+    // Of a service that may exist, or an unknown one.
     url: fc.constantFrom('http://x.test:80/a.wasm', 'oci://x.test/a', 'file:///a.wasm'),
     phase: fc.constantFrom(undefined, 'AUTHN'),
     type: fc.constantFrom('HTTP', 'NETWORK'),
@@ -507,7 +507,7 @@ const objects = fc.oneof(
   { weight: 3, arbitrary: backendTlsPolicy },
   { weight: 1, arbitrary: referenceGrant },
 );
-/** Objects that give a host different meanings in different namespaces. */
+/** Objects because of which a host resolves differently in some namespaces. */
 const meantDifferently = fc.oneof(
   { weight: 6, arbitrary: serviceEntry },
   { weight: 3, arbitrary: alias },
@@ -517,7 +517,7 @@ const meantDifferently = fc.oneof(
   { weight: 1, arbitrary: envoyFilter },
   { weight: 1, arbitrary: peerAuthentication },
 );
-/** Routes of gateways; some apply to some clients only. */
+/** Routes of gateways, some for certain clients only. */
 const boundVirtualService = fc
   .record({
     routed: virtualService,
@@ -536,7 +536,7 @@ const boundVirtualService = fc
     };
     return givenObject('VirtualService', routed.namespace, routed.name, ownSpec, routed.creationTimestamp);
   });
-/** Objects that affect the routes of gateways. */
+/** Objects with an effect on routes of gateways. */
 const ofRouters = fc.oneof(
   { weight: 6, arbitrary: boundVirtualService },
   { weight: 3, arbitrary: gateway },
@@ -546,7 +546,7 @@ const ofRouters = fc.oneof(
   { weight: 4, arbitrary: destinationRule },
   { weight: 1, arbitrary: envoyFilter },
 );
-/** Objects that affect the TLS from gateways to Services. */
+/** Objects with an effect on TLS from gateways to Services. */
 const ofBackends = fc.oneof(
   { weight: 6, arbitrary: backendTlsPolicy },
   { weight: 3, arbitrary: credential.filter(({ kind, name }) => kind === 'ConfigMap' && name === 'ca') },
@@ -555,16 +555,16 @@ const ofBackends = fc.oneof(
   { weight: 2, arbitrary: boundVirtualService },
   { weight: 1, arbitrary: gateway },
 );
-/** Mostly services: other objects would change what rules apply to. */
+/** Mostly services, because other objects change the meaning of rules. */
 const serviceOfMany = fc.oneof({ weight: 12, arbitrary: serviceEntry }, { weight: 1, arbitrary: sidecar });
 
-/** Metadata of an existing object, by its index in the list of all objects ever added. Its spec stays. */
+/** Of an existing object, by its index in the list of all added objects. The spec stays. */
 interface MetadataChange {
   readonly place: number;
   readonly metadata: Partial<Pick<Config, 'creationTimestamp' | 'labels' | 'annotations' | 'generation' | 'uid'>>;
 }
 
-/** Changes that happen together. Removals are indexes in the list of all objects ever added. */
+/** Simultaneous changes. Removals are indexes in the list of all added objects. */
 interface Step {
   readonly puts: readonly Config[];
   readonly removals: readonly number[];
@@ -588,7 +588,7 @@ const stepOf = (put: fc.Arbitrary<Config>): fc.Arbitrary<Step> =>
     metadataChanges: fc.array(metadataChange, { maxLength: 1 }),
   });
 
-/** A store's version covers labels and annotations, but no other metadata (config-file.ts). */
+/** The version of an object covers only labels and annotations of its metadata (config-file.ts). */
 function withMetadata(config: Config, metadata: MetadataChange['metadata']): Config {
   const changed = { ...config, ...metadata };
   const { spec, labels, annotations } = changed;
@@ -628,7 +628,7 @@ const clients: readonly Client[] = [
 
 type Client = { readonly ip: string } & GivenNodeOptions;
 
-/** Most of their resources are equal for all of them, or within a namespace. */
+/** Most resources are equal for all of them, or within a namespace. */
 const routers: readonly Client[] = [
   { ip: '10.9.0.4', namespace: 'istio-system' },
   { ip: '10.9.0.10', namespace: 'istio-system', labels: { app: 'web' } },
@@ -638,7 +638,7 @@ const routers: readonly Client[] = [
   { ip: '10.9.0.1', namespace: 'b', metadata: { WORKLOAD_CERTIFICATES: 'true' } },
 ].map((about) => ({ type: 'router', ...about }));
 
-/** Includes those of aliases, by target. */
+/** Including those of aliases, by target. */
 const assignments = [...hosts, 'alias.a.svc.cluster.local|x.test', 's.a.svc.cluster.local|y.test'].flatMap((host) =>
   ports.flatMap((port) => subsets.map((subset) => `outbound|${port}|${subset}|${host}`)),
 );
@@ -665,14 +665,14 @@ const extensions = [
 
 type State = Readonly<Record<string, readonly (readonly [string, string])[]>>;
 
-/** As a stream does: prepares long lists in pieces. */
+/** Prepares long lists in pieces, like a stream. */
 function resourcesOf(node: MeshNode, type: string, names: readonly string[] | '*') {
   const preparation = type === secretType ? undefined : node.prepare(type, names);
   while (preparation?.piece());
   return (preparation?.result() ?? node.get(type, names))!.resources;
 }
 
-/** Names and versions of a node's resources. */
+/** Versions of a node's resources by name. */
 function stateOfTypes(node: MeshNode, types: readonly string[]): State {
   return Object.fromEntries(
     types.map((type) => {
@@ -690,22 +690,19 @@ function stateOfTypes(node: MeshNode, types: readonly string[]): State {
   );
 }
 
-/** In a layered list, shared resources precede a proxy's own. */
+/** In a layered list, common resources precede others. */
 function inAnyOrder(state: State): State {
   const sorted = (list: State[string]) => list.toSorted(([a], [b]) => (a < b ? -1 : 1));
   return Object.fromEntries(Object.entries(state).map(([type, list]) => [type, sorted(list)]));
 }
 
-/** Names that only one list contains, or whose versions differ. */
+/** Names with different versions, or in one list only. */
 function differing(a: State[string], b: State[string]): string[] {
   const [previous, after] = [new Map(a), new Map(b)];
   return [...new Set([...previous.keys(), ...after.keys()])].filter((name) => previous.get(name) !== after.get(name));
 }
 
-/**
- * Name of the cluster that requests an assignment. That of an alias also contains the target,
- * `outbound|80||alias.test|target.test`.
- */
+/** Cluster of an assignment. For an alias, the assignment also contains the target, `outbound|80||alias.test|target.test`. */
 function clusterOf(assignment: string): string {
   return assignment.split('|').slice(0, 4).join('|');
 }
@@ -717,14 +714,13 @@ function connectAll(world: GivenWorld, all: readonly Client[] = clients): MeshNo
 interface KeepingUp {
   readonly registries?: readonly string[] | undefined;
   readonly all?: readonly Client[];
-  /** Watched types. */
   readonly types?: readonly string[];
   readonly maxChangesAtOnce?: number | undefined;
 }
 
 /**
- * Adds and removes objects step by step. After each step, each proxy must have what it would have if everything were
- * built from scratch, and must have received a push of each type that changed.
+ * Adds and removes objects step by step. After each step, each proxy must have the resources of a build from scratch, and must have received a push
+ * of each changed type.
  */
 function expectToKeepUp(
   start: readonly Config[],
@@ -733,13 +729,13 @@ function expectToKeepUp(
 ): void {
   const worldOf = (objects: Iterable<Config>) =>
     new GivenWorld([...objects], undefined, registries, {}, '', maxChangesAtOnce);
-  // Without a cache nothing is shared: each proxy's lists are built as a whole.
+  // Without a cache, each proxy's lists are built completely.
   const unsharedWorldOf = (objects: Iterable<Config>) => new GivenWorld([...objects], 0, registries);
   const present = new Map(start.map((object) => [configKeyText(object), object]));
   const world = worldOf(present.values());
   const nodes = connectAll(world, all);
   let held = nodes.map((node) => stateOfTypes(node, types));
-  // Their streams watch nothing yet. The late ones are not even notified of the changes.
+  // Streams without subscriptions. The late ones are not even notified of changes.
   const [idle, late] = [connectAll(world, all), connectAll(world, all)];
   const changes: ResourceChange[] = [];
   const everPut = [...present.keys()];
@@ -756,7 +752,7 @@ function expectToKeepUp(
       for (const type of types) {
         if (concerned.includes(type)) continue;
         const news = differing(held[index]![type]!, now[type]!);
-        // Envoy requests the endpoints of new and changed clusters with them, and requests none without a cluster.
+        // Envoy requests endpoints with new and changed clusters, and none without a cluster.
         const changed = type === endpointType ? differing(held[index]![clusterType]!, now[clusterType]!) : [];
         const clusters = new Set(
           [held[index]!, now].flatMap((state) => (state[clusterType] ?? []).map(([name]) => name)),
@@ -780,9 +776,8 @@ function expectToKeepUp(
 }
 
 /**
- * Computes services before publishing the changes of an earlier step, as the program does after changes in quick
- * succession: the context then contains objects and services that its push does not name. Each proxy takes only what is
- * pushed to it.
+ * Computes services before it publishes the changes of an earlier step, like the program after changes in quick succession: the context then contains
+ * objects and services that its push does not name. Proxies receive pushed types only.
  */
 function expectToCatchUp(
   start: readonly Config[],
@@ -800,7 +795,7 @@ function expectToCatchUp(
     const change = world.publish(waiting.shift()!);
     for (const [index, node] of nodes.entries()) {
       const concerned = node.typesToPush(change, watched);
-      // Endpoints are sent again with the clusters that change.
+      // Endpoints are sent again with changed clusters.
       const types = concerned.includes(clusterType) ? [...new Set([...concerned, endpointType])] : concerned;
       Object.assign(held[index]!, stateOfTypes(node, types));
     }
@@ -843,7 +838,7 @@ function editsOf(
   return edits;
 }
 
-describe('Incremental push contexts and caches', () => {
+describe('incremental push contexts and caches', () => {
   it('give each proxy the same resources as a build from scratch, and push to each affected proxy', () => {
     fc.assert(
       fc.property(
@@ -870,14 +865,14 @@ describe('Incremental push contexts and caches', () => {
     );
   });
 
-  it('give each proxy the same resources when only DestinationRules change, in any namespace and for many hosts', () => {
+  it('give each proxy the same resources as a build from scratch after changes of DestinationRules only', () => {
     fc.assert(
       fc.property(
         fc.array(serviceOfMany, { minLength: 4, maxLength: 10 }),
         fc.array(stepOf(destinationRule), { minLength: 2, maxLength: 6 }),
         (start, steps) => expectToKeepUp(start, steps),
       ),
-      // One run costs as much as two of the others.
+      // A run costs as much as two of the others.
       { numRuns: Math.ceil(numRuns / 2) },
     );
   });
@@ -906,7 +901,7 @@ describe('Incremental push contexts and caches', () => {
     );
   });
 
-  it('give each proxy the same shared and own resources as a build without sharing', () => {
+  it('give each proxy the same common and separate resources as a build without sharing', () => {
     const few = [clusterType, endpointType];
     fc.assert(
       fc.property(fc.array(meantDifferently, { minLength: 4, maxLength: 14 }), (all) => {

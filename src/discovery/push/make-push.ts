@@ -1,4 +1,3 @@
-/** Composes mesh state, push contexts and encoded resources. */
 import { messageOf } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import { combinedLimit } from '../config/limits/namespace-budgets.ts';
@@ -51,7 +50,6 @@ export function makePush({ options, settings, directory, cluster, keySets, log, 
     cache,
     resources,
     references: resourceReferences,
-    /** Combines the limits of configuration and registries. */
     onLimited: (listener: LimitListener): void => {
       const { objects } = state.registries;
       const report = (key: string): void => {
@@ -64,7 +62,7 @@ export function makePush({ options, settings, directory, cluster, keySets, log, 
       });
       keySets.onLimited(listener);
     },
-    /** @param published called with the milliseconds that building a context took */
+    /** @param published called with the build time of each context in milliseconds */
     actor: (published: (ms: number) => void) => pushWithEffects(state, published),
   };
 }

@@ -9,17 +9,17 @@ const [few, many] = [6, 36];
 const watched = [clusterType, endpointType, listenerType];
 
 interface Variant {
-  /** Every tenth service is visible to its namespace only. */
+  /** Exports every tenth service to its own namespace only. */
   readonly isPrivate?: boolean;
-  /** Imports of the Sidecar object in each namespace. */
+  /** Imports of a Sidecar object in each namespace. */
   readonly imports?: readonly string[];
-  /** Each namespace has its own rule for a service of another namespace. */
+  /** Adds a rule in each namespace for a service of another one. */
   readonly ownRules?: boolean;
-  /** Each sidecar's workload serves a service of its namespace. */
+  /** Selects the workload of each sidecar by a service of its namespace. */
   readonly served?: boolean;
 }
 
-/** A mesh of several namespaces, with a sidecar in each that subscribes to all clusters and endpoints. */
+/** Mesh with a sidecar in each namespace that subscribes to all clusters and endpoints. */
 class Mesh {
   readonly world: GivenWorld;
   readonly nodes: readonly MeshNode[];
@@ -67,7 +67,7 @@ class Mesh {
     return givenObject('DestinationRule', `ns-${space}`, `d${index}`, { host: this.#hostOf(index), trafficPolicy });
   }
 
-  /** Cost when all sidecars request their resources: cache lookups, misses, encodings, and the lists. */
+  /** Cost of serving all sidecars: cache lookups, misses, encodings, and the lists. */
   costOf(change: Config | undefined) {
     const { counts } = this.world.cache;
     const countsBefore = { ...counts, encoded: this.world.encodings };
@@ -83,7 +83,7 @@ class Mesh {
     return { lookups, misses, encoded: this.world.encodings - countsBefore.encoded, lists };
   }
 
-  /** The assignments that Envoy requests for its clusters. */
+  /** Assignments that Envoy requests for its clusters. */
   #assignmentsOf(node: MeshNode): readonly string[] {
     return [...node.get(clusterType, '*')!.resources.keys()].filter((name) => name.startsWith('outbound|'));
   }
@@ -100,21 +100,19 @@ class Mesh {
 }
 
 const variants: readonly (readonly [string, Variant])[] = [
-  ['everything is public', {}],
-  ['services are private', { isPrivate: true }],
-  ['each has a Sidecar object that imports everything', { imports: ['*/*'] }],
-  ['each has a Sidecar object that imports its own', { imports: ['./*'] }],
-  ['each has a rule of its own for another’s service', { ownRules: true }],
-  ['each workload serves', { served: true }],
+  ['with public services', {}],
+  ['with private services', { isPrivate: true }],
+  ['with Sidecar objects that import everything', { imports: ['*/*'] }],
+  ['with Sidecar objects that import their namespace', { imports: ['./*'] }],
+  ['with rules for services of other namespaces', { ownRules: true }],
+  ['with workloads that serve a service', { served: true }],
 ];
 
-/**
- * Cost of a namespace, regardless of the number of services: its own services, its workload's resources, and the lists.
- */
+/** Lookups for a namespace, independent of the number of services: its own services, the workload's resources, and the lists. */
 const perNamespace = 24;
 
-describe.each(variants)('Clusters and endpoints of sidecars in many namespaces (%s)', (_name, variant) => {
-  it('are looked up and encoded once at first: each further namespace costs only its own resources', () => {
+describe.each(variants)('clusters and endpoints of sidecars in many namespaces (%s)', (_name, variant) => {
+  it('are looked up and encoded once: each further namespace costs only its own resources', () => {
     const [small, large] = [few, many].map((namespaces) => new Mesh(namespaces, variant).costOf(undefined));
     expect((large!.lookups - small!.lookups) / (many - few)).toBeLessThan(perNamespace);
     expect((large!.encoded - small!.encoded) / (many - few)).toBeLessThan(8);
@@ -124,7 +122,7 @@ describe.each(variants)('Clusters and endpoints of sidecars in many namespaces (
     ['destination rule', (mesh: Mesh) => mesh.rule(7, 20)],
     ['private service’s destination rule', (mesh: Mesh) => mesh.rule(3, 20)],
     ['service', (mesh: Mesh) => mesh.service(7, '10.2.0.1')],
-  ])('are looked up and encoded in proportion to the change of a %s', (_kind, change) => {
+  ])('are looked up and encoded in proportion to a change of a %s', (_kind, change) => {
     const [small, large] = [few, many].map((namespaces) => {
       const mesh = new Mesh(namespaces, variant);
       mesh.costOf(undefined);
@@ -132,8 +130,7 @@ describe.each(variants)('Clusters and endpoints of sidecars in many namespaces (
       return mesh.costOf(change(mesh));
     });
     expect((large!.lookups - small!.lookups) / (many - few)).toBeLessThan(perNamespace);
-    // A cluster and its assignment, and the inbound resources where the service is served. Other workloads' inbound
-    // resources stay.
+    // A cluster, its assignment, and inbound resources in the service's namespace. Inbound resources of other workloads stay.
     expect(large!.encoded).toBeLessThanOrEqual(6);
     expect(large!.misses).toBeLessThanOrEqual(4);
   });
@@ -150,7 +147,7 @@ describe.each(variants)('Clusters and endpoints of sidecars in many namespaces (
   });
 });
 
-it('Inbound listeners stay the same when a DestinationRule changes', () => {
+it('inbound listeners stay the same after a change of a DestinationRule', () => {
   const mesh = new Mesh(few, { served: true });
   mesh.costOf(undefined);
   const countsBefore = mesh.nodes.map((node) => node.get(listenerType, '*')!.resources);

@@ -11,7 +11,7 @@ const manyServices = 300;
 const few = 5;
 const many = 30;
 
-/** A mesh of several namespaces with services and rules, and a sidecar in each namespace. */
+/** Mesh with services, rules and a sidecar in each namespace. */
 class Spread {
   readonly world: GivenWorld;
   readonly nodes: readonly MeshNode[];
@@ -59,7 +59,7 @@ class Spread {
     });
   }
 
-  /** Cost when all sidecars request their routes: cache lookups, misses and encodings. */
+  /** Cost of serving routes to all sidecars: cache lookups, misses and encodings. */
   costOf(change: Config | undefined) {
     const { counts } = this.world.cache;
     const countsBefore = { ...counts, encoded: this.world.encodings };
@@ -74,7 +74,7 @@ class Spread {
   }
 }
 
-/** Versions that a new sidecar of each namespace receives. */
+/** Versions of a new sidecar in each namespace. */
 function versionsIn(mesh: Spread): readonly string[] {
   return mesh.nodes.map((_, index) => {
     const node = mesh.world.connect(`10.8.0.${index}`, { namespace: `ns-${index}` });
@@ -82,7 +82,7 @@ function versionsIn(mesh: Spread): readonly string[] {
   });
 }
 
-/** The distinct chunks of all sidecars' routes. */
+/** Distinct chunks of all routes. */
 class Pieces {
   readonly all: ReadonlySet<Uint8Array>;
 
@@ -100,14 +100,13 @@ class Pieces {
   }
 }
 
-describe('The encoded routes of many namespaces', () => {
-  it('share their bytes, and a change only rebuilds the blocks around it', () => {
+describe('encoded routes of many namespaces', () => {
+  it('share their bytes, so that a change rebuilds only neighboring blocks', () => {
     const one = new Pieces(new Spread(1, manyServices)).bytes;
     const namespaces = 100;
     const spread = new Spread(namespaces, manyServices);
     const countsBefore = new Pieces(spread);
-    // Services have other domains in their own namespace, so that namespace has its own copy of the blocks that contain
-    // them.
+    // Services have other domains in their own namespace, which therefore has its own copy of their blocks.
     expect(countsBefore.bytes).toBeLessThan((namespaces / 2) * one);
     spread.costOf(spread.route(7, 2000));
     const after = new Pieces(spread);
@@ -119,7 +118,7 @@ describe('The encoded routes of many namespaces', () => {
   });
 });
 
-describe('Routes of sidecars in many namespaces', () => {
+describe('routes of sidecars in many namespaces', () => {
   let small: Spread;
   let large: Spread;
   let atFirst: { readonly small: ReturnType<Spread['costOf']>; readonly large: ReturnType<Spread['costOf']> };
@@ -129,13 +128,13 @@ describe('Routes of sidecars in many namespaces', () => {
     atFirst = { small: small.costOf(undefined), large: large.costOf(undefined) };
   });
 
-  it('are built once: each namespace has its configuration, which consists of shared parts', () => {
+  it('are built once: each namespace has a configuration of shared parts', () => {
     const perNamespace = (atFirst.large.misses - atFirst.small.misses) / (many - few);
     expect(perNamespace).toBeLessThanOrEqual(2);
-    // Those of its own services, and the plan of the shared configuration.
+    // For its own services and the plan of the shared configuration.
     expect((atFirst.large.lookups - atFirst.small.lookups) / (many - few)).toBeLessThan(12);
     expect(atFirst.large.encoded).toBe(many);
-    // The routes of each virtual host, and two entries for each namespace.
+    // Routes of each virtual host, and two entries for each namespace.
     expect(large.world.cache.size).toBeLessThanOrEqual(fewServices + 2 * many + 1);
   });
 
@@ -143,7 +142,7 @@ describe('Routes of sidecars in many namespaces', () => {
     ['virtual service', (mesh: Spread) => mesh.route(7, 2000)],
     ['destination rule', (mesh: Spread) => mesh.rule(7, 20)],
     ['service', (mesh: Spread) => mesh.service(7, 'DNS')],
-  ])('are rebuilt in one place after a change of a %s, and the others are not looked up', (_kind, change) => {
+  ])('are rebuilt in one place after a change of a %s, without lookups of others', (_kind, change) => {
     const [few_, many_] = [small.costOf(change(small)), large.costOf(change(large))];
     // One virtual host, and a configuration for each namespace.
     expect(many_.misses).toBeLessThanOrEqual(1 + 2 * many);
@@ -169,10 +168,10 @@ describe('Routes of sidecars in many namespaces', () => {
   });
 });
 
-describe('Routes that are derived from those of another namespace', () => {
+describe('routes that are derived from those of another namespace', () => {
   const spaces = ['a', 'b', 'c'];
   const hosts = spaces.flatMap((space) => [`x.${space}.svc.cluster.local`, `y.${space}.svc.cluster.local`]);
-  // Names that clients of a namespace use for its services, used by other objects.
+  // Names that clients of a namespace use for its services, here used by other objects.
   const shortNames = ['x', 'x.a', 'y.b', 'x.c.svc'];
   const anySpace = fc.constantFrom(...spaces, 'istio-system');
   const anyHost = fc.constantFrom(...hosts, ...shortNames);
@@ -240,7 +239,7 @@ describe('Routes that are derived from those of another namespace', () => {
     return Buffer.concat(frames).toString('latin1');
   };
 
-  it('equal those that the namespace receives when it requests them first', () => {
+  it('equal those of a namespace whose routes are built first', () => {
     fc.assert(
       fc.property(objects, fc.shuffledSubarray(spaces, { minLength: 3 }), (given, inTurn) => {
         const shared = new GivenWorld(given);

@@ -10,7 +10,7 @@ import { EncodedCache } from './cache/encoded-cache.ts';
 import { MeshState } from './contexts/mesh-state.ts';
 import { type MeshNode, MeshResources } from './mesh-resources.ts';
 
-/** A service with one endpoint for each address. */
+/** Service with an endpoint for each address. */
 function service(name: string, addresses: readonly string[], port = 80): string {
   return `apiVersion: networking.istio.io/v1
 kind: ServiceEntry
@@ -25,7 +25,7 @@ spec:
 
 const clusterOf = (name: string): string => `outbound|80||${name}.example.com`;
 
-/** A mesh with files written by the test, and a count of encodings. */
+/** Mesh with files of the test that counts encodings. */
 class Mesh {
   encodings = 0;
   readonly cache = new EncodedCache({
@@ -48,7 +48,7 @@ class Mesh {
     this.state.onPublished((published) => this.resources.published(published));
   }
 
-  /** Replaces all files. Returns the change of the resulting push. */
+  /** Replaces all files. @returns the change of the resulting push */
   apply(...documents: string[]): ResourceChange {
     const { configs } = readConfigFile('mesh.yaml', documents.join('---\n'), { creationTimestamp: 0 });
     this.directory.snapshot = new ConfigSnapshot(configs);
@@ -76,7 +76,7 @@ beforeEach(() => {
 });
 
 describe('MeshResources', () => {
-  it('rejects a node with an invalid ID, and every node before the first context', () => {
+  it('rejects a node with an invalid ID, and all nodes before the first push context', () => {
     expect(mesh.resources.open({ id: 'nonsense', cluster: '', metadata: {} })).toMatchObject({
       error: expect.stringContaining('four parts'),
     });
@@ -95,7 +95,7 @@ describe('MeshResources', () => {
     expect(node.get('type.googleapis.com/unheard.of', '*')).toBeUndefined();
   });
 
-  it('serves a node from its context until the next push', () => {
+  it('serves a node from its push context until the next push', () => {
     const node = mesh.connect();
     const { version } = node.get(endpointType, [clusterOf('cart')])!;
     const change = mesh.apply(service('cart', ['10.1.1.1', '10.1.1.2']), service('user', ['10.2.1.1']));
@@ -106,14 +106,14 @@ describe('MeshResources', () => {
     expect(endpointsIn(now.resources.get(clusterOf('cart')))).toBe(2);
   });
 
-  it('does not push to a node that a change does not affect', () => {
+  it('does not push to an unaffected node', () => {
     const node = mesh.connect();
     const change: ResourceChange = { version: 'v', forced: false, configs: new Set(['Gateway/shop/front']) };
     mesh.state.publishContext({ forced: false, changed: [...change.configs] });
     expect(node.typesToPush(change, [clusterType, endpointType, listenerType])).toEqual([]);
   });
 
-  // A client that does not respond misses any number of contexts, more than the history contains.
+  // An unresponsive client can miss more contexts than the history contains.
   it.each([
     [0, 100],
     [5, 255],
@@ -122,7 +122,7 @@ describe('MeshResources', () => {
     [200, 240],
     [0, 300],
   ])(
-    'returns the current resources to a node that was served after %i contexts and again %i contexts later',
+    'returns current resources to a node that was served after %i contexts and again %i contexts later',
     (first, behind) => {
       const publish = (cart: string, user: string): ResourceChange =>
         mesh.apply(service('cart', [cart]), service('user', [user]));
@@ -141,7 +141,7 @@ describe('MeshResources', () => {
     },
   );
 
-  it('removes a node when its stream ends', () => {
+  it('removes a node when its stream is closed', () => {
     const node = mesh.connect();
     expect(mesh.resources.nodesOf(node.proxy.id)).toEqual([node]);
     node.close();
@@ -157,7 +157,7 @@ describe('EncodedCache', () => {
     const encodings = mesh.encodings;
     const second = mesh.connect('10.0.0.2').get(endpointType, names)!.resources;
     expect(mesh.encodings).toBe(encodings);
-    // The same map, so that the ADS server can detect equal lists without comparing them.
+    // The same map, so that the ADS server detects equal lists without comparing them.
     expect(second).toBe(first);
     expect(mesh.connect('10.0.0.3').get(endpointType, [names[0]!])!.resources.get(names[0]!)).toBe(
       first.get(names[0]!),
@@ -171,7 +171,7 @@ describe('EncodedCache', () => {
     expect(mesh.encodings).toBe(encodings);
   });
 
-  it('returns separate resources to proxies with different visible services', () => {
+  it('returns different resources to proxies with different visible services', () => {
     const here = mesh.connect('10.0.0.1');
     const there = mesh.connect('10.0.0.2', { NAMESPACE: 'other', LABELS: {} });
     here.get(clusterType, '*');
@@ -201,7 +201,7 @@ describe('EncodedCache', () => {
     expect(after.has('outbound|81||cart.example.com')).toBe(true);
   });
 
-  it('returns the endpoints of a service that is created after its name was requested', () => {
+  it('returns the endpoints of a service that is created after a request for it', () => {
     const node = mesh.connect();
     const late = [clusterOf('late')];
     expect(endpointsIn(node.get(endpointType, late)!.resources.get(late[0]!))).toBe(0);

@@ -1,4 +1,4 @@
-/** The desired resources of each proxy: push context → generators → encoded resources (spec/discovery.md §6.3–§6.7). */
+/** Desired resources of each proxy: push context → generators → encoded resources (spec/discovery.md §6.3–§6.7). */
 
 import * as E from 'fp-ts/lib/Either.js';
 import type { Watches } from '../../../machines/discovery/xds/watch-record.ts';
@@ -33,21 +33,21 @@ import type { ContextPublication, Publication } from './contexts/mesh-state.ts';
 import { TypesToPushMemo } from './types-to-push-memo.ts';
 
 export interface MeshResourcesOptions {
-  /** `undefined` until the first one is built. */
+  /** `undefined` before the first one is built. */
   readonly context: () => PushContext | undefined;
   readonly cache: EncodedCache;
-  /** alias → cluster id (`--clusterAliases`). */
+  /** alias → cluster ID (`--clusterAliases`). */
   readonly clusterAliases?: Readonly<Record<string, string>>;
   /** Absent: each client may receive the Secrets of its namespace. */
   readonly secretAccess?: SecretReaders;
-  /** Called with the Secrets and ConfigMaps that a node requests and may receive. Empty for a closed node. */
+  /** Called with Secrets and ConfigMaps that a node requests and may receive. Empty for a closed node. */
   readonly onCredentialsNeeded?: (node: object, references: readonly CredentialReference[]) => void;
-  /** State of an object in the API server. Absent: only the objects of the context exist. */
+  /** State of an object in the API server. Absent: only objects of the push context exist. */
   readonly readingOf?: (reference: CredentialReference) => ObjectReading;
   readonly rejections?: RejectionListener;
-  /** Receives each response of a push, and its result. */
+  /** Called with each response of a push, and its result. */
   readonly responses?: ResponseListener;
-  /** Called once for each warning. @param node ID */
+  /** @param node ID */
   readonly warn?: (node: string, message: string) => void;
 }
 
@@ -61,30 +61,29 @@ export interface RejectionListener {
   left(node: MeshNode): void;
 }
 
-/** Responses of pushes, by client. Called for each response, so it must be fast. */
+/** Called for each response of a push, so it must be fast. */
 export interface ResponseListener {
   /** @param version of the push context */
   sent(node: MeshNode, typeUrl: string, version: string): void;
-  /** @param version of the acknowledged response; the next one may have been sent already */
+  /** @param version of the acknowledged response; later ones may have been sent */
   acknowledged(node: MeshNode, typeUrl: string, version: string): void;
   rejected(node: MeshNode, typeUrl: string): void;
   left(node: MeshNode): void;
 }
 
-/** Decides which service accounts may read the Secrets of their namespaces. */
 export interface SecretReaders {
-  /** A proxy of this account (`namespace/name`) requests Secrets. */
+  /** Called when a proxy of this account (`namespace/name`) requests Secrets. */
   enter(account: string): SecretReader;
 }
 
 export interface SecretReader {
   readonly isAllowed: boolean;
-  /** Whether the decision exists. A response before it would claim that there are no Secrets. */
+  /** An earlier response would imply that there are no Secrets. */
   readonly isDecided: boolean;
   leave(): void;
 }
 
-/** Serves the nodes of the mesh. A node is served from one context until a push moves it to the next. */
+/** Serves each node from one push context until a push moves it to the next. */
 export class MeshResources implements ResourceSource {
   readonly #options: MeshResourcesOptions;
   readonly #nodes = new Set<MeshNode>();
@@ -117,7 +116,7 @@ export class MeshResources implements ResourceSource {
     return { resources: opened };
   }
 
-  /** The connected nodes with this ID, one for each stream. */
+  /** One for each stream of this node ID. */
   nodesOf(id: string): readonly MeshNode[] {
     return [...this.#nodes].filter(({ proxy }) => proxy.id === id);
   }
@@ -133,7 +132,6 @@ interface SharedTables {
   readonly history: ContextHistory;
 }
 
-/** From the verified identity. */
 function secretOwnerOf(
   { verifiedIdentity, secretsUnverified }: NodeIdentity,
   proxy: Proxy,
@@ -146,7 +144,7 @@ function secretOwnerOf(
 interface NodeDetails {
   /** `undefined` if the node may not receive Secrets. */
   readonly secretNamespace: string | undefined;
-  /** Verified identity; `undefined` if clients are not authenticated. */
+  /** Verified; `undefined` if clients are not authenticated. */
   readonly account: string | undefined;
   readonly closed: () => void;
 }
@@ -162,14 +160,14 @@ export class MeshNode implements NodeResources {
   readonly #shared: SharedTables;
   #context: PushContext;
   #shape: ProxyShape;
-  /** Set after the first request for a Secret. */
+  /** Set by the first request for a Secret. */
   #reader: SecretReader | undefined;
   #neededCredentials: readonly string[] = [];
   #isClosed = false;
   #watches = (): Watches => noWatches;
   #rejected: Set<string> | undefined;
   #warning: string | undefined;
-  /** Ignored by a proxyless gRPC client, by type URL. */
+  /** Features that a proxyless client ignores, by type URL. */
   readonly #limitations = new Map<string, { readonly text: string; readonly all: readonly Limitation[] }>();
 
   constructor(
@@ -188,7 +186,7 @@ export class MeshNode implements NodeResources {
     this.#warn();
   }
 
-  /** Shared by all proxies with equal properties. */
+  /** Shared by proxies with equal properties. */
   get shape(): ProxyShape {
     return this.#shape;
   }
@@ -197,7 +195,7 @@ export class MeshNode implements NodeResources {
     return this.#context;
   }
 
-  /** One text for each type. */
+  /** One for each type. */
   get limitations(): readonly string[] {
     return [...this.#limitations.values()].map(({ text }) => text).filter((text) => text !== '');
   }
@@ -205,7 +203,7 @@ export class MeshNode implements NodeResources {
   get grpcLimitations(): readonly Limitation[] {
     return [...this.#limitations].flatMap(([typeUrl, { all }]) => {
       const watch = this.watches[typeUrl];
-      // A state-of-the-world client gets no response when it unsubscribes from a name.
+      // A SotW client receives no response when it unsubscribes from a name.
       return watch === undefined ? all : grpcLimitations(typeUrl, this.#shape, this.#context, watch.names);
     });
   }
@@ -235,7 +233,7 @@ export class MeshNode implements NodeResources {
   }
 
   get(typeUrl: string, names: readonly string[] | '*'): ResourceSet | undefined {
-    // A push follows the decision of the API server.
+    // A push follows the API server's decision.
     if (typeUrl === secretType && names !== '*' && this.#isAwaitingAccess(names)) return undefined;
     return this.#getFrom(this.#context, typeUrl, this.#shape, names);
   }
@@ -263,10 +261,7 @@ export class MeshNode implements NodeResources {
     return this.permitted(typeUrl, names);
   }
 
-  /**
-   * Names in the verified namespace or granted to its Gateways. Whether the account may read Secrets is checked
-   * separately.
-   */
+  /** Names in the verified namespace or granted to its Gateways, before checking the account's permission to read Secrets. */
   #permittedByNamespace(names: readonly string[]): readonly string[] {
     const { type, configNamespace } = this.proxy;
     return permittedSecrets(names, {
@@ -283,7 +278,7 @@ export class MeshNode implements NodeResources {
     return this.#reader !== undefined && !this.#reader.isDecided;
   }
 
-  /** The same list for the same list. */
+  /** Same list for the same list. */
   permitted(typeUrl: string, names: readonly string[]): readonly string[] {
     if (typeUrl !== secretType) return names;
     const { account } = this.#details;
@@ -297,7 +292,7 @@ export class MeshNode implements NodeResources {
     return this.#reader.isAllowed ? permitted : otherNames;
   }
 
-  /** A Secret is read from the cluster only while a node needs it. */
+  /** Secrets are read from the cluster only while a node needs them. */
   #reportNeededCredentials(needed: readonly string[]): void {
     const { onCredentialsNeeded } = this.#options;
     if (onCredentialsNeeded === undefined || this.#isClosed || needed === this.#neededCredentials) return;
@@ -311,7 +306,7 @@ export class MeshNode implements NodeResources {
     );
   }
 
-  /** State of the object behind a credential's resource name. `undefined`: the context decides. */
+  /** State of a credential's object. `undefined`: as in the push context. */
   credentialReading(name: string): CredentialReading | undefined {
     if (this.#permittedByNamespace([name]).length === 0) return 'denied';
     const { secretAccess, readingOf } = this.#options;
@@ -333,7 +328,7 @@ export class MeshNode implements NodeResources {
     this.#context = context;
     this.#shape = shape;
     this.#warn();
-    // The order may contain less than all changes since the node's context.
+    // The order may contain fewer changes than there are since the node's context.
     const types = change.forced
       ? everyType
       : this.#shared.typesToPush.typesToPush({ context, shape }, previous, () => {
@@ -357,7 +352,7 @@ export class MeshNode implements NodeResources {
     this.#warning = warning;
   }
 
-  /** A gRPC client does not report what it ignores. */
+  /** gRPC itself does not report ignored features. */
   #updateLimitations(typeUrl: string, shape: ProxyShape, context: PushContext, names: readonly string[]): void {
     const all = grpcLimitations(typeUrl, shape, context, names);
     const more = all.length - maxNamedObjects;
@@ -373,7 +368,7 @@ export class MeshNode implements NodeResources {
     if (text !== '') this.#options.warn?.(this.proxy.id, `gRPC without a proxy: ${text}`);
   }
 
-  /** Bounded, because a mesh may have thousands of plugins. */
+  /** Limited, because a mesh may have thousands of plugins. */
   #withheldWasmText(): string | undefined {
     const keys = withheldWasm(this.#shape, this.#context);
     if (keys.length === 0) return undefined;

@@ -9,8 +9,8 @@ const strict = givenObject('PeerAuthentication', 'a', 'own', { mtls: 'STRICT' })
 const lax = givenObject('PeerAuthentication', 'a', 'own', { mtls: 'PERMISSIVE' });
 const forced: ResourceChange = { version: '', forced: true, configs: new Set() };
 
-describe('A node that must use mutual TLS and has no certificates', () => {
-  it('causes one warning when it connects, and another one only after the problem was resolved and occurs again', () => {
+describe('a node that must use mutual TLS without certificates', () => {
+  it('causes a warning when it connects, and another one only if the problem recurs after it was resolved', () => {
     const world = new GivenWorld([strict]);
     const warnings: string[] = [];
     const resources = new MeshResources({
@@ -43,7 +43,7 @@ describe('A node that must use mutual TLS and has no certificates', () => {
   });
 });
 
-describe('A node whose Envoy does not support its configuration', () => {
+describe('a node whose Envoy does not support its configuration', () => {
   const plugin = (name: string): ReturnType<typeof givenObject> =>
     givenObject('WasmPlugin', 'a', name, { url: 'file:///a.wasm' });
 
@@ -62,12 +62,12 @@ describe('A node whose Envoy does not support its configuration', () => {
       ...(envoy && { envoy }),
     });
     if ('error' in opened) throw new Error(opened.error);
-    // A push without a relevant change does not repeat the warning.
+    // A push without a relevant change does not warn again.
     opened.resources.typesToPush(forced, []);
     return warnings;
   }
 
-  it('causes one warning with its version and the objects that it does not run', () => {
+  it('causes a warning with its version and the unsupported objects', () => {
     expect(warningsFor({ version: [1, 36, 2], hasV8: true }, 1)).toEqual([
       expect.stringMatching(/^Wasm code of WasmPlugin a\/p0 is not sent.* Envoy 1\.36\.2 may crash/),
     ]);

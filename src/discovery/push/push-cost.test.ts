@@ -42,20 +42,20 @@ function worldOf(): { world: GivenWorld; nodes: MeshNode[] } {
 const requestedNames = (typeUrl: string): readonly string[] | '*' =>
   typeUrl === endpointType ? names : typeUrl === routeType ? ['8080'] : '*';
 
-/** Each node requests all types that it watches. */
+/** Requests all types that each node watches. */
 function takeAll(nodes: readonly MeshNode[]): void {
   for (const node of nodes) for (const typeUrl of watched) node.get(typeUrl, requestedNames(typeUrl));
 }
 
 interface Cost {
-  /** Values built. */
+  /** Number of built values. */
   readonly misses: number;
   readonly encoded: number;
-  /** Types pushed to each node, equal for all nodes. */
+  /** Types pushed to each node, equal for all. */
   readonly types: readonly string[];
-  /** Number of distinct lists that the nodes received. */
+  /** Number of distinct lists. */
   readonly lists: number;
-  /** Number of resources that changed. */
+  /** Number of changed resources. */
   readonly differing: number;
 }
 
@@ -85,7 +85,7 @@ function costOf(world: GivenWorld, nodes: readonly MeshNode[], change: () => Res
   };
 }
 
-describe(`A push to ${sidecars} sidecars of one shape`, () => {
+describe(`a push to ${sidecars} sidecars of one shape`, () => {
   const { world, nodes } = worldOf();
 
   it('generates and encodes everything once at first', () => {
@@ -105,13 +105,13 @@ describe(`A push to ${sidecars} sidecars of one shape`, () => {
 
   it('builds one virtual host, and one configuration with its plan, after a change of a route', () => {
     const cost = costOf(world, nodes, () => world.put(virtualService(7, 2000)));
-    // Clusters and listeners are requested, and are the same lists as before.
+    // Clusters and listeners are requested, but are the same lists.
     expect(cost).toMatchObject({ misses: 3, encoded: 1, lists: 3, differing: 1 });
   });
 
   it('builds the resources of one service after a change of its DestinationRule', () => {
     const cost = costOf(world, nodes, () => world.put(destinationRule(7, 20)));
-    // The cluster, its assignment (unchanged), the virtual host, the configuration, and its plan (unchanged).
+    // Cluster, assignment (unchanged), virtual host, configuration and its plan (unchanged).
     expect(cost).toMatchObject({ misses: 5, encoded: 3, differing: 1 });
   });
 
@@ -121,7 +121,7 @@ describe(`A push to ${sidecars} sidecars of one shape`, () => {
     expect(cost).toEqual({ misses: 0, encoded: 0, types: [], lists: 0, differing: 0 });
   });
 
-  it('builds nothing twice while some sidecars are served from the old context and some from the new one', () => {
+  it('builds nothing twice while sidecars are served from two contexts', () => {
     const change = world.put(serviceEntry(3, '10.1.1.3'));
     const late = nodes[0]!;
     for (const node of nodes.slice(1)) {
@@ -137,19 +137,19 @@ describe(`A push to ${sidecars} sidecars of one shape`, () => {
   });
 });
 
-describe('Sidecars of different shapes', () => {
+describe('sidecars of different shapes', () => {
   it('share all resources that do not depend on the difference', () => {
     const { world, nodes } = worldOf();
     takeAll(nodes.slice(0, 1));
     const { encodings } = world;
     takeAll([world.connect('10.8.0.1', { labels: { version: 'v2' } })]);
-    // Only a workload's own listeners and clusters are rebuilt, without a lookup.
+    // Only the workload's own listeners and clusters are rebuilt, without lookups.
     expect(world.encodings - encodings).toBeLessThan(10);
   });
 });
 
-describe('An EncodedCache that is too small', () => {
-  it('still returns all resources, and stays within its limit', () => {
+describe('an EncodedCache that is too small', () => {
+  it('returns all resources and stays within its limit', () => {
     const indexes = Array.from({ length: services }, (_, index) => index);
     const small = new GivenWorld(
       indexes.map((index) => serviceEntry(index)),

@@ -11,7 +11,7 @@ test.each([
   ['LOGICAL_DNS', false],
   ['STATIC', false],
   ['ORIGINAL_DST', false],
-] as const)('A cluster of type %s fetches endpoints: %s', (type, expected) => {
+] as const)('a cluster of type %s uses EDS: %s', (type, expected) => {
   for (const healthChecks of [[], [{}]]) {
     const value = Cluster_DiscoveryType[type];
     const cluster = create(ClusterSchema, { name: 'c', clusterDiscoveryType: { case: 'type', value }, healthChecks });
@@ -20,11 +20,11 @@ test.each([
 });
 
 test.each([
-  ['nothing', [], true],
+  ['no locality', [], true],
   ['a locality without endpoints', [{ locality: { region: 'a' } }], true],
   ['an endpoint', [{ lbEndpoints: [{}] }], false],
   ['many endpoints', [{ lbEndpoints: Array.from({ length: 1_000 }, () => ({ loadBalancingWeight: 7 })) }], false],
-] as const)('An assignment with %s is empty: %s', (_, endpoints, expected) => {
+] as const)('an assignment with %s is empty: %s', (_, endpoints, expected) => {
   const assignment = create(ClusterLoadAssignmentSchema, {
     clusterName: 'c',
     endpoints: structuredClone(endpoints) as never,

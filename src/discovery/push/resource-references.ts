@@ -1,4 +1,4 @@
-/** References between encoded resources, parsed once for each resource and shared by all streams that send it. */
+/** References between encoded resources, parsed once for each resource and shared by all streams. */
 import { onceFor } from '../../model/collections/once-for.ts';
 import { fetchesEndpoints, isEmptyAssignment } from '../../networking/references/cluster-endpoints.ts';
 import { clustersAmong, clustersNamedIn, namesCluster } from '../../networking/references/cluster-references.ts';

@@ -1,5 +1,3 @@
-/** Secrets that connected gateways receive. */
-
 import { describe, expect, it } from 'vitest';
 import { createAuthority } from '../../../test/certs/authority.ts';
 import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
@@ -26,7 +24,7 @@ function served(node: MeshNode, requestedNames: readonly string[] = names): Map<
   return new Map([...node.get(secretType, requestedNames)!.resources].map(([name, { version }]) => [name, version]));
 }
 
-describe('The Secrets of a namespace', () => {
+describe('Secrets of a namespace', () => {
   const world = new GivenWorld([secret('edge', 'one'), secret('edge', 'two'), secret('shop', 'one')]);
   const gateway = (identity?: string): MeshNode => {
     const opened = world.resources.open({
@@ -39,7 +37,7 @@ describe('The Secrets of a namespace', () => {
     return opened.resources as MeshNode;
   };
 
-  it('are served to gateways with a verified identity of that namespace', () => {
+  it('are served to gateways with a verified identity of this namespace', () => {
     expect([...served(gateway('spiffe://cluster.local/ns/edge/sa/front')).keys()]).toEqual(names.slice(0, 2));
   });
 
@@ -50,8 +48,8 @@ describe('The Secrets of a namespace', () => {
   });
 });
 
-describe('A changed Secret', () => {
-  it('is pushed to the gateways of its namespace, and changes no other Secret', () => {
+describe('a changed Secret', () => {
+  it('is pushed to gateways of its namespace without changing other Secrets', () => {
     const world = new GivenWorld([secret('edge', 'one'), secret('edge', 'two')]);
     const edge = world.connect('10.9.0.1', { namespace: 'edge', type: 'router', secrets: true });
     const shop = world.connect('10.9.0.2', { namespace: 'shop', type: 'router', secrets: true });
@@ -79,7 +77,7 @@ describe('CA certificates', () => {
     return node.get(secretType, [name])!.resources.get(name)?.version;
   };
 
-  it('follow their ConfigMap, and a Secret that contains only CA certificates', () => {
+  it('follow their ConfigMap, or a Secret that contains only CA certificates', () => {
     const world = new GivenWorld([inConfigMap(first), inSecret('web', first)]);
     const about = { namespace: 'edge', type: 'router', secrets: true } as const;
     const node = world.connect('10.9.0.1', about);
@@ -96,7 +94,7 @@ describe('CA certificates', () => {
   });
 });
 
-describe('The clusters of a gateway with only referenced clusters', () => {
+describe('clusters of a gateway that receives referenced clusters only', () => {
   const service = (host: string): Config =>
     givenObject('ServiceEntry', 'edge', host, {
       hosts: [host],
@@ -128,13 +126,13 @@ describe('The clusters of a gateway with only referenced clusters', () => {
     expect(clusters(node)).toEqual(['outbound|80||b.test']);
   });
 
-  it('are all clusters if the option is off', () => {
+  it('are all clusters if the option is disabled', () => {
     const node = new GivenWorld(objects).connect('10.9.0.1', { namespace: 'edge', type: 'router' });
     expect(clusters(node)).toEqual(['outbound|80||a.test', 'outbound|80||b.test']);
   });
 });
 
-describe('Access to Secrets that an API server decides', () => {
+describe('access to Secrets', () => {
   const world = new GivenWorld([
     secret('edge', 'one'),
     givenObject('ConfigMap', 'edge', 'ca', { data: { 'ca.crt': authority.certificate }, binaryData: {} }),
@@ -160,7 +158,7 @@ describe('Access to Secrets that an API server decides', () => {
   const namesOf = (node: MeshNode): string[] => [...node.get(secretType, requestedNames)!.resources.keys()];
   const verifiedIdentity = 'spiffe://cluster.local/ns/edge/sa/front';
 
-  it('is denied before the decision and after a withdrawal, while ConfigMaps are always served', () => {
+  it("is denied before the API server's decision and after a withdrawal, unlike access to ConfigMaps", () => {
     const node = gateway({ verifiedIdentity });
     expect(namesOf(node)).toEqual([requestedNames[0]]);
     expect(requestedAccounts.splice(0)).toEqual([['edge/front']]);
@@ -172,7 +170,7 @@ describe('Access to Secrets that an API server decides', () => {
     expect(requestedAccounts.splice(0)).toEqual([[]]);
   });
 
-  it('delays the response to a request for Secrets alone until the API server has decided', () => {
+  it('delays the response to a request for Secrets until the API server has decided', () => {
     const references: string[][] = [];
     const onCredentialsNeeded = (_: object, requestedAccounts: readonly { kind: string; name: string }[]): void =>
       void references.push(requestedAccounts.map(({ kind, name }) => `${kind} ${name}`));
@@ -186,7 +184,7 @@ describe('Access to Secrets that an API server decides', () => {
     const node = waiting.resources as MeshNode;
     const names = ['kubernetes://one', 'kubernetes://other/one'];
     expect(node.get(secretType, names)).toBeUndefined();
-    // The Secret is read in the meantime, from the node's own namespace only.
+    // In the meantime, Secrets of the node's own namespace are read.
     expect(references).toEqual([['Secret one']]);
     access.setAllowed('edge/front', false);
     expect([...node.get(secretType, names)!.resources.keys()]).toEqual([]);
@@ -197,7 +195,7 @@ describe('Access to Secrets that an API server decides', () => {
     requestedAccounts.splice(0);
   });
 
-  it('also decides whether a client learns that a Secret exists', () => {
+  it('determines whether a client learns that a Secret exists', () => {
     const unauthenticated = gateway({});
     const node = gateway({ verifiedIdentity });
     const name = 'kubernetes://one';
@@ -214,7 +212,7 @@ describe('Access to Secrets that an API server decides', () => {
     requestedAccounts.splice(0);
   });
 
-  it('ends with the last proxy of an account, and a late decision has no effect', () => {
+  it('ends with the last proxy of an account, after which a late decision has no effect', () => {
     const [first, second] = [gateway({ verifiedIdentity }), gateway({ verifiedIdentity })];
     namesOf(first);
     namesOf(second);
@@ -227,7 +225,7 @@ describe('Access to Secrets that an API server decides', () => {
     expect(namesOf(gateway({ verifiedIdentity }))).toEqual([requestedNames[0]]);
   });
 
-  it('is not requested for a client that needs no Secret, or that is not authenticated', () => {
+  it('is not requested for a client that needs no Secret or is not authenticated', () => {
     requestedAccounts.splice(0);
     gateway({ verifiedIdentity: 'spiffe://cluster.local/ns/edge/sa/quiet' }).get(secretType, ['configmap://ca-cacert']);
     expect(namesOf(gateway({ secretsUnverified: true }))).toEqual(requestedNames);
@@ -235,7 +233,7 @@ describe('Access to Secrets that an API server decides', () => {
   });
 });
 
-describe('A Secret of another namespace', () => {
+describe('a Secret of another namespace', () => {
   const name = 'kubernetes://certs/web';
   const grant = (to: object = {}): Config =>
     givenObject('ReferenceGrant', 'certs', 'grant', {
@@ -259,7 +257,7 @@ describe('A Secret of another namespace', () => {
     expect(namesOf(edge, requestedNames)).toEqual([]);
   });
 
-  it('is pushed after a change to a gateway with a grant, and to no other', () => {
+  it('is pushed after a change to gateways with a grant only', () => {
     const world = new GivenWorld([secret('certs', 'web'), grant({ name: 'web' })]);
     const edge = world.connect('10.9.0.1', about);
     const shop = world.connect('10.9.0.2', { ...about, namespace: 'shop' });
@@ -271,14 +269,14 @@ describe('A Secret of another namespace', () => {
     expect(served(edge, [name]).get(name)).not.toBe(previous);
   });
 
-  it('is served to no sidecar, and to no gateway of another namespace', () => {
+  it('is not served to sidecars or to gateways of other namespaces', () => {
     const world = new GivenWorld([secret('certs', 'web'), grant()]);
     expect(namesOf(world.connect('10.9.0.1', { ...about, type: 'sidecar' }))).toEqual([]);
     expect(namesOf(world.connect('10.9.0.2', { ...about, namespace: 'shop' }))).toEqual([]);
     expect(namesOf(world.connect('10.9.0.3', { ...about, secrets: false }))).toEqual([]);
   });
 
-  it('contributes the CA certificates of a separate object only if the grant covers that object', () => {
+  it('adds the CA certificates of a separate object only if the grant covers that object', () => {
     const roots = (object: string): Config =>
       givenObject('Secret', 'certs', object, {
         ...{ type: 'Opaque', data: {}, stringData: { 'ca.crt': authority.certificate } },

@@ -1,4 +1,4 @@
-/** Each further workload with objects of its own costs as much as those before it. Work is counted, not timed. */
+/** The cost of objects that select one workload each is linear in the number of workloads. Operations are counted, not timed. */
 import { describe, expect, it } from 'vitest';
 import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
 import { countedWork, growthOfWork } from '../../../test/harness/counted-work.ts';
@@ -6,7 +6,7 @@ import type { Config } from '../../model/config/config.ts';
 import { clusterType, endpointType, listenerType, routeType } from '../../networking/index.ts';
 
 const [few, many] = [20, 80];
-/** Of the total work. */
+/** Of the number of operations. */
 const maxExponent = 1.2;
 const services = 10;
 
@@ -24,10 +24,10 @@ function service(index: number): Config {
   });
 }
 
-/** A team label that all workloads share, and one of its own. */
+/** A label shared by all workloads, and a unique one. */
 const labels = (index: number): object => ({ team: 'all', app: `w${index}` });
 
-/** An object for one workload. It differs for each `version`. */
+/** An object for one workload, which differs for each `version`. */
 type OwnObject = (index: number, version: number) => Config;
 
 const clusterPatch = (seconds: number): object => ({
@@ -75,7 +75,7 @@ const kinds: Readonly<Record<string, OwnObject>> = {
 
 const types = [clusterType, endpointType, listenerType, routeType];
 
-/** Each workload requests all its resources, one object changes, and all affected workloads request the pushed types again. */
+/** Each workload requests all resources, one object changes, and affected workloads request pushed types again. */
 function serve(size: number, kind: string): void {
   const object = kinds[kind]!;
   const world = new GivenWorld([...times(services, service), ...times(size, (index) => object(index, 0))]);
@@ -101,8 +101,8 @@ function serve(size: number, kind: string): void {
   expect(concerned).toContain(nodes[0]);
 }
 
-describe('The work for workloads that own objects select grows linearly with their number', () => {
-  it.each(Object.keys(kinds))('%s', (kind) => {
+describe('the cost of workloads with objects that select them grows linearly with their number', () => {
+  it.each(Object.keys(kinds))('for %s', (kind) => {
     const { exponent, tooFast } = growthOfWork((size) => countedWork(() => serve(size, kind)), few, many);
     expect(tooFast).toEqual([]);
     expect(exponent).toBeLessThan(maxExponent);

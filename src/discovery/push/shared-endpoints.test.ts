@@ -19,7 +19,7 @@ function slice(isReady: boolean): Config {
   return { ...givenObject('EndpointSlice', 'a', 'near-1', spec), labels: { 'kubernetes.io/service-name': 'near' } };
 }
 
-/** Another service of the host, with a port of the same name. */
+/** Another service with the same host and port name. */
 function entry(resolution: string): Config {
   const spec = { hosts: [host], ports: [{ number: 443, name: 'p', protocol: 'HTTP' }], location: 'MESH_INTERNAL' };
   return givenObject('ServiceEntry', 'a', 'other', { ...spec, resolution, addresses: [], endpoints: [] });
@@ -29,10 +29,7 @@ function clustersOf(node: MeshNode): unknown {
   return [...node.get(clusterType, '*')!.resources].map(([name, { version }]) => [name, version]);
 }
 
-/**
- * What is pushed to a proxy when the Kubernetes service loses its only endpoint, while a ServiceEntry has the same
- * host.
- */
+/** Pushed types when a Kubernetes service loses its only endpoint while a ServiceEntry has the same host. */
 function pushedBeside(resolution: string) {
   const other = entry(resolution);
   const world = new GivenWorld([service, slice(true), other]);
@@ -43,15 +40,15 @@ function pushedBeside(resolution: string) {
   return { types, before: previous, now: clustersOf(node), rebuilt: clustersOf(rebuilt) };
 }
 
-describe('Endpoints of a host that two registries define', () => {
-  it('are pushed with the clusters if one of the services is resolved by DNS, because its clusters contain them', () => {
+describe('endpoints of a host in two registries', () => {
+  it('are pushed with clusters if one service uses DNS, because its clusters contain endpoints', () => {
     const { types, before: previous, now, rebuilt } = pushedBeside('DNS');
     expect(types).toContain(clusterType);
     expect(now).toEqual(rebuilt);
     expect(now).not.toEqual(previous);
   });
 
-  it('are pushed alone if the endpoints of both are static', () => {
+  it('are pushed without clusters if both services have static endpoints', () => {
     const { types, before: previous, now, rebuilt } = pushedBeside('STATIC');
     expect(types).toEqual([endpointType]);
     expect([now, rebuilt]).toEqual([previous, previous]);

@@ -1,4 +1,4 @@
-/** Gateways share one list of routes if they have equal properties, and have separate lists otherwise. */
+/** Gateways with equal properties share one list of routes. */
 import { describe, expect, it } from 'vitest';
 import { type GivenNodeOptions, GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
 import { countedWork, sumOf } from '../../../test/harness/counted-work.ts';
@@ -47,7 +47,7 @@ const objectsOf = (hosts: number): Config[] => [
   ...times(hosts, (index) => virtualService(index)),
 ];
 
-/** Gateways of this many workloads, each with its own labels, two in each namespace. */
+/** This many workloads with different labels, two in each namespace. */
 const gateways = (count: number): GivenNodeOptions[] =>
   times(count, (index) => ({ namespace: `ns-${index >> 1}`, labels: { app: 'gateway', ownGateway: `${index}` } }));
 
@@ -58,7 +58,7 @@ function served(world: GivenWorld, all: readonly GivenNodeOptions[], hosts: numb
   return { nodes, take };
 }
 
-describe('Routes of gateways', () => {
+describe('routes of gateways', () => {
   it('are built and encoded once for all labels and namespaces, also after a change', () => {
     const world = new GivenWorld(objectsOf(3));
     const { nodes, take } = served(world, gateways(6), 3);
@@ -107,14 +107,14 @@ describe('Routes of gateways', () => {
     expect(owned).not.toBe(otherRoutes);
   });
 
-  it('are empty for a gateway that must not bind the port, whatever gateways with the same labels have', () => {
+  it('are empty for a gateway that must not bind the port, even if gateways with the same labels have routes', () => {
     const unprivileged = { ...ownGateway, metadata: { UNPRIVILEGED_POD: 'true' } };
     const [bound, unbound] = served(new GivenWorld(objectsOf(1)), [ownGateway, unprivileged], 1).take();
     expect(bound).not.toBe(unbound);
     expect(unbound!.get(routeName(0))!.version).not.toBe(bound!.get(routeName(0))!.version);
   });
 
-  it('are shared if the differing services are not destinations', () => {
+  it('are shared if differing services are not destinations', () => {
     const world = new GivenWorld([...objectsOf(2), service(7)]);
     const { nodes, take } = served(world, [ownGateway, other], 2);
     take();
@@ -124,7 +124,7 @@ describe('Routes of gateways', () => {
     expect(owned).toBe(otherRoutes);
   });
 
-  it('cost the same for each further gateway, however many hosts there are', () => {
+  it('cost the same for each further gateway, regardless of the number of hosts', () => {
     const callsFor = (count: number, hosts: number): number => {
       const world = new GivenWorld(objectsOf(hosts));
       const { nodes, take } = served(world, gateways(count), hosts);

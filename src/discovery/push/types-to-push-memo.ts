@@ -1,4 +1,4 @@
-/** Caches which types a change between two contexts pushes, by shape. */
+/** Caches by shape which types a change between two contexts pushes. */
 
 import { type ConfigKey, parseConfigKey } from '../../model/config/config.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
@@ -11,18 +11,18 @@ interface ContextPair {
   readonly previous: PushContext;
   readonly changes: ChangesBetween;
   readonly keys: readonly ConfigKey[];
-  /** By the current and the previous shape. */
+  /** By current, then previous shape. */
   readonly resultsByShape: Map<ProxyShape, Map<ProxyShape, ReadonlySet<PushedType>>>;
 }
 
-/** Most proxies move between the same two contexts. A few were left behind by earlier pushes. */
+/** Most proxies move between the same two contexts, and a few from older ones. */
 const maxPairs = 4;
 
 export class TypesToPushMemo {
   /** Most recent first. */
   #pairs: readonly ContextPair[] = [];
 
-  /** @param changesOf the changes between the contexts, called on a cache miss */
+  /** @param changesOf called on a cache miss */
   typesToPush(now: ProxyInContext, earlier: ProxyInContext, changesOf: () => ChangesBetween): ReadonlySet<PushedType> {
     const { changes, keys, resultsByShape } = this.#pairFor(now.context, earlier.context, changesOf);
     const ofShape = resultsByShape.get(now.shape) ?? new Map<ProxyShape, ReadonlySet<PushedType>>();
@@ -41,7 +41,7 @@ export class TypesToPushMemo {
     const changes = changesOf();
     const keys = [...changes.changed].map(parseConfigKey);
     const pair: ContextPair = { current: now, previous: earlier, changes, keys, resultsByShape: new Map() };
-    // Entries of past contexts would keep these in memory.
+    // Older entries would keep their contexts in memory.
     const remaining = this.#pairs.filter((other) => other.current === now);
     this.#pairs = [pair, ...remaining.slice(0, maxPairs - 1)];
     return pair;

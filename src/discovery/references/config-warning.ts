@@ -1,4 +1,4 @@
-/** Types of checks across objects: what they read and report (docs/config-analysis.md). */
+/** Checks across objects: what they read and report (docs/config-analysis.md). */
 import type { Config } from '../../model/config/config.ts';
 import type { ConfigSet } from '../../model/config/config-set.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
@@ -8,14 +8,14 @@ import type { MeshHosts } from './routes/mesh-hosts.ts';
 
 export interface ObjectPlace {
   readonly config: Config;
-  /** `spec.http[0]`; absent for the object as a whole. */
+  /** `spec.http[0]`; absent for the whole object. */
   readonly field?: string;
 }
 
-/** Valid configuration without effect, or with an unexpected one. */
+/** About valid configuration without effect, or with an unexpected one. */
 export interface ConfigWarning extends Required<ObjectPlace> {
   readonly code: WarningCode;
-  /** The problem and its correction. */
+  /** Problem and correction. */
   readonly message: string;
   readonly other?: ObjectPlace;
 }
@@ -25,11 +25,11 @@ export interface CheckSources {
   readonly configs: ConfigSet;
   readonly known: KnownObjects;
   readonly hosts: MeshHosts;
-  /** The mesh configuration as an object with a place. */
+  /** As an object with a location. */
   readonly meshConfig: Config;
 }
 
-/** A mesh configuration whose file is unknown. */
+/** For a mesh configuration without a known file. */
 export const unlocatedMeshConfig: Config = {
   ...{ kind: 'MeshConfig', apiVersion: 'mesh.istio.io/v1alpha1', name: 'mesh', namespace: '', spec: {} },
   ...{ labels: {}, annotations: {}, resourceVersion: '', creationTimestamp: 0 },
@@ -38,7 +38,7 @@ export const unlocatedMeshConfig: Config = {
 /** Yields `undefined` after each object without a warning, so that callers can pause. */
 export type ConfigCheck = (sources: CheckSources) => Iterable<ConfigWarning | undefined>;
 
-/** Reports whether a user wrote the object. Generated objects are reported by their translation. */
+/** Whether a user wrote the object. Problems of generated objects are reported by their translation. */
 export function isWritten({ partOrigins, standsFor }: Config): boolean {
   return partOrigins === undefined && standsFor === undefined;
 }

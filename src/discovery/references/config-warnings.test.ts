@@ -30,7 +30,7 @@ async function validated(
   const { problems } = await validateFiles([], files, undefined, { ...settings, mesh, meshFile });
   return (
     problems
-      // Warnings of the mesh configuration: providers.test.ts.
+      // providers.test.ts covers the mesh configuration.
       .filter(({ code = '', key }) => code in warningTable && key?.kind !== 'MeshConfig')
       .map(({ code = '', key, field = '', line, other }) => ({
         ...{ code, object: `${key!.kind}/${key!.name}`, field, line },
@@ -62,7 +62,7 @@ function served(yaml: string, { gateway, hasProvider }: Pick<FaultyObjects, 'gat
   }));
 }
 
-it.each(faultyObjects)('$code: validate and push_status report $fault, with both places', async (row) => {
+it.each(faultyObjects)('$code: validate and push_status report $fault, with both locations', async (row) => {
   const { code, yaml, object, field, other, gateway, hasProvider } = row;
   const expected = { code, object, field, other };
   const [warning, ...more] = await validated(yaml, row);
@@ -80,7 +80,7 @@ it.each(faultyObjects)('$code: validate and push_status report $fault, with both
 });
 
 it.each(faultyObjects)(
-  '$code: neither validate nor push_status reports anything when the fault is corrected',
+  '$code: neither validate nor push_status reports a corrected fault',
   async ({ fix: [wrong, right], yaml, ...row }) => {
     expect(yaml).toContain(wrong);
     const mended = yaml.replace(wrong, right);
@@ -89,7 +89,7 @@ it.each(faultyObjects)(
   },
 );
 
-it('validate reports every kind of fault of one directory, and nothing else', async () => {
+it('validate reports every kind of fault in one directory, and nothing else', async () => {
   const found = await validated(faultyObjects.map(({ yaml }) => yaml).join(''), { hasProvider: true });
   const expected = faultyObjects.map(({ code, object, field, other }) => ({ code, object, field, other }));
   const rows = found.map(({ code, object, field, other }) => ({ code, object, field, other }));
@@ -97,10 +97,10 @@ it('validate reports every kind of fault of one directory, and nothing else', as
   expect(sorted(rows)).toEqual(sorted(expected as Found[]));
 });
 
-it('each warning code has a test fault and a row in docs/config-analysis.md', () => {
+it('each warning code has a test and a row in docs/config-analysis.md', () => {
   const page = readFileSync(join(packageRoot(), 'docs/config-analysis.md'), 'utf8');
   for (const code of Object.keys(warningTable)) {
-    // Files have no clients: src/discovery/monitor/diagnostics/proxy-warnings.test.ts.
+    // Depends on connected clients: src/discovery/monitor/diagnostics/proxy-warnings.test.ts.
     if (code !== 'GRPC_NOT_SUPPORTED') expect(faultyObjects.map((one) => one.code)).toContain(code);
     expect(page).toContain(`| \`${code}\` |`);
   }

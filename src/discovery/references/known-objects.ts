@@ -24,15 +24,15 @@ export type CheckedKind =
     );
 
 export interface KnownObjects {
-  /** `true` for files, which describe what will run; `false` for a control plane, which knows what runs. */
+  /** `true` for files, which describe future workloads; `false` for a control plane, which knows running ones. */
   readonly areOfFiles: boolean;
   /**
-   * Reports whether an object that is not among the configs does not exist.
+   * Whether an object that is not among the configs does not exist.
    *
    * @param namespace absent for any namespace
    */
   isComplete(kind: CheckedKind, namespace?: string): boolean;
-  /** Connected workloads, which may have neither a Pod nor a WorkloadEntry. */
+  /** They may have neither a Pod nor a WorkloadEntry. */
   readonly connected?: Iterable<ConnectedWorkload>;
 }
 
@@ -57,7 +57,7 @@ export class ObjectsOfControlPlane implements KnownObjects {
     connected: Iterable<ConnectedWorkload> = [],
   ) {
     this.connected = connected;
-    // Workloads of namespaces that are not selected may still connect.
+    // Workloads of unselected namespaces may connect too.
     this.#hasAllNamespaces = mesh.discoverySelectors.length === 0;
     const hasOtherClusters = new Set(services.flatMap(({ clusterVIPs = {} }) => Object.keys(clusterVIPs))).size > 1;
     this.#knowsNamespaces = this.#hasAllNamespaces && !hasOtherClusters && areOfCluster(Namespace);
@@ -74,8 +74,8 @@ export class ObjectsOfControlPlane implements KnownObjects {
 }
 
 /**
- * Files are complete for a kind and namespace if they contain one such object and none that is invalid: others may be in the cluster. References that
- * cannot be checked are noted.
+ * Files are complete for a kind and namespace if they contain such an object and no invalid one; otherwise objects may be in the cluster. Notes list
+ * unchecked references.
  */
 export class ObjectsOfFiles implements KnownObjects {
   readonly areOfFiles = true;
@@ -86,8 +86,8 @@ export class ObjectsOfFiles implements KnownObjects {
   readonly #hasNamespacesOfCluster: boolean;
 
   /**
-   * @param hasMeshConfig `true` if extension providers are known
-   * @param rejected invalid objects, to which references are not reported
+   * @param hasMeshConfig whether extension providers are known
+   * @param rejected invalid objects, which do not count as missing
    */
   constructor(configs: ConfigSet, hasMeshConfig: boolean, rejected: readonly ConfigKey[] = []) {
     for (const { kind, namespace } of rejected) this.#rejected.add(`${kind} ${namespace}`).add(`${kind} `);
@@ -115,7 +115,7 @@ export class ObjectsOfFiles implements KnownObjects {
     return false;
   }
 
-  /** Notes about references that were not checked, as sentences. */
+  /** Sentences about unchecked references. */
   get notes(): readonly string[] {
     return [...this.#unchecked].sort().map((text) => {
       const [kind = '', namespace = ''] = text.split(' ');
@@ -138,7 +138,7 @@ function haveGateway(pods: readonly Config[], gateways: ConfigSet['Gateway']): b
   return gateways.some(({ spec: { selector } }) => Object.keys(selector).length > 0 && index.selectsAny(selector));
 }
 
-/** Reports whether a Gateway selects the Pod, or it is a gateway {@link isGatewayByItself by itself}. */
+/** Whether a Gateway selects the Pod, or it is a gateway {@link isGatewayByItself by itself}. */
 export function isGatewayPod(pod: Config, gateways: ConfigSet['Gateway']): boolean {
   return (
     isGatewayByItself(pod) ||
@@ -146,13 +146,13 @@ export function isGatewayPod(pod: Config, gateways: ConfigSet['Gateway']): boole
   );
 }
 
-/** Reports whether the Pod has the label `istio` of Istio's charts, or the gateway template is injected. */
+/** Whether the Pod has the label `istio` of Istio's charts, or uses the gateway template of the injector. */
 export function isGatewayByItself({ labels, annotations }: Config): boolean {
   if (labels.istio !== undefined && labels.istio !== controlPlaneLabel) return true;
   return annotations['inject.istio.io/templates']?.split(',').includes('gateway') === true;
 }
 
-/** Each cluster has this namespace. Without it, the objects are only those of some files. */
+/** Each cluster has this namespace; without it, these are only some files. */
 function areOfCluster(namespaces: readonly Config[]): boolean {
   return namespaces.some(({ name }) => name === 'kube-system');
 }
@@ -160,7 +160,7 @@ function areOfCluster(namespaces: readonly Config[]): boolean {
 /** Label of istiod's Pods. */
 const controlPlaneLabel = 'pilot';
 
-/** The object that a service was read from; `undefined` for a service of another cluster. */
+/** `undefined` for a service of another cluster. */
 export function objectOfService(
   { origin }: Pick<Service, 'origin'>,
   { ServiceEntry, Service }: Pick<ConfigSet, 'ServiceEntry' | 'Service'>,

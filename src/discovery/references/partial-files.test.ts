@@ -15,7 +15,7 @@ metadata: {name: ${name}, namespace: ${namespace}}
 spec: ${spec}
 `;
 
-describe('validate of files that are a part of a mesh reports no object as missing that may be in the cluster', () => {
+describe('validate reports no missing object that may be in the cluster', () => {
   it.each([
     [
       'a route to a host of another namespace',
@@ -32,7 +32,7 @@ describe('validate of files that are a part of a mesh reports no object as missi
       'ServiceEntry objects',
     ],
     [
-      'a gateway of another namespace',
+      'routes at a gateway of another namespace',
       object('VirtualService', 'v', '{hosts: [a.test], gateways: [edge/g], http: [{redirect: {uri: /}}]}'),
       'Gateway objects of namespace edge',
     ],
@@ -42,7 +42,7 @@ describe('validate of files that are a part of a mesh reports no object as missi
       'VirtualService objects of namespace other',
     ],
     [
-      'a Secret',
+      'a credential',
       object(
         'Gateway',
         'g',
@@ -51,11 +51,11 @@ describe('validate of files that are a part of a mesh reports no object as missi
       'Secret objects',
     ],
     [
-      'a selector',
+      'a policy with a selector',
       object('PeerAuthentication', 'p', '{selector: {matchLabels: {app: a}}, mtls: {mode: STRICT}}'),
       'Pod objects of namespace shop',
     ],
-  ])('references of %s', async (_, yaml, unchecked) => {
+  ])('for %s', async (_, yaml, unchecked) => {
     const { warnings, notes } = await warningsAndNotes(yaml);
     expect(warnings).toEqual([]);
     expect(notes).toContainEqual(expect.stringContaining(`references to ${unchecked} are not checked`));
@@ -69,29 +69,29 @@ const tcp = (name: string, address: string): string =>
     `{hosts: [${name}.test], ${address} location: MESH_EXTERNAL, resolution: DNS, ports: [{number: 3306, name: tcp, protocol: TCP}]}`,
   );
 
-describe('services on one port do not conflict', () => {
+describe('validate reports no conflict of services on one port', () => {
   it.each([
     [
-      'where each TCP service has its own address',
+      'if each TCP service has its own address',
       `${tcp('a', 'addresses: [10.0.0.1],')}---\n${tcp('b', 'addresses: [10.0.0.2],')}`,
     ],
     [
-      'where the services are headless',
+      'if the services are headless',
       object('Service', 'a', '{clusterIP: None, selector: {app: a}, ports: [{port: 9092, name: tcp}]}') +
         '---\n' +
         object('Service', 'b', '{clusterIP: None, selector: {app: b}, ports: [{port: 9092, name: tcp}]}'),
     ],
     [
-      'where TLS hosts without an address are told apart by SNI',
+      'if TLS hosts without an address are distinguished by SNI',
       [tcp('a', ''), tcp('b', '')].join('---\n').replaceAll('name: tcp, protocol: TCP', 'name: tls, protocol: TLS'),
     ],
     [
-      'where no namespace is shown both',
+      'if no namespace sees both',
       tcp('a', 'exportTo: ["."],') +
         '---\n' +
         tcp('b', 'exportTo: [other],').replace('namespace: shop', 'namespace: other'),
     ],
-    ['where the hosts are the same', `${tcp('a', '')}---\n${tcp('b', '').replace('b.test', 'a.test')}`],
+    ['if the hosts are equal', `${tcp('a', '')}---\n${tcp('b', '').replace('b.test', 'a.test')}`],
   ])('%s', async (_, yaml) => {
     expect((await warningsAndNotes(yaml)).warnings).toEqual([]);
   });

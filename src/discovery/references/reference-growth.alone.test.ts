@@ -1,4 +1,4 @@
-/** The cost of checks per object must not grow with the mesh; operations are counted, not timed. */
+/** The cost of checks per object must not grow with the mesh. Operations are counted, not timed. */
 import { expect, it } from 'vitest';
 import { givenObject } from '../../../test/fixtures/given-world.ts';
 import { countedWork, growthOfWork } from '../../../test/harness/counted-work.ts';
@@ -12,7 +12,7 @@ import { findConfigWarnings } from './find-config-warnings.ts';
 import { ObjectsOfFiles } from './known-objects.ts';
 
 const [few, many] = [100, 400];
-/** Exponent of the growth of all counted operations. */
+/** Of the growth of counted operations. */
 const maxExponent = 1.2;
 
 const mesh = {
@@ -53,10 +53,10 @@ function service(index: number): Config {
   });
 }
 
-/** Objects by number, with faults that one tenant may repeat in each. */
+/** Objects by number, each with a fault that one tenant may repeat. */
 const cases: readonly (readonly [what: string, objectsOf: (index: number, size: number) => readonly Config[]])[] = [
   [
-    'an ordinary mesh: services with routes, rules and policies of their own',
+    'services with one route, rule and policy each',
     (index) => [
       entry(index),
       routes(index, { hosts: [`s${index}.test`], http: [to(index, { subset: `v${index}` })] }),
@@ -65,14 +65,14 @@ const cases: readonly (readonly [what: string, objectsOf: (index: number, size: 
     ],
   ],
   [
-    'references to nothing',
+    'references to missing objects',
     (index) => [
       entry(index),
       routes(index, { hosts: ['x.test'], gateways: ['none'], http: [to(-1), { delegate: { name: 'none' } }] }),
     ],
   ],
   [
-    'rules and routes of one host',
+    'rules and routes for one host',
     (index) => [
       ...(index === 0 ? [entry(0)] : []),
       routes(index, { hosts: ['s0.test'], http: [to(0, { subset: 'none' })] }),
@@ -83,7 +83,7 @@ const cases: readonly (readonly [what: string, objectsOf: (index: number, size: 
     ],
   ],
   [
-    'one VirtualService with matches of the prefixes of others',
+    'a VirtualService whose matches contain the prefixes of others',
     (index, size) =>
       index > 0
         ? []
@@ -158,7 +158,7 @@ const cases: readonly (readonly [what: string, objectsOf: (index: number, size: 
   ],
 ];
 
-it.each(cases)('checks grow with the number of objects: %s', (_, objectsOf) => {
+it.each(cases)('the cost of checks grows linearly with the number of objects: %s', (_, objectsOf) => {
   const growth = growthOfWork(
     (size) => {
       const objects = Array.from({ length: size }, (_, index) => objectsOf(index, size)).flat();
@@ -166,7 +166,7 @@ it.each(cases)('checks grow with the number of objects: %s', (_, objectsOf) => {
       const about = { version: '1', mesh, domain: 'cluster.local', features: defaultFeatures };
       const context = buildPushContext({ ...about, configs, ...buildServiceRegistry(configs) });
       const known = new ObjectsOfFiles(configs, true);
-      // Excludes what the context computes on first use.
+      // Excludes what the push context computes on first use.
       Array.from(findConfigWarnings(context, configs, known));
       return countedWork(() => void Array.from(findConfigWarnings(context, configs, known)));
     },

@@ -8,12 +8,12 @@ export interface ConnectionEffects {
   readonly streamOf: (connection: number) => AdsStream;
   readonly joined: (stream: AdsStream, node: string) => void;
   readonly pushed: (connection: number, order: ConnectionPush) => void;
-  /** A response was written, or the client has all that it requested. */
+  /** Called when a response was written or the client has all requested resources. */
   readonly responded: (connection: number) => void;
   readonly acknowledged: (connection: number) => void;
 }
 
-/** Shared by all connections, because each call of `provide` creates another machine. */
+/** Shared by all connections, because each call of `provide` creates a machine. */
 export function adsConnectionWithEffects({ streamOf, joined, pushed, responded, acknowledged }: ConnectionEffects) {
   return adsConnectionMachine.provide({
     actors: {

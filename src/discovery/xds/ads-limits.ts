@@ -3,49 +3,48 @@ import type { ExchangeRules } from '../../../machines/discovery/xds/ads-exchange
 import type { AddressPaceLimits } from './admission/address-pace.ts';
 import type { UnidentifiedLimits } from './admission/unidentified-connections.ts';
 
-/** Times in milliseconds. Each limit has the reference's default (spec/discovery.md §7.5). */
+/** Times in milliseconds. Defaults are those of Istio (spec/discovery.md §7.5). */
 export interface AdsLimits {
-  /** 0: the load is the only limit. Default 0. */
+  /** 0: limited only by the load. Default 0. */
   readonly streamsPerSecond?: number;
   /** Default 4 MiB. */
   readonly maxRequestBytes?: number;
-  /** Of one TCP connection with identified nodes. Default 100 000. */
+  /** Of a TCP connection with identified nodes. Default 100 000. */
   readonly maxConcurrentStreams?: number;
-  /** Shared fairly between namespaces. Default: as many as half of the heap can hold. */
+  /** With fair shares for namespaces. Default: as many as half of the heap can hold. */
   readonly maxServedStreams?: number;
   /** Subscribed names of a stream. Default 200 000. */
   readonly maxNames?: number;
-  /** Characters in those names. Default 16 Mi. */
+  /** Characters of subscribed names of a stream. Default 16 Mi. */
   readonly maxNameChars?: number;
-  /** Time that a response may wait for earlier ones. Default 2 min. */
+  /** Maximum time that a response waits for earlier ones. Default 2 min. */
   readonly congestionMs?: number;
-  /** Time that a change waits for the previous ACK or NACK. Default 10 s. */
+  /** Maximum time that a change waits for the previous ACK or NACK. Default 10 s. */
   readonly ackTimeoutMs?: number;
-  /** Time that listeners and routes wait for clusters. Default 5 s. */
+  /** Maximum time that listeners and routes wait for clusters. Default 5 s. */
   readonly makeBeforeBreakMs?: number;
-  /** Time from the ACK that no resource names a cluster until its removal. Default 5 s. */
+  /** Time between the ACK that no resource uses a cluster and its removal. Default 5 s. */
   readonly removalDelayMs?: number;
-  /** Of connections without an identified node. */
   readonly unidentified?: Partial<UnidentifiedLimits>;
-  /** Of addresses whose connections fail before a node is identified. */
+  /** For addresses of connections that fail before a node is identified. */
   readonly addressPace?: Partial<AddressPaceLimits>;
   readonly keepaliveTimeMs?: number;
   readonly keepaliveTimeoutMs?: number;
-  /** Age at which a connection must reconnect; 0 for never. Default 0. */
+  /** After this time a connection must reconnect; 0: never. Default 0. */
   readonly maxConnectionAgeMs?: number;
-  /** Time that its streams have left. Default 10 s. */
+  /** Grace period for its streams. Default 10 s. */
   readonly maxConnectionAgeGraceMs?: number;
 }
 
 export const defaultMaxNames = 200_000;
-/** For a gRPC program: each target has a listener, a route and a few clusters with endpoints. */
+/** Proxyless clients need a listener, a route and a few clusters with endpoints for each target. */
 export const maxGrpcNames = 10_000;
 export const maxGrpcNameChars = 1024 * 1024;
 /** PILOT_XDS_MAKE_BEFORE_BREAK_TIMEOUT. */
 export const defaultMakeBeforeBreakMs = 5_000;
 /** PILOT_XDS_CLUSTER_REMOVAL_DELAY. */
 export const defaultRemovalDelayMs = 5_000;
-/** Envoy's drain time as agents set it, if the ProxyConfig contains none. */
+/** Envoy's drain time if the ProxyConfig contains none, as set by agents. */
 export const defaultDrainMs = 45_000;
 
 export function streamLimits(limits: AdsLimits) {
@@ -64,7 +63,7 @@ export function nameLimits(limits: AdsLimits) {
   };
 }
 
-/** Limits of a stream for a proxyless gRPC program. */
+/** For a stream of a proxyless client. */
 export function grpcRules(rules: ExchangeRules): ExchangeRules {
   return {
     ...rules,
@@ -74,11 +73,11 @@ export function grpcRules(rules: ExchangeRules): ExchangeRules {
   };
 }
 
-/** Envoy's list of extensions takes a tenth of this, and the annotations that Kubernetes allows a pod half. */
+/** Envoy's list of extensions takes a tenth, and the maximum of a pod's annotations half. */
 export const maxNodeBytes = 512 * 1024;
-/** Node of later requests. */
+/** In later requests of a stream. */
 export const maxLaterNodeBytes = 4 * 1024;
-/** Characters of `type~ip~pod.namespace~domain`, and of the cluster name. Kubernetes' longest names make 600. */
+/** Characters of `type~ip~pod.namespace~domain`, and of the cluster name. The longest Kubernetes names result in 600. */
 export const maxNodeIdLength = 1_024;
 
 export function maxStreamsOf({ maxConcurrentStreams = 100_000 }: AdsLimits): number {
@@ -90,7 +89,7 @@ export function channelOptions(limits: AdsLimits): Record<string, number> {
     'grpc.max_receive_message_length': limits.maxRequestBytes ?? 4 * 1024 * 1024,
     'grpc.max_send_message_length': -1,
     'grpc.max_concurrent_streams': maxStreamsOf(limits),
-    // Its bookkeeping for each stream is not used.
+    // Unused bookkeeping for each stream.
     'grpc.enable_channelz': 0,
     'grpc.keepalive_time_ms': limits.keepaliveTimeMs ?? 30_000,
     'grpc.keepalive_timeout_ms': limits.keepaliveTimeoutMs ?? 10_000,

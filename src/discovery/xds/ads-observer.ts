@@ -6,13 +6,13 @@ import type { RolloutWait } from './rollout/rollout-waits.ts';
 /** Clients that wait for a slot (chart `stream-admission`). */
 export interface AdmissionView {
   readonly streams: number;
-  /** Connections before their TLS handshake or HTTP/2 session. */
+  /** Before their TLS handshake or HTTP/2 session. */
   readonly connections: number;
-  /** Clients in each stage that may be in progress at a time. */
+  /** Maximum number of clients in each stage. */
   readonly slots: number;
 }
 
-/** All optional. They must not throw and must return immediately. */
+/** Calls must not throw and must return immediately. */
 export interface AdsObserver {
   /** `/package.Service/Method` of an accepted stream (`grpc_server_started_total`). */
   streamOpened?(method: string): void;
@@ -27,29 +27,29 @@ export interface AdsObserver {
   /** @param connections number of accepted clients, without this one */
   clientDisconnected?(node: string, connections: number): void;
   responseSent?(typeUrl: string, response: { cause: ResponseCause; resources: number; bytes: number }): void;
-  /** From writing until the last bytes were sent (`pilot_xds_send_time`). */
+  /** Time until the last bytes were sent (`pilot_xds_send_time`). */
   responseFlushed?(typeUrl: string, ms: number): void;
-  /** The client is connected (`pilot_xds_pushes{type="…_senderr"}`). */
+  /** To a connected client (`pilot_xds_pushes{type="…_senderr"}`). */
   sendFailed?(typeUrl: string, node: string, error: Error): void;
-  /** Includes responses that did not have to wait (`pilot_xds_request_time`). */
+  /** Time until a request is processed (`pilot_xds_request_time`). */
   requestTaken?(typeUrl: string, ms: number): void;
-  /** Duration of getting resources from the source (`pilot_xds_push_time`). */
+  /** Time to get resources from the source (`pilot_xds_push_time`). */
   generated?(typeUrl: string, ms: number): void;
   responseRejected?(typeUrl: string, node: string, reason: string): void;
   /** `pilot_xds_expired_nonce`. */
   nonceExpired?(typeUrl: string, node: string): void;
   sourceFailed?(typeUrl: string, node: string, error: unknown): void;
-  /** Wait of a push for the proxy's turn (`pilot_proxy_queue_time`). */
+  /** Time of a push in the queue (`pilot_proxy_queue_time`). */
   queueTime?(ms: number): void;
-  /** From the push order until an affected proxy was updated (`pilot_proxy_convergence_time`). */
+  /** Time from a push order to the update of an affected proxy (`pilot_proxy_convergence_time`). */
   converged?(ms: number): void;
   /** `pilot_xds_waiting_for_clusters`. */
   clustersAwaited?(isWaiting: boolean): void;
-  /** Not usable within the limit (`pilot_xds_abandoned_clusters_total`). */
+  /** Unusable within the limit (`pilot_xds_abandoned_clusters_total`). */
   clustersAbandoned?(clusters: number): void;
   /** Removed early (`pilot_xds_evicted_clusters_total`). */
   clustersEvicted?(clusters: number): void;
-  /** Kept without being configured (`pilot_xds_kept_clusters`). */
+  /** Kept but unconfigured (`pilot_xds_kept_clusters`). */
   clustersRetained?(reason: RetainedCluster['state'], change: number): void;
   /** `pilot_xds_given_up_clusters`. */
   clustersGivenUp?(change: number): void;
@@ -59,7 +59,7 @@ export interface AdsObserver {
   addressHeldOff?(): void;
   /** `pilot_xds_waiting_clients`, `pilot_xds_admission_slots`. */
   admissionMeasured?(view: AdmissionView): void;
-  /** A stream waited for a slot for too long and was rejected (`pilot_xds_refused_streams_total`). */
+  /** Waited too long for a slot (`pilot_xds_refused_streams_total`). */
   streamRefused?(): void;
   pushFinished?(durationMs: number, clients: number): void;
 }
@@ -79,19 +79,18 @@ export interface WatchView {
   /** ISO 8601; `undefined` before the first response. */
   readonly sentAt: string | undefined;
   readonly resourcesSent?: number;
-  /** What is still to be sent, for instance after the next ACK. */
+  /** Content of the next response, for example after the next ACK. */
   readonly pending?: 'nothing' | 'names' | 'changes' | 'everything';
-  /** Clusters that held-back resources of the type wait for. */
+  /** Clusters that delayed resources of the type wait for. */
   readonly awaits?: readonly string[];
-  /** Clusters that are sent with a time limit for what they fetch. */
+  /** Clusters that are sent with a time limit for fetching. */
   readonly givenUp?: readonly string[];
   readonly evicted?: number;
   readonly waits?: readonly RolloutWait[];
 }
 
-/** For `/debug/adsz` and `/debug/syncz`. */
 export interface ConnectionView {
-  /** `<node id>-<counter>`. */
+  /** `<node ID>-<counter>`. */
   readonly id: string;
   readonly node: string;
   readonly identity: NodeIdentity;
@@ -100,7 +99,7 @@ export interface ConnectionView {
   readonly peer: string;
   readonly protocol: 'sotw' | 'delta';
   readonly state: string;
-  /** Accepted by gRPC but not sent. */
+  /** Accepted by grpc-js but not sent. */
   readonly unflushedBytes?: number;
   readonly watches: readonly WatchView[];
 }

@@ -1,4 +1,4 @@
-/** The gRPC servers of an ADS server: one for plaintext ports, one for TLS ports. */
+/** The gRPC servers of an ADS server: one for plaintext ports and one for TLS ports. */
 import { type AddressInfo, createServer, type Server as NetServer, type Socket } from 'node:net';
 import {
   type MethodDefinition,
@@ -32,7 +32,7 @@ export type Accept = (call: AdsCall, kind: StreamKind, security: StreamSecurity)
 /** A unary method on the same ports. */
 export interface UnaryService {
   readonly method: MethodDefinition<Buffer, Buffer>;
-  /** @param known must be called when the client is identified */
+  /** @param known call when the client is identified */
   handle(
     call: ServerUnaryCall<Buffer, Buffer>,
     peer: CallPeer,
@@ -48,7 +48,7 @@ export interface RefusalListener {
 
 interface Injectors {
   readonly ordinary: ConnectionInjector;
-  /** For throttled addresses. */
+  /** For connections from throttled addresses. */
   readonly suspect: ConnectionInjector;
 }
 
@@ -62,7 +62,7 @@ interface Ports {
 const ordinary: SessionLimits = { maxConcurrentStreams: firstStreams, resetBurst: 250, resetsPerSecond: 250 };
 const suspect: SessionLimits = { maxConcurrentStreams: firstStreams, resetBurst: 20, resetsPerSecond: 5 };
 
-/** All proxies of a mesh connect at once to a new server. */
+/** All proxies of a mesh may connect to a new server at once. */
 const maxUnaccepted = 65_535;
 
 export interface AdsPortsOptions {
@@ -75,7 +75,7 @@ export interface AdsPortsOptions {
 }
 
 export class AdsPorts {
-  /** A call does not contain its port. */
+  /** Separate, because a call does not contain its port. */
   readonly #ports: { readonly plaintext: Ports; readonly secure: Ports };
   readonly #listeners = new Set<NetServer>();
   readonly #maxStreams: number;
@@ -133,7 +133,7 @@ export class AdsPorts {
     return promise;
   }
 
-  /** Serves a connection of another plaintext port. @returns false if no port is open yet */
+  /** Serves a connection of another plaintext port. @returns false if no port is open */
   take(socket: Socket): boolean {
     const { plaintext: ports } = this.#ports;
     if (ports.injectors === undefined || this.#listeners.size === 0) return false;
@@ -157,12 +157,12 @@ export class AdsPorts {
     return this.#all.some(({ unidentified }) => unidentified.queue.isFull);
   }
 
-  /** The server refused a stream for its own reasons. */
+  /** Call when the server rejects a stream for its own reasons. */
   excuse({ isSecure }: StreamSecurity, peer: string): void {
     this.#ports[isSecure ? 'secure' : 'plaintext'].unidentified.excuse(peer);
   }
 
-  /** A stream waits for admission. @returns idempotent; ends the wait */
+  /** Call when a stream waits for admission. @returns idempotent; ends the wait */
   keepWaiting({ isSecure }: StreamSecurity, peer: string): () => void {
     return this.#ports[isSecure ? 'secure' : 'plaintext'].unidentified.keepWaiting(peer);
   }
@@ -175,7 +175,7 @@ export class AdsPorts {
     this.#ports[isSecure ? 'secure' : 'plaintext'].unidentified.left(peer);
   }
 
-  /** Resolves when all streams have ended. */
+  /** Resolves when all streams are closed. */
   async shutDown(): Promise<void> {
     this.#closeListeners();
     await Promise.all(

@@ -1,4 +1,4 @@
-/** Authentication and authorization by port, on the wire (spec/discovery.md §7.2 #3 and #9, §7.6 #23 and #24, §7.7). */
+/** Authentication and authorization on each port (spec/discovery.md §7.2 #3 and #9, §7.6 #23 and #24, §7.7). */
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import { credentials } from '@grpc/grpc-js';
 import { test as base, describe, expect, vi } from 'vitest';
@@ -26,12 +26,12 @@ interface World {
   readonly authority: CertificateAuthority;
   readonly securePort: number;
   plaintext(): AdsTestClient;
-  /** A client with a certificate for these names, or without a certificate if `names` is empty. */
+  /** Client with a certificate for these names; without names, without a certificate. */
   secure(names?: readonly string[], authority?: Issues): AdsTestClient;
   identities(): readonly (string | undefined)[];
   /** Addresses of the connected clients. */
   addresses(): readonly string[];
-  /** Replaces the trusted roots of client certificates. */
+  /** Replaces the trusted roots for client certificates. */
   trust(...authorities: readonly Root[]): void;
 }
 
@@ -97,8 +97,8 @@ function portOf(authority: CertificateAuthority) {
   };
 }
 
-describe('The secure port', () => {
-  test('serves a client whose certificate matches the node', async ({ start }) => {
+describe('the secure xDS port', () => {
+  test('serves a client whose certificate matches its node', async ({ start }) => {
     const world = await start();
     const stream = world.secure([shop]).delta();
     stream.send({ node, typeUrl: clusterType });
@@ -107,9 +107,9 @@ describe('The secure port', () => {
   });
 
   test.for([
-    ['shows no certificate', []],
-    ['shows a certificate without a URI', ['shop.example']],
-    ['shows a certificate of two workloads', [shop, 'spiffe://cluster.local/ns/bank/sa/default']],
+    ['presents no certificate', []],
+    ['presents a certificate without a URI', ['shop.example']],
+    ['presents a certificate of two workloads', [shop, 'spiffe://cluster.local/ns/bank/sa/default']],
   ] as const)('rejects a client that %s with UNAUTHENTICATED', async ([, names], { start }) => {
     const world = await start();
     const stream = world.secure(names).sotw();
@@ -121,7 +121,7 @@ describe('The secure port', () => {
     expect(world.warnings).toEqual(['peer.unauthenticated']);
   });
 
-  test('rejects a client with a certificate of another CA with UNAUTHENTICATED', async ({ start }) => {
+  test('rejects a client with a certificate of an untrusted CA with UNAUTHENTICATED', async ({ start }) => {
     const world = await start();
     const stream = world.secure([shop], createAuthority('another')).sotw();
     stream.send({ node, typeUrl: clusterType });
@@ -149,14 +149,13 @@ describe('The secure port', () => {
     });
   });
 
-  test('does not compare identity and node if that is disabled', async ({ start }) => {
+  test('does not compare identity and node if this check is disabled', async ({ start }) => {
     const stream = (await start({ checksIdentity: false })).secure([shop]).sotw();
     stream.send({ node: { ...node, metadata: { NAMESPACE: 'b' } }, typeUrl: clusterType });
     await stream.next();
   });
 
-  // Issue 33, item 9: Node keeps the first of two authorization headers, but a proxy in front may have checked the
-  // second.
+  // Issue 33, item 9: Node keeps the first of two authorization headers, but a proxy in front may have checked the second.
   test.for([['authorization'], ['clusterid'], ['x-forwarded-client-cert']])(
     'rejects a stream with two %s headers before authentication',
     async ([name], { start, onTestFinished }) => {
@@ -202,7 +201,7 @@ describe('The secure port', () => {
     await stream.next();
   });
 
-  test('passes headers and address to authenticators', async ({ start }) => {
+  test('passes headers and addresses to authenticators', async ({ start }) => {
     const authenticate = vi.fn<Authenticator['authenticate']>(() => ({ identities: [shop] }));
     const world = await start({ authenticators: [{ name: 'headers', authenticate }] });
     const stream = world.secure().sotw();
@@ -223,7 +222,7 @@ describe('The secure port', () => {
 
 const keyOf = () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
 
-/** A root, and an intermediate that issues certificates of clients. */
+/** Root with an intermediate that issues client certificates. */
 function deepAuthority(key = keyOf()): Root & Issues {
   const lifetime = { notBefore: new Date(Date.now() - 60_000), notAfter: new Date(Date.now() + 3_600_000) };
   const subject = { organization: 'cluster.local', commonName: 'deep' };
@@ -254,8 +253,8 @@ function begun(client: AdsTestClient) {
   return stream;
 }
 
-describe('A root that is no longer trusted', () => {
-  test('rejects requests over existing connections until the root is trusted again', async ({ start }) => {
+describe('the secure xDS port, for a root that is no longer trusted,', () => {
+  test('rejects requests on existing connections until the root is trusted again', async ({ start }) => {
     const world = await start();
     const next = createAuthority('next');
     const [old, later] = [world.secure([shop]), world.secure([shop], next)];
@@ -267,14 +266,14 @@ describe('A root that is no longer trusted', () => {
     world.trust(next);
     expect(await begun(old).ended).toMatchObject({ code: code.unavailable });
     await begun(later).next();
-    // Existing streams stay, as Envoy's connections do.
+    // Existing streams stay open, like in Istio.
     first.send({ typeUrl: secretType, resourceNames: ['key'] });
     await first.next();
     world.trust(next, world.authority);
     await begun(world.secure([shop])).next();
   });
 
-  test('does not affect clients of another root that send an intermediate', async ({ start }) => {
+  test('accepts clients of another root that send an intermediate', async ({ start }) => {
     const world = await start();
     const next = deepAuthority();
     world.trust(world.authority, next);
@@ -290,7 +289,7 @@ describe('A root that is no longer trusted', () => {
     expect(await begun(client).ended).toMatchObject({ code: code.unavailable });
   });
 
-  test('has another key: connections stay if a root is renewed with the same key', async ({ start }) => {
+  test('keeps connections if the root is renewed with the same key', async ({ start }) => {
     const world = await start();
     const key = keyOf();
     world.trust(deepAuthority(key));
@@ -302,7 +301,7 @@ describe('A root that is no longer trusted', () => {
   });
 });
 
-describe('The plaintext port', () => {
+describe('the plaintext xDS port', () => {
   test('does not authenticate clients', async ({ start }) => {
     const world = await start();
     const stream = world.plaintext().sotw();
@@ -311,7 +310,7 @@ describe('The plaintext port', () => {
     expect(world.identities()).toEqual([undefined]);
   });
 
-  test('serves Secrets to all clients if that is enabled', async ({ start }) => {
+  test('serves Secrets to all clients if this is enabled', async ({ start }) => {
     const world = await start({ secretsOnPlaintext: true });
     const stream = world.plaintext().sotw();
     stream.send({ node, typeUrl: secretType, resourceNames: ['key'] });

@@ -1,4 +1,4 @@
-/** Effect of `discovery/ads-server`: the gRPC server and its streams. */
+/** Effects of `discovery/ads-server`: the gRPC server and its streams. */
 import type { ServerCredentials } from '@grpc/grpc-js';
 import { type AnyActorRef, fromCallback } from 'xstate';
 import { peer } from '../../../machines/discovery/peers.ts';
@@ -13,7 +13,7 @@ import { ProxyTurns } from './turns/proxy-turns.ts';
 export interface AdsEffectOptions extends Omit<AdsServerOptions, 'sender' | 'joined' | 'left' | 'waitingProxies'> {
   /** Plaintext port. */
   readonly address: ListenAddress;
-  /** Credentials are created when the port is opened. */
+  /** Called when the port is opened. */
   readonly securePort?: { readonly address: ListenAddress; readonly credentials: () => ServerCredentials };
   readonly shutdownMs: number;
   /** Called for each run of the actor. */
@@ -30,7 +30,7 @@ export function adsEffect({ address, securePort, shutdownMs, onCreated, listenin
       sender: self as AnyActorRef,
       waitingProxies: () => turns.size,
       joined: (connection) => reportToQueue({ type: 'proxy.connected', connection }),
-      // The connection ends first in the trace.
+      // In the trace, the end of the connection comes first.
       left: (connection) => queueMicrotask(() => reportToQueue({ type: 'proxy.disconnected', connection })),
     });
     onCreated(server);

@@ -17,30 +17,30 @@ export interface AdsServerOptions {
   readonly isReady?: () => boolean;
   /** Sender of pushes and drains in the trace. */
   readonly sender?: AnyActorRef;
-  /** Tried in this order for clients of TLS ports. Empty: clients need no identity. */
+  /** For clients of TLS ports, in the order of attempts. Empty: no identity is required. */
   readonly authenticators?: readonly Authenticator[];
-  /** Reject nodes that do not match the client's identity (PILOT_ENABLE_XDS_IDENTITY_CHECK). Default true. */
+  /** PILOT_ENABLE_XDS_IDENTITY_CHECK: reject nodes that do not match the client's identity. Default true. */
   readonly checksIdentity?: boolean;
-  /** Serve Secrets on plaintext ports (PILOT_SECRETS_ON_PLAINTEXT). Default false. */
+  /** PILOT_SECRETS_ON_PLAINTEXT: serve Secrets on plaintext ports. Default false. */
   readonly secretsOnPlaintext?: boolean;
-  /** Handles requests of the types below `istio.io/debug`. */
+  /** Handles types below `istio.io/debug`. */
   readonly oneShot?: OneShot;
   /** Send endpoints again after their clusters (see AdsConnectionInput). Default true. */
   readonly resendsEndpoints?: boolean;
   /** Accept names of a delta client with the nonce of an earlier response (see Rules of ads-watch.ts). Default true. */
   readonly acceptsLateNames?: boolean;
-  /** Enables make before break. */
+  /** Enables make-before-break. */
   readonly references?: ResourceReferences;
   /** Drain time of replaced listeners. Default 45 s. */
   readonly drainMs?: number;
   /** `control_plane.identifier` of all responses. */
   readonly identifier?: string;
   readonly limits?: AdsLimits;
-  /** Served proxies that wait for a push. Default: none. */
+  /** Connected proxies that wait for a push. Default: none. */
   readonly waitingProxies?: () => number;
   /** Also served on TLS ports. */
   readonly unary?: UnaryService;
-  /** Called before the response to the client's first request. */
+  /** Called before the first response to a client. */
   readonly joined?: (connection: number) => void;
   readonly left?: (connection: number) => void;
 }

@@ -1,4 +1,4 @@
-/** The ADS server on the wire, with a scripted source. */
+/** The ADS server over gRPC, with a source that the test controls. */
 
 import { test as base, describe, expect, vi } from 'vitest';
 import { clusterType, endpointType, listenerType } from '../../../machines/discovery/xds/ads-types.ts';
@@ -14,10 +14,10 @@ import { createAdsServer } from './ads-server.ts';
 const node = givenNode;
 const code = { ok: 0, cancelled: 1, invalidArgument: 3, resourceExhausted: 8, unavailable: 14 };
 
-/** `serve` starts a server with a source that contains cluster `a`. Both and their clients end with the test. */
+/** `serve` starts a server whose source contains cluster `a`. Servers and clients end with the test. */
 const test = base.extend<{ serve: GiveServer }>({ serve: ({ task: _ }, use) => giveServers(use) });
 
-describe('A new stream', () => {
+describe('a new xDS stream', () => {
   test('row 22: ends with UNAVAILABLE until the server is ready', async ({ serve }) => {
     let isReady = false;
     const world = await serve({ isReady: () => isReady });
@@ -57,7 +57,7 @@ describe('A new stream', () => {
     await waiting.next();
   });
 
-  test('with an oversized request ends with RESOURCE_EXHAUSTED, and other streams continue', async ({ serve }) => {
+  test('with an oversized request ends with RESOURCE_EXHAUSTED, without effect on other streams', async ({ serve }) => {
     const world = await serve({ limits: { maxRequestBytes: 1_000 } });
     const client = world.client();
     const other = await subscribed(client);
@@ -76,7 +76,7 @@ describe('A new stream', () => {
   });
 });
 
-test('Each response contains the identifier of the server', async ({ serve }) => {
+test('each xDS response contains the identifier of the server', async ({ serve }) => {
   const world = await serve({ identifier: 'pilot-0' });
   const stream = world.client().sotw();
   stream.send({ node, typeUrl: clusterType });
@@ -86,8 +86,8 @@ test('Each response contains the identifier of the server', async ({ serve }) =>
   expect((await delta.next()).controlPlane).toMatchObject({ identifier: 'pilot-0' });
 });
 
-describe('A push by the xDS server', () => {
-  test('row 13: reaches both streams of a node', async ({ serve }) => {
+describe('a push by the xDS server', () => {
+  test('row 13: is sent to both streams of a node', async ({ serve }) => {
     const world = await serve();
     const streams = [await subscribed(world.client()), await subscribed(world.client())];
     world.source.set(clusterType, 'b');
@@ -96,7 +96,7 @@ describe('A push by the xDS server', () => {
     expect(world.server.connections().map(({ id }) => id)).toEqual([`${node.id}-1`, `${node.id}-2`]);
   });
 
-  test('row 19: does not reach a client that it does not affect', async ({ serve }) => {
+  test('row 19: is not sent to an unaffected client', async ({ serve }) => {
     const records: TraceRecord[] = [];
     const recorder = createRecorder({ program: 'test' });
     recorder.observe((record) => records.push(record));
@@ -108,9 +108,11 @@ describe('A push by the xDS server', () => {
     expect(records.filter((record) => record.kind === 'event' && record.event.type === 'connection.push')).toEqual([]);
   });
 
-  test('row 25: reaches other clients beside one that never reads, which costs one response', async ({ serve }) => {
+  test('row 25: is sent to other clients despite one that never reads, to which one response is sent', async ({
+    serve,
+  }) => {
     const sent = vi.fn();
-    // So that the ACK timeout does not matter, however long the rounds take.
+    // Long enough that rounds never exceed the ACK timeout.
     const world = await serve({ observer: { responseSent: sent }, limits: { ackTimeoutMs: 60_000 } });
     const stuck = await subscribed(world.client());
     stuck.stopReading();
@@ -120,7 +122,7 @@ describe('A push by the xDS server', () => {
       world.server.push(world.source.change());
       for (const other of otherStreams) expect((await other.next()).resources).toHaveLength(2);
     }
-    // 3 first responses, 20 pushes to each of the other clients, and one that the stuck client has not read.
+    // 3 first responses, 20 pushes to two clients, and one to the client that does not read.
     expect(sent).toHaveBeenCalledTimes(3 + 2 * 20 + 1);
     stuck.cancel();
   });
@@ -134,8 +136,8 @@ describe('A push by the xDS server', () => {
   });
 });
 
-describe('The view and the observer of the xDS server', () => {
-  test('show what each client was sent, acknowledged and rejected', async ({ serve }) => {
+describe('the view and the observer of the xDS server', () => {
+  test('contain sent, acknowledged and rejected responses of each client', async ({ serve }) => {
     const world = await serve();
     const stream = world.client().sotw();
     stream.send({ node, typeUrl: clusterType });
@@ -199,7 +201,7 @@ describe('The view and the observer of the xDS server', () => {
     expect(world.server.connections()).toEqual([]);
   });
 
-  test('report an error of the source, and the stream continues', async ({ serve }) => {
+  test('report an error of the source without ending the stream', async ({ serve }) => {
     const sourceFailed = vi.fn();
     const world = await serve({ observer: { sourceFailed } });
     const stream = await subscribed(world.client());
@@ -213,8 +215,8 @@ describe('The view and the observer of the xDS server', () => {
   });
 });
 
-describe('The end of xDS streams', () => {
-  test('A drain ends streams with OK and accepts no new ones', async ({ serve }) => {
+describe('closing xDS streams', () => {
+  test('a drain ends streams with OK and rejects new ones', async ({ serve }) => {
     const world = await serve();
     const client = world.client();
     const streams = [await subscribed(client), await subscribed(client), await subscribed(world.client())];
@@ -227,7 +229,7 @@ describe('The end of xDS streams', () => {
     expect(await world.client().sotw().ended).toMatchObject({ code: code.unavailable });
   });
 
-  test('A drain rejects a stream that waits for admission with UNAVAILABLE', async ({ serve }) => {
+  test('a drain rejects a stream that waits for admission with UNAVAILABLE', async ({ serve }) => {
     let arrived = 0;
     let drained: Promise<void> | undefined;
     const isReady = (): boolean => {
@@ -245,7 +247,7 @@ describe('The end of xDS streams', () => {
     await drained;
   });
 
-  test('A drain takes no longer than its budget, whatever clients do', async ({ serve }) => {
+  test('a drain takes no longer than its budget, even if clients do not respond', async ({ serve }) => {
     const world = await serve();
     world.source.set(clusterType, 'big', 3_000_000);
     const stuck = world.client().sotw();
@@ -255,7 +257,7 @@ describe('The end of xDS streams', () => {
     expect(await msWithoutQueueing([process.pid], () => world.server.drain(300))).toBeLessThan(600);
   });
 
-  test('A stream that is being closed is not closed again', async ({ serve }) => {
+  test('a closing stream is not closed again', async ({ serve }) => {
     const records: TraceRecord[] = [];
     const recorder = createRecorder({ program: 'test' });
     recorder.observe((record) => records.push(record));
@@ -270,19 +272,19 @@ describe('The end of xDS streams', () => {
     expect(records.filter((one) => one.kind === 'event' && one.event.type === 'connection.drain')).toHaveLength(1);
   });
 
-  test('A drain without streams ends at once', async ({ serve }) => {
+  test('a drain without streams ends at once', async ({ serve }) => {
     const { server } = await serve();
     expect(await msWithoutQueueing([process.pid], () => server.drain(5_000))).toBeLessThan(1_000);
   });
 
-  test('A connection beyond its maximum age ends with UNAVAILABLE', async ({ serve }) => {
+  test('a connection beyond its maximum age ends with UNAVAILABLE', async ({ serve }) => {
     const world = await serve({ limits: { maxConnectionAgeMs: 1_500, maxConnectionAgeGraceMs: 500 } });
     const stream = await subscribed(world.client());
     expect(await stream.ended).toMatchObject({ code: code.unavailable });
     await eventuallyHolds(() => expect(world.server.connections()).toEqual([]));
   });
 
-  test('A port in use is reported with its address and a hint', async ({ serve }) => {
+  test('a port in use is reported with its address and a hint', async ({ serve }) => {
     const { port } = await serve();
     const other = createAdsServer({ source: new ScriptedSource(), logger: silentLogger });
     await expect(other.listen(`127.0.0.1:${port}`)).rejects.toMatchObject({

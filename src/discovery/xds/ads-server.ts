@@ -1,4 +1,4 @@
-/** Serves xDS over gRPC: state of the world and delta, aggregated and separate services. */
+/** Serves xDS over gRPC: state of the world (SotW) and delta, ADS and separate services. */
 import type { Socket } from 'node:net';
 import { type ServerCredentials, status } from '@grpc/grpc-js';
 import type { Actor, AnyActorRef } from 'xstate';
@@ -44,36 +44,32 @@ export type { AdsServerOptions } from './ads-server-options.ts';
 
 export interface AdsServer {
   /**
-   * Opens `host:port`; port 0 for any free one. May be called for several addresses. With TLS credentials, clients of
-   * the port are authenticated.
+   * Opens `host:port`; port 0: any free one. May be called for several addresses. With TLS credentials, clients of the port are authenticated.
    *
    * @throws ChartpilotError PORT_IN_USE or LISTEN_FAILED
    */
   listen(address: string, credentials?: ServerCredentials): Promise<{ port: number }>;
-  /** Serves a connection of another plaintext port. @returns false if that is not possible yet */
+  /** Serves a connection of another plaintext port. @returns false if no port is open */
   take(socket: Socket): boolean;
   /**
-   * Updates connections synchronously and in order: affected resources are generated and written, or wait for an ACK.
-   * The caller limits their number to one turn of the event loop.
+   * Updates connections synchronously and in order: affected resources are generated and written, or wait for an ACK. The caller limits their number
+   * per iteration of the event loop.
    *
    * @returns the number of affected connections
    */
   serve(connections: readonly number[], change: ResourceChange): number;
-  /** Updates all connections, in slices of the event loop. For servers without a push queue. */
+  /** Updates all connections in slices of the event loop, for servers without a push queue. */
   push(change: ResourceChange): void;
   /** In the order of acceptance. */
   connections(): ConnectionView[];
   /**
-   * Closes one client's stream, so that the client reconnects.
+   * Closes a client's stream, after which it reconnects.
    *
    * @param id of its ConnectionView
    * @returns false if there is no such client
    */
   disconnect(id: string): boolean;
-  /**
-   * Rejects streams that wait for admission, and ends each other stream after its client's ACK, so that clients
-   * reconnect elsewhere.
-   */
+  /** Rejects streams that wait for admission, and ends each other stream after the client's ACK, so that clients reconnect elsewhere. */
   drain(budgetMs: number): Promise<void>;
   close(): void;
 }
@@ -101,13 +97,13 @@ class GrpcAdsServer implements AdsServer {
   readonly #opening = new Map<number, AdsStream>();
   readonly #rounds: PushRounds;
   readonly #turns = new RequestTurns();
-  /** A separate queue, so that opening and closing streams do not delay existing ones. */
+  /** Separate, so that opening and closing streams do not delay others. */
   readonly #openingTurns = new RequestTurns();
-  /** With an accepted node. */
+  /** Connections with an accepted node. */
   readonly #joined = new Set<number>();
-  /** Without an ACK. */
+  /** Connections without an ACK. */
   readonly #unacknowledged = new Set<number>();
-  /** Can be caused by unauthenticated clients. */
+  /** Rate-limited, because unauthenticated clients can cause them. */
   readonly #lines: RepeatedLines;
   #count = 0;
   #isDraining = false;
@@ -154,7 +150,7 @@ class GrpcAdsServer implements AdsServer {
       proxies: () => options.waitingProxies?.() ?? 0,
       onMeasured: (view) => observer.admissionMeasured?.(view),
     });
-    // Each provide() creates another machine.
+    // Each provide() creates a machine.
     this.#machine = adsConnectionWithEffects({
       streamOf: (connection) => this.#opening.get(connection)!,
       joined: (stream, node) => this.#noteJoined(stream, node),
@@ -308,7 +304,7 @@ class GrpcAdsServer implements AdsServer {
     });
     this.#opening.delete(number);
     this.#connections.set(number, { stream, actor, security, admitted });
-    // `onError` handles failures. Without this `error`, XState would throw an uncaught error.
+    // `onError` handles failures. Without this listener, XState throws an uncaught error.
     actor.subscribe({ complete: () => this.#remove(number), error: () => {} });
     if (actor.getSnapshot().status !== 'active') this.#remove(number);
     return true;
@@ -373,7 +369,7 @@ class GrpcAdsServer implements AdsServer {
     this.#noteEmpty();
   }
 
-  /** ACKs are received in between. */
+  /** In slices, so that ACKs are received. */
   #endStreams(withinMs: number): void {
     const numbers = [...this.#connections.keys()];
     this.#openingTurns.begin(() => {
@@ -391,7 +387,7 @@ class GrpcAdsServer implements AdsServer {
 /** The rest is for sending the final status. */
 const drainShare = 0.9;
 
-/** At most once. */
+/** Idempotent. */
 function disconnectStream({ actor }: Connection, withinMs: number): void {
   const order: ConnectionDrain = { type: 'connection.drain', withinMs };
   if (!actor.getSnapshot().hasTag('leaving')) actor.send(order);
@@ -406,7 +402,7 @@ function refuse(call: AdsCall, code: status, details: string): void {
   endOpenSide(call);
 }
 
-/** The trace shows the ADS server as the sender of events without an actor. */
+/** In the trace, the ADS server is the sender of events without an actor. */
 function attributed(recorder: Recorder | undefined, sender: AnyActorRef | undefined): Recorder | undefined {
   if (recorder === undefined || sender === undefined) return recorder;
   return {

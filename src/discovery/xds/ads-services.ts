@@ -1,4 +1,4 @@
-/** The xDS services: aggregated, and one for each type (spec/xds-conformance.md, "xDS services on the xDS port"). */
+/** The xDS services: ADS, and one for each type (spec/xds-conformance.md, "xDS services on the xDS port"). */
 import type { MethodDefinition, ServiceDefinition } from '@grpc/grpc-js';
 import {
   clusterType,
@@ -29,7 +29,7 @@ export const xdsMethods: readonly StreamKind[] = [
   ]),
 ];
 
-/** Messages are passed as bytes: requests are parsed and responses framed by this server. */
+/** Messages are raw bytes, which this server parses and frames itself. */
 export function rawStream(path: string): MethodDefinition<Buffer, Buffer> {
   const asItIs = (bytes: Buffer): Buffer => bytes;
   return {

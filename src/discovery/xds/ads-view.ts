@@ -6,7 +6,7 @@ import { stateName } from '../../runtime/trace/statechart.ts';
 import type { ConnectionView, WatchView } from './ads-observer.ts';
 import type { AdsStream } from './stream/ads-stream.ts';
 
-/** `undefined` until the node is accepted. */
+/** `undefined` before the node is accepted. */
 export function viewConnection(
   stream: AdsStream,
   actor: Actor<typeof adsConnectionMachine>,

@@ -1,10 +1,10 @@
 import { logVerbosity, setLogVerbosity } from '@grpc/grpc-js';
 import { ChartpilotError } from '../../runtime/errors.ts';
 
-// grpc-js would also print errors to standard error. Its environment variable enables that again.
+// grpc-js also prints errors to standard error. Its environment variable enables that again.
 if (process.env.GRPC_VERBOSITY === undefined) setLogVerbosity(logVerbosity.NONE);
 
-/** grpc-js reports the reason only in the error's message. */
+/** grpc-js contains the reason only in the error's message. */
 export function bindError(address: string, error: Error): ChartpilotError {
   if (error.message.includes('EADDRINUSE')) {
     const hint = 'stop the process that uses the port, or choose another address';

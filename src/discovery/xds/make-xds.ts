@@ -9,7 +9,7 @@ import type { ResourceChange, ResourceReferences } from './resource-source.ts';
 import type { SecurePort } from './secure-port/secure-port.ts';
 import { withToolClients } from './tool-clients.ts';
 
-/** Used if xDS is served only on the HTTP port. */
+/** If xDS is served on the HTTP port only. */
 const onlyForHttp: ListenAddress = { host: '127.0.0.1', port: 0 };
 
 export interface XdsOptions {
@@ -36,7 +36,7 @@ export interface XdsParts
     'source' | 'identifier' | 'logger' | 'recorder' | 'observer' | 'isReady' | 'authenticators' | 'oneShot' | 'unary'
   > {
   readonly credentials: () => ServerCredentials;
-  /** Enables make before break. */
+  /** Enables make-before-break. */
   readonly references: ResourceReferences;
   readonly opened: () => void;
 }
@@ -55,7 +55,7 @@ export class Xds {
     return this.#server?.connections() ?? [];
   }
 
-  /** @returns whether the stream existed */
+  /** @returns false if there is no such stream */
   disconnect(id: string): boolean {
     return this.#server?.disconnect(id) ?? false;
   }

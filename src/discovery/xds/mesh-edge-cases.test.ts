@@ -1,4 +1,4 @@
-/** The rows of spec/discovery.md §7.6 about effects of mesh changes, with real generators and streams. */
+/** Rows of spec/discovery.md §7.6 about mesh changes, with real generators and streams. */
 
 import { test as base, describe, expect } from 'vitest';
 import { clusterType, endpointType, listenerType, routeType } from '../../../machines/discovery/xds/ads-types.ts';
@@ -17,7 +17,7 @@ import { type AdsServer, createAdsServer } from './ads-server.ts';
 
 const node = {
   id: 'sidecar~10.0.0.1~web.shop~shop.svc.cluster.local',
-  // Mutual TLS requires proxies with certificates.
+  // Mutual TLS requires certificates in the proxy.
   metadata: { NAMESPACE: 'shop', INTERCEPTION_MODE: 'NONE', WORKLOAD_CERTIFICATES: 'true' },
 };
 
@@ -60,7 +60,7 @@ interface World {
   /** Replaces the files. */
   apply(...documents: string[]): void;
   sidecar(): Sidecar;
-  /** A sidecar that has received and acknowledged everything. */
+  /** Sidecar with all resources acknowledged. */
   served(): Promise<Sidecar>;
 }
 

@@ -1,4 +1,4 @@
-/** Debug commands as resource requests (spec/discovery.md §7.1, debug). */
+/** Debug commands as xDS requests (spec/discovery.md §7.1, debug). */
 import { test as base, expect, vi } from 'vitest';
 import { clusterType } from '../../../machines/discovery/xds/ads-types.ts';
 import { AdsTestClient } from '../../../test/ads-client.ts';
@@ -37,7 +37,7 @@ const respondWithNames: OneShot = ({ typeUrl, names }) => ({
   resources: [...names, 'more'].map((name) => encodeValue(typeUrl, Buffer.from(`about ${name}`), name)),
 });
 
-test('The xDS server responds to each debug request and does not watch its type', async ({ start }) => {
+test('the xDS server responds to each debug request without watching its type', async ({ start }) => {
   const oneShot = vi.fn(respondWithNames);
   const { client, server, source } = await start(oneShot);
   const stream = client.sotw();
@@ -48,7 +48,7 @@ test('The xDS server responds to each debug request and does not watch its type'
     expect(typeUrl).toBe(syncz);
     expect(resources.map(({ value }) => Buffer.from(value).toString())).toEqual(['about x', 'about more']);
     nonces.add(nonce);
-    // The ACK requests nothing.
+    // The ACK is not a request.
     stream.send({ typeUrl: syncz, resourceNames: ['x'], responseNonce: nonce });
   }
   expect(nonces.size).toBe(2);
@@ -62,14 +62,14 @@ test('The xDS server responds to each debug request and does not watch its type'
   ]);
 });
 
-test('The xDS server responds to a delta debug request', async ({ start }) => {
+test('the xDS server responds to a delta debug request', async ({ start }) => {
   const { client } = await start(respondWithNames);
   const stream = client.delta();
   stream.send({ node, typeUrl: 'istio.io/debug', resourceNamesSubscribe: ['edsz'] });
   expect((await stream.next()).resources.map(({ name }) => name)).toEqual(['edsz', 'more']);
 });
 
-test('The xDS server responds to debug requests whose nonce is the time of day', async ({ start }) => {
+test('the xDS server responds to debug requests whose nonce is the time of day', async ({ start }) => {
   const { client } = await start(respondWithNames);
   const stream = client.sotw();
   for (const second of [1, 2]) {
@@ -79,7 +79,7 @@ test('The xDS server responds to debug requests whose nonce is the time of day',
   }
 });
 
-test('The xDS server responds to a debug request with a nonce of another stream, and takes one of this stream for an ACK', async ({
+test('the xDS server responds to a debug request with a nonce of another stream, but treats one of this stream as an ACK', async ({
   start,
 }) => {
   const { client } = await start(respondWithNames);
@@ -93,7 +93,7 @@ test('The xDS server responds to a debug request with a nonce of another stream,
   expect((await second.next()).typeUrl).toBe(syncz);
 });
 
-test('The xDS server ends the stream of a client that may not send a debug request', async ({ start }) => {
+test('the xDS server ends the stream of a client without permission for a debug request', async ({ start }) => {
   const { client } = await start(() => ({ code: 'PERMISSION_DENIED', reason: 'not for you' }));
   const stream = client.sotw();
   stream.send({ node, typeUrl: syncz });
@@ -107,7 +107,7 @@ const failing: OneShot = () => {
 test.for<[string, OneShot]>([
   ['of an unknown type', () => undefined],
   ['that fails', failing],
-])('The xDS server ignores a debug request %s, and the stream continues', async ([, oneShot], { start }) => {
+])('the xDS server ignores a debug request %s and keeps the stream', async ([, oneShot], { start }) => {
   const { client } = await start(oneShot);
   const stream = client.sotw();
   stream.send({ node, typeUrl: syncz });

@@ -1,15 +1,15 @@
-/** Debug commands as resource requests with one response and no subscription (§7.1). */
+/** Debug commands as xDS requests with one response and no subscription (§7.1). */
 import type { EndCode } from '../../../machines/discovery/xds/ads-protocol.ts';
 import type { EncodedResource, NodeIdentity } from './resource-source.ts';
 
 export interface OneShotRequest {
   /** `istio.io/debug`, or a type below it. */
   readonly typeUrl: string;
-  /** Resource names. For `istio.io/debug`, one command line. */
+  /** For `istio.io/debug`, one command line. */
   readonly names: readonly string[];
   /** Unverified. */
   readonly node: NodeIdentity;
-  /** Verified identities; empty on a port without authentication. */
+  /** Verified; empty on a port without authentication. */
   readonly identities: readonly string[];
   readonly isSecure: boolean;
 }
@@ -22,5 +22,5 @@ export type OneShotResponse =
   /** Ends the stream. */
   | { readonly code: EndCode; readonly reason: string };
 
-/** `undefined` if there is no such type: the stream stays open without a response. Errors are handled the same way. */
+/** `undefined` if there is no such type: the stream stays open without a response. Errors have the same effect. */
 export type OneShot = (question: OneShotRequest) => OneShotResponse | Promise<OneShotResponse> | undefined;

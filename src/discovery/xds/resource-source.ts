@@ -1,16 +1,13 @@
-/**
- * Interface between the ADS server (streams, nonces, subscriptions, sent resources) and a source of the resources of
- * each node.
- */
+/** Interface between the ADS server (streams, nonces, subscriptions, sent resources) and a source of each node's resources. */
 import type { EndCode } from '../../../machines/discovery/xds/ads-protocol.ts';
 
 import type { Watches } from '../../../machines/discovery/xds/watch-record.ts';
 import type { EnvoyBuild } from '../../model/node/envoy-build.ts';
 
-/** Its bytes are shared by all streams. */
+/** All streams share its bytes. */
 export interface EncodedResource {
   readonly name: string;
-  /** Equal for equal content: a hash, or a counter of the source. A different version is sent again. */
+  /** A hash, or a counter of the source: equal for equal content. Other versions are sent again. */
   readonly version: string;
   /** Field 2 of a DiscoveryResponse, including tag and length: `0x12 len Any`. */
   readonly sotwFrame: Uint8Array;
@@ -21,15 +18,15 @@ export interface EncodedResource {
 }
 
 /**
- * Resources of a type for a node. Immutable.
+ * Immutable resources of a type for a node.
  *
- * The ADS server keeps the map as the record of what a stream was sent. Equal nodes should get the same map, so that
- * differences are computed once. Returning the last map means that nothing changed.
+ * The ADS server keeps the map as the record of resources sent on a stream. Equal nodes should get the same map, so that differences are computed
+ * once. Returning the last map means that nothing changed.
  */
 export interface ResourceSet {
   /** `version_info` and `system_version_info` of the response. */
   readonly version: string;
-  /** By name, in sending order. Includes requested names that have a response even if they do not exist (§7.3). */
+  /** By name, in sending order. May include requested names that do not exist (§7.3). */
   readonly resources: ReadonlyMap<string, EncodedResource>;
 }
 
@@ -50,9 +47,9 @@ export interface FetchLimit {
 
 /** Used only while clusters are new to a client or are removed. */
 export interface ResourceReferences {
-  /** For a listener, route configuration or extension configuration. */
+  /** Whether a listener, route configuration or extension configuration names the cluster. */
   names(resource: EncodedResource, cluster: string): boolean;
-  /** In the order of `clusters`. */
+  /** Named clusters, in the order of `clusters`. */
   namesAmong(resource: EncodedResource, clusters: ReadonlySet<string>): readonly string[];
   usabilityOf(cluster: EncodedResource): ClusterReadiness;
   fetchesEndpoints(cluster: EncodedResource): boolean;
@@ -61,9 +58,7 @@ export interface ResourceReferences {
   routeConfigurationsOf(listener: EncodedResource): ReadonlySet<string>;
   /** Ignores a virtual host that matches any host. */
   hasHosts(configuration: EncodedResource): boolean;
-  /**
-   * Limits what Envoy fetches before using the cluster. Returns the same cluster if it fetches nothing without a limit.
-   */
+  /** Limits how long Envoy fetches dependencies of the cluster. Returns the same cluster if all fetches have limits. */
   withFetchLimit(cluster: EncodedResource, limit: FetchLimit): EncodedResource;
 }
 
@@ -71,11 +66,11 @@ export interface NodeIdentity {
   readonly id: string;
   readonly cluster: string;
   readonly metadata: Readonly<Record<string, unknown>>;
-  /** Verified identity that matches the node. Absent on ports without authentication. */
+  /** Matches the node. Absent on ports without authentication. */
   readonly verifiedIdentity?: string;
   /** Absent if the client has none. */
   readonly identities?: readonly string[];
-  /** The port is unauthenticated (PILOT_SECRETS_ON_PLAINTEXT). */
+  /** Set on an unauthenticated port with PILOT_SECRETS_ON_PLAINTEXT. */
   readonly secretsUnverified?: true;
   readonly locality?: { readonly region: string; readonly zone: string; readonly subZone: string };
   /** Absent if the node does not report an Envoy build. */
@@ -94,9 +89,9 @@ export type ResponseCause = 'request' | 'push';
 
 /** A resource set that is built in steps. */
 export interface ResourcePreparation {
-  /** Does one step. May throw. @returns whether there are more */
+  /** Runs one step. May throw. @returns whether there are more */
   piece(): boolean;
-  /** As of the start. */
+  /** As of the start of the preparation. */
   result(): ResourceSet | undefined;
 }
 
@@ -109,18 +104,18 @@ export interface NodeResources {
    * @returns `undefined` if the source has no such type; then there is no response (§7.1).
    */
   get(typeUrl: string, names: readonly string[] | '*'): ResourceSet | undefined;
-  /** Builds in steps what {@link get} would take long for. */
+  /** Builds in steps what {@link get} would build slowly. */
   prepare?(typeUrl: string, names: readonly string[] | '*'): ResourcePreparation | undefined;
   /** Watched types that may differ for this node after the change. Empty: nothing is pushed (§6.5). */
   typesToPush(change: ResourceChange, watched: readonly string[]): readonly string[];
-  /** @param version that of the {@link ResourceSet} */
+  /** @param version of the {@link ResourceSet} */
   sent?(typeUrl: string, version: string, cause: ResponseCause): void;
   acknowledged?(typeUrl: string, version: string): void;
-  /** The {@link watched} record contains the reason. */
+  /** {@link watched} contains the reason. */
   rejected?(typeUrl: string): void;
   /** Provides access to the client's subscriptions, ACKs and NACKs. */
   watched?(watches: () => Watches): void;
-  /** Unverified, from a later request. */
+  /** From a later request, unverified. */
   nodeUpdated?(typeUrl: string, metadata: Readonly<Record<string, unknown>>): void;
   /** @param failure `undefined` if the workload is healthy */
   healthReported?(failure: string | undefined): void;
@@ -129,11 +124,11 @@ export interface NodeResources {
 
 export interface StreamRejection {
   readonly code: EndCode;
-  /** Text for the client. */
+  /** For the client. */
   readonly reason: string;
 }
 
-/** The default code is INVALID_ARGUMENT. */
+/** Default code: INVALID_ARGUMENT. */
 export type OpenedNode = { readonly error: string; readonly code?: EndCode } | { readonly resources: NodeResources };
 
 export interface ResourceSource {

@@ -1,17 +1,15 @@
-/** Effects of the chart `stream-admission`: measures the load of the server, and applies the number of slots. */
+/** Effects of the chart `stream-admission`: measures the load of the server and applies the number of slots. */
 import { fromCallback } from 'xstate';
 import { measureIntervalMs, streamAdmissionMachine } from '../../../machines/discovery/xds/stream-admission.machine.ts';
 import { LoadMeter } from './admission/load-meter.ts';
 
 export interface AdmissionEffects {
-  /** Requests that wait to be handled. */
+  /** Received requests that are not processed yet. */
   readonly requests: () => number;
-  /** Served proxies that wait for a push. */
+  /** Connected proxies that wait for a push. */
   readonly proxies: () => number;
-  /** Whether all slots are taken. */
   readonly isFull: () => boolean;
   readonly applySlots: (slots: number) => void;
-  /** Called with each measurement. */
   readonly onMeasured: () => void;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Tools such as istioctl: clients with `GENERATOR: event` in their node (Istio's `istioctl/pkg/xds`). They send one
- * debug request and are no proxies: no resources are built for them, and pages, status and metrics ignore them.
+ * Tools such as istioctl: clients with `GENERATOR: event` in their node (Istio's `istioctl/pkg/xds`). They send one debug request and are no proxies:
+ * no resources are built for them, and pages, statuses and metrics ignore them.
  */
 import type { ConnectionView } from './ads-observer.ts';
 import type { NodeIdentity, NodeResources, ResourceSource } from './resource-source.ts';
@@ -11,7 +11,7 @@ export function isTool({ metadata }: Pick<NodeIdentity, 'metadata'>): boolean {
   return metadata.GENERATOR === 'event';
 }
 
-/** Accepts tools without validating their node, whose names are invented. Other clients use the given source. */
+/** Accepts tools without validating their node, which they invent. Other clients use the given source. */
 export function withToolClients(proxySource: ResourceSource): ResourceSource {
   return {
     open: (node, refused) => (isTool(node) ? { resources: noResources } : proxySource.open(node, refused)),

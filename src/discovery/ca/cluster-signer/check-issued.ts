@@ -1,4 +1,4 @@
-/** Requested properties of a certificate, and the check that an issued one has them: a foreign signer may sign anything. */
+/** Checks that a certificate has the requested properties, because an external signer may sign anything. */
 import { type Certificate, readCertificates } from '../../../identity/certificate.ts';
 import { findPath } from '../../../identity/certificate-path.ts';
 import { messageOf } from '../../../runtime/errors.ts';
@@ -6,9 +6,8 @@ import type { CertificateOrder, IssuedChain } from '../issuing/registrar.ts';
 
 const serverAuth = '1.3.6.1.5.5.7.3.1';
 const clientAuth = '1.3.6.1.5.5.7.3.2';
-/** A signer sets `notBefore` in whole seconds, by its own clock. */
+/** Signers round `notBefore` to seconds of their own clocks. */
 const toleranceMs = 5 * 60_000;
-/** A certificate with less remaining lifetime is rejected. */
 const minLifetimeMs = 60_000;
 const maxCertificates = 10;
 

@@ -15,7 +15,7 @@ export interface KubernetesSignerOptions {
   readonly server: Pick<ApiServer, 'request'>;
   /** K8S_SIGNER, for example `example.com/mesh`. */
   readonly signerName: string;
-  /** Whether this program approves its requests; otherwise an operator or approver does. */
+  /** Whether this control plane approves its requests; otherwise an operator or another approver does. */
   readonly approvesRequests: boolean;
   /** Issued certificates must chain to one of these. */
   readonly roots: () => readonly Certificate[];
@@ -26,12 +26,12 @@ export interface KubernetesSignerOptions {
 }
 
 const requestLimitMs = 10_000;
-/** Each takes about five requests to the API server. */
+/** Concurrent requests, each with about five calls to the API server. */
 const maxRunning = 16;
-/** Leaves slots for other namespaces: one request can take its full time limit. */
+/** Leaves capacity for other namespaces, because a request can take until its timeout. */
 const maxRunningOfNamespace = 12;
 const signingLimits: SigningLimits = { maxWaiting: 1_000, maxOfConnection: 16 };
-/** Estimate for retry delays: certificates signed per second. */
+/** Assumed rate, for retry delays. */
 const certificatesPerSecond = 10;
 
 export class KubernetesSigner implements Registrar {
@@ -48,7 +48,6 @@ export class KubernetesSigner implements Registrar {
     });
   }
 
-  /** Queue length, for metrics. */
   get waiting(): number {
     return this.#tasks.waiting;
   }

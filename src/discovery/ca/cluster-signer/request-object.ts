@@ -1,4 +1,3 @@
-/** The CertificateSigningRequest of one certificate. */
 import { randomUUID } from 'node:crypto';
 import type { RequestReading, RequestStep } from '../../../../machines/discovery/ca/signing-request.machine.ts';
 import type { Certificate } from '../../../identity/certificate.ts';
@@ -22,7 +21,6 @@ export interface RequestOptions {
 const responseTimeoutMs = 5_000;
 /** Minimum that Kubernetes accepts. */
 const minSeconds = 600;
-/** Longest certificate that is parsed, in characters. */
 const maxCertificateCharacters = 128 * 1024;
 const maxReasonLength = 300;
 
@@ -52,7 +50,7 @@ export class RequestObject {
         expirationSeconds: Math.max(minSeconds, Math.ceil(lifetimeMs / 1_000)),
       },
     };
-    // If the response was lost, the object may exist.
+    // A lost response may mean that the object exists.
     this.#isCreated = true;
     return this.#step('cannot be created', async () => {
       this.#object = await this.#request({ method: 'POST', resource, body }, signal);
@@ -65,9 +63,9 @@ export class RequestObject {
         await this.#approve(signal);
       } catch (error) {
         if (statusOf(error) !== 409) throw error;
-        // Another client, such as an approver, changed the object since it was created.
+        // Another client, such as an approver, has changed the object.
         const found = await this.#request({ method: 'GET', resource, name: this.#name }, signal);
-        // A client that may create requests could have replaced it with one for another identity.
+        // Another client could have replaced the object with one for another identity.
         if (found.metadata.uid !== this.#object?.metadata.uid)
           throw new Error('it was replaced by another one of the same name');
         this.#object = found;
@@ -78,7 +76,7 @@ export class RequestObject {
 
   async #approve(signal: AbortSignal): Promise<void> {
     const present = conditionsOf(this.#object?.status);
-    // Already approved or denied; the decision is read later.
+    // Already decided.
     if (present.some(({ type }) => decisions.includes(type))) return;
     const condition = {
       ...{ type: 'Approved', status: 'True', reason: 'ChartpilotApproved' },

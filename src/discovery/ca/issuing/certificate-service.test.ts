@@ -1,4 +1,4 @@
-/** A workload gets its certificate from a complete control plane over TLS, and no client gets a certificate of another identity. */
+/** Certificates issued by a complete control plane over TLS, and attempts to obtain one for another identity. */
 
 import { spawnSync } from 'node:child_process';
 import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:crypto';
@@ -54,7 +54,7 @@ async function failure(pending: Promise<unknown>): Promise<ServiceError> {
   );
 }
 
-/** Signed directly by the root: only the authority can do this. */
+/** Signed directly by the root, as only the authority can. */
 function signedByRoot(uri: string, endsInMs = 60_000): Certificate {
   const [id] = readdirSync(given.directory).flatMap((name) => /^([0-9a-f]+)\.key$/.exec(name)?.[1] ?? []);
   const privateKey = createPrivateKey(readFileSync(join(given.directory, `${id}.key`)));
@@ -69,7 +69,7 @@ function leafOf(chain: readonly string[]): Certificate {
 }
 
 describe('CreateCertificate', () => {
-  it('issues a workload the certificate of its token, whatever names the CSR contains', async () => {
+  it('issues a certificate for the identity of the token, regardless of the names in the CSR', async () => {
     const plane = await serving();
     const bearer = await token();
     const csr = makeRequest(key, ['spiffe://cluster.local/ns/istio-system/sa/istiod']);
@@ -84,7 +84,7 @@ describe('CreateCertificate', () => {
     expect(JSON.stringify(plane.records)).not.toContain('PRIVATE KEY');
   });
 
-  it('accepts a client certificate for renewal, which also opens xDS for its own namespace only', async () => {
+  it('accepts a client certificate for renewal, which also grants xDS for its own namespace only', async () => {
     const plane = await serving();
     const chain = await requestCertificate(clientOf(plane), { bearer: await token() });
     const clientCertificate = { chain: chain.slice(0, -1).join(''), key };
@@ -103,7 +103,7 @@ describe('CreateCertificate', () => {
     expect((await xds(other).ended).code).toBe(status.PERMISSION_DENIED);
   });
 
-  it('uses the same authority after a restart', async () => {
+  it('signs with the same authority after a restart', async () => {
     const first = await serving();
     const issuedBefore = await requestCertificate(clientOf(first), { bearer: await token() });
     await stopControlPlanes();
@@ -147,12 +147,12 @@ describe('CreateCertificate', () => {
       async () => ({ bearer: await token(), csr: 'x'.repeat(100_000) }),
       status.INVALID_ARGUMENT,
     ],
-  ])('is rejected if %s', async (_, fieldsOf, code) => {
+  ])('rejects a request if %s', async (_, fieldsOf, code) => {
     const plane = await serving();
     expect((await failure(requestCertificate(clientOf(plane), await fieldsOf()))).code).toBe(code);
   });
 
-  it('closes a connection with an invalid client certificate, whatever other credentials it has', async () => {
+  it('closes a connection with an invalid client certificate, even if other credentials are valid', async () => {
     const plane = await serving();
     const theirs = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
     const life = { notBefore: new Date(Date.now() - 1_000), notAfter: new Date(Date.now() + 60_000) };
@@ -166,17 +166,17 @@ describe('CreateCertificate', () => {
       status.UNAVAILABLE,
     );
     await requestCertificate(clientOf(plane, { chain: signedByRoot(cartUri).pem, key }), {});
-    // The same caller without it.
+    // The same caller is accepted without the client certificate.
     await requestCertificate(clientOf(plane), { bearer: await token() });
   });
 
-  it('accepts workloads of the mesh and its alias trust domains, and rejects other trust domains', async () => {
+  it("accepts identities of the mesh's trust domain and its aliases only", async () => {
     const flags = { secureGRPCAddr: '127.0.0.1:0' };
     const prepare = ({ root }: { root: string }): void =>
       writeFileSync(join(root, 'mesh'), 'trustDomainAliases: [former.example]');
     const plane = ControlPlane.starting(flags, prepare, { SELF_SIGNED_CA_DIR: given.directory });
     await plane.ready();
-    // Signed by the mesh's own root, so that only the SPIFFE ID differs.
+    // All are signed by the mesh's own root.
     const certificateFor = (uri: string): OwnCertificate => ({ chain: signedByRoot(uri).pem, key });
     const renewed = await requestCertificate(
       clientOf(plane, certificateFor('spiffe://former.example/ns/shop/sa/cart')),
@@ -203,7 +203,7 @@ describe('CreateCertificate', () => {
     await requestCertificate(client, { bearer, csr });
   });
 
-  it('rejects every call if XDS_AUTH is off, because callers have no identity', async () => {
+  it('rejects all requests if XDS_AUTH is disabled, because callers have no identity', async () => {
     const plane = await serving({ XDS_AUTH: 'false' });
     expect((await failure(requestCertificate(clientOf(plane), { bearer: 'x' }))).code).toBe(status.UNAUTHENTICATED);
   });
@@ -212,7 +212,7 @@ describe('CreateCertificate', () => {
 describe('a revoked credential', () => {
   const revoke = (...lines: string[]): void => writeFileSync(join(given.directory, 'revoked'), lines.join('\n'));
 
-  it('is rejected from the next call until the revocation is removed', async () => {
+  it('is rejected from the next request until its revocation is removed', async () => {
     const plane = await serving();
     const bearer = await token();
     const { jti } = decodeJwt(bearer);
@@ -237,7 +237,7 @@ describe('a revoked credential', () => {
     await requestCertificate(clientOf(plane, clientCertificate), {});
   });
 
-  it('is in a revocation list of each root, and the next root has one before clients receive it', async () => {
+  it('is listed in a CRL of each root, including the next root before clients receive it', async () => {
     const plane = await serving();
     const bearer = await token();
     const [stolen, good] = [
@@ -264,7 +264,7 @@ describe('a revoked credential', () => {
       readFileSync(join(given.directory, 'ca-crl.pem'), 'utf8').split('BEGIN X509 CRL').length - 1;
     await eventually('two roots are given out', async () => {
       const { roots } = (await (await fetch(url)).json()) as { roots: object[] };
-      // A client that receives two roots finds two lists.
+      // Each distributed root has a CRL.
       if (roots.length === 2) expect(lists()).toBe(2);
       return roots.length === 2;
     });
@@ -290,7 +290,7 @@ describe('/debug/authorityz', () => {
       })
     ).status;
 
-  it('rotates the root on request if no client would lose access', async () => {
+  it('rotates the root on request if no client loses access', async () => {
     const plane = await serving();
     const pageBefore = await page(plane);
     const oldRoots = given.caller.roots();
@@ -307,7 +307,7 @@ describe('/debug/authorityz', () => {
     expect(plane.departures()).toEqual([]);
   });
 
-  it('lists the workloads that it waits for, signs with the old root until then, and can revert', async () => {
+  it('lists the workloads that a rotation waits for, keeps signing with the old root, and can revert', async () => {
     const plane = await serving();
     const { signer } = await page(plane);
     const [, root] = await requestCertificate(clientOf(plane), { bearer: await token() });
@@ -318,7 +318,7 @@ describe('/debug/authorityz', () => {
       signer,
       waitsFor: { workloads: [expect.stringContaining(`${cartUri} (certificate expires `)] },
     });
-    // A workload that renews receives both roots; the old one still signs.
+    // A workload that renews receives both roots, but the old one signs.
     const chain = await requestCertificate(clientOf(plane), { bearer: await token() });
     expect(leafOf(chain).authorityKeyId).toBe(signer.id);
     expect(readCertificates(chain.at(-1)!)).toHaveLength(2);
@@ -328,7 +328,7 @@ describe('/debug/authorityz', () => {
     expect(await page(plane)).toMatchObject({ stage: 'steady', signer });
   });
 
-  it('renews all workloads if the root is tainted, and skips unresponsive ones only on request', async () => {
+  it('renews all workloads when the root is tainted, and skips unresponsive ones only on request', async () => {
     const plane = await serving();
     const { signer } = await page(plane);
     await requestCertificate(clientOf(plane), { bearer: await token() });
@@ -349,7 +349,7 @@ describe('/debug/authorityz', () => {
     expect(plane.departures()).toEqual([]);
   });
 
-  it('changes nothing on GET or on an unknown request', async () => {
+  it('ignores GET requests and unknown actions', async () => {
     const plane = await serving();
     expect(await order(plane, 'rotate', 'GET')).toBe(405);
     expect(await order(plane, 'drop')).toBe(400);
@@ -358,7 +358,7 @@ describe('/debug/authorityz', () => {
   });
 });
 
-it('a control plane does not start with a CA key that other users can read', () => {
+it('the control plane does not start with a CA key that other users can read', () => {
   const file = join(given.directory, 'token.key');
   const loading = localTokenKey(file);
   expect(localTokenKey(file).export({ format: 'jwk' })).toEqual(loading.export({ format: 'jwk' }));

@@ -23,26 +23,25 @@ export interface CertificateServiceOptions {
   readonly limits: LifetimeLimits;
   readonly now: () => Date;
   readonly logger: Logger;
-  /** Signs instead of the authority; `undefined` if the authority signs. */
+  /** Signs instead of the authority, if set. */
   readonly registrar?: Registrar;
-  /** Roots to return if the registrar signs. */
+  /** Roots to return with certificates of the registrar. */
   readonly meshRoots?: () => readonly Certificate[];
-  /** Called for each certificate that the authority issued. */
   readonly onIssued?: (leaf: IssuedLeaf) => void;
   readonly counts?: IssuanceCounts;
 }
 
 export interface IssuedLeaf {
   readonly identity: string;
-  /** Node ID that the agent reports; empty for other agents. */
+  /** Reported by the agent; empty for other clients. */
   readonly node: string;
-  /** ID of its root, see {@link ledgerIdsOf}. */
+  /** Ledger ID of its root, see {@link ledgerIdsOf}. */
   readonly authority: string;
   readonly serialNumber: string;
   readonly endsAt: number;
 }
 
-/** Reason why no certificate is issued, as a gRPC status. */
+/** A rejection, as a gRPC status. */
 export class IssuanceRefusal extends Error {
   readonly code: status;
   readonly metadata: Metadata | undefined;
@@ -55,7 +54,7 @@ export class IssuanceRefusal extends Error {
 }
 
 const path = '/istio.v1.auth.IstioCertificateService/CreateCertificate';
-/** A request with a long RSA key and its metadata has 3 KB. */
+/** Requests with long RSA keys have 3 KB. */
 const maxRequestBytes = 64 * 1024;
 const maxNodeLength = 1_024;
 /** The registrar limits the lifetime. */
@@ -75,9 +74,8 @@ export const certificateMethod: MethodDefinition<Buffer, Buffer> = {
 };
 
 export interface CreateOptions {
-  /** Called after the caller is authenticated. */
   readonly onAuthenticated?: () => void;
-  /** Aborted when the caller cancels. */
+  /** Aborted when the client cancels. */
   readonly signal?: AbortSignal;
 }
 
@@ -88,7 +86,6 @@ export class CertificateService {
     this.#options = options;
   }
 
-  /** Signature that grpc-js expects. */
   handle(
     call: CreateCertificateCall,
     peer: CallPeer,
@@ -96,7 +93,7 @@ export class CertificateService {
     respond: sendUnaryData<Buffer>,
   ): void {
     const cancellation = new AbortController();
-    // An explicit reason avoids an Error with a stack for each call.
+    // The reason avoids an Error with a stack for each call.
     call.on('cancelled', () => cancellation.abort('cancelled'));
     void this.create(call.request, peer, { onAuthenticated, signal: cancellation.signal }).then(
       (response) => {
@@ -131,7 +128,7 @@ export class CertificateService {
     { onAuthenticated = () => {}, signal }: CreateOptions = {},
   ): Promise<Buffer> {
     const { activeAuthority, signer, limits, now, onIssued, logger } = this.#options;
-    // Authenticate first, so that an unauthenticated caller costs nothing more.
+    // Unauthenticated callers must not cost more than this.
     const { uri, endsAt } = await this.#identify(peer);
     onAuthenticated();
     const { csr, validityDuration, node, impersonated } = decoded(request);
@@ -157,7 +154,7 @@ export class CertificateService {
     if ('refused' in result)
       throw new IssuanceRefusal(status.INVALID_ARGUMENT, 'CERTIFICATE_REQUEST_INVALID', result.refused);
     if ('failed' in result) throw new IssuanceRefusal(status.INTERNAL, 'AUTHORITY_UNAVAILABLE', result.failed);
-    // The signer changed during signing, so the chain would not match the leaf.
+    // If the signer changed while signing, the chain would not match the leaf.
     const signerAtEnd = activeAuthority();
     if (signerAtEnd?.material !== signerAtStart.material)
       throw new IssuanceRefusal(
@@ -172,7 +169,7 @@ export class CertificateService {
     return responseOf([result.leaf, ...chainOf(signerAtEnd)]);
   }
 
-  /** The external signer receives the caller's CSR unchanged, so it may contain only the caller's identity. */
+  /** The external signer receives the CSR unchanged, so it may contain only the caller's identity. */
   async #register(
     registrar: Registrar,
     {
@@ -212,7 +209,7 @@ export class CertificateService {
     return responseOf([leaf.pem, ...between.map(({ pem }) => pem), roots]);
   }
 
-  /** The caller's SPIFFE ID, and the expiry of its client certificate (Unix time in milliseconds; 0 without one). */
+  /** `endsAt`: expiry of the client certificate (Unix time in milliseconds); 0 without one. */
   async #identify(peer: CallPeer): Promise<{ uri: string; endsAt: number }> {
     const { authenticators, trustDomains } = this.#options;
     const authenticated =
@@ -258,7 +255,7 @@ interface DecodedRequest {
   readonly csr: string;
   readonly validityDuration: bigint;
   readonly node: string;
-  /** Identity that the caller requests instead of its own; `undefined` if it does not. */
+  /** Identity that the caller requests instead of its own, if any. */
   readonly impersonated: unknown;
 }
 
@@ -281,7 +278,7 @@ function decoded(bytes: Uint8Array): DecodedRequest {
   }
 }
 
-/** RESOURCE_EXHAUSTED with gRPC's retry-pushback metadata, which clients follow. */
+/** RESOURCE_EXHAUSTED with gRPC's retry-pushback metadata. */
 function busyRefusal(afterMs: number): IssuanceRefusal {
   const metadata = new Metadata();
   metadata.set('grpc-retry-pushback-ms', String(afterMs));

@@ -1,4 +1,4 @@
-/** Verifies requests and signs certificates on worker threads, so that they do not delay pushes and probes. */
+/** Verifies CSRs and signs certificates on worker threads, to avoid delaying pushes and probes. */
 import { availableParallelism } from 'node:os';
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -16,9 +16,9 @@ import type {
   VerifyOrder,
 } from './signing-work.ts';
 
-/** The share of the queue that a request uses. */
+/** Determines the queue share of a request. */
 interface Caller {
-  /** Expiry of the caller's current certificate, Unix time in milliseconds; 0 if it has none. */
+  /** Expiry of the current certificate, Unix time in milliseconds; 0 without one. */
   readonly endsAt: number;
   /** ID of the connection. */
   readonly client: string;
@@ -28,7 +28,6 @@ export interface SigningRequest extends LeafOrder, Caller {}
 
 export interface VerifyRequest extends VerifyOrder, Caller {}
 
-/** The queue is full; retry after this delay. */
 type Busy = { readonly tryAgainAfterMs: number };
 
 export type SigningResult = SigningOutcome | Busy;
@@ -44,21 +43,21 @@ interface Thread {
   readonly jobs: Map<number, Job>;
 }
 
-/** Beside this file, or beside the bundle that contains it. */
+/** The module is next to this file or to the bundle that contains it. */
 const threadModule = new URL(`./signing-helper${extname(import.meta.filename)}`, import.meta.url);
 
 export const signingLimits: SigningLimits = { maxWaiting: 4_000, maxOfConnection: 16 };
-/** Requests in progress per thread: two keep it busy, and an urgent request waits for no more than these. */
+/** Limit of requests in progress per thread. Two keep it busy, and an urgent request waits for them only. */
 const maxJobsPerThread = 2;
-/** Estimate for retry delays: a thread signs some hundreds per second. */
+/** Assumed rate, for retry delays. */
 const signaturesPerThreadAndSecond = 200;
 const maxThreads = 2;
-/** Leave one processor to pushes if there are two. */
+/** Leaves a processor to pushes. */
 const threads = Math.max(1, Math.min(maxThreads, availableParallelism() - 1));
 
 export interface CertificateSignerOptions {
   readonly limits?: SigningLimits;
-  /** Called when a thread fails. Its requests fail and a new thread starts. */
+  /** Called when a thread crashes. Its requests fail, and a new one starts. */
   readonly onThreadFailure?: (error: Error) => void;
 }
 
@@ -75,13 +74,12 @@ export class CertificateSigner {
     this.#onThreadFailure = onThreadFailure;
   }
 
-  /** Signs all later and queued requests with this authority. */
+  /** Applies to queued requests too. */
   use(material: AuthorityMaterial): void {
     this.#material = material;
     for (const { worker } of this.#threads) worker.postMessage(signerOrder(material));
   }
 
-  /** Queue length, for metrics. */
   get waiting(): number {
     return this.#queue.size;
   }
@@ -92,7 +90,7 @@ export class CertificateSigner {
   }
 
   /**
-   * Verifies a request that another signer will sign.
+   * Verifies a CSR for another signer.
    *
    * @param signal aborts a queued request when its client cancels
    */
@@ -106,7 +104,7 @@ export class CertificateSigner {
     signal: AbortSignal | undefined,
   ): Promise<Outcome | Busy> {
     const { promise, resolve } = Promise.withResolvers<ThreadOutcome | Busy>();
-    // A thread returns the outcome type that belongs to the type of the order.
+    // Outcomes have the type that belongs to their order.
     const result = promise as Promise<Outcome | Busy>;
     const job: Job = { order, endsAt, settle: resolve };
     if (this.#isClosed || signal?.aborted === true) {
@@ -145,7 +143,7 @@ export class CertificateSigner {
     }
   }
 
-  /** Returns the thread with the fewest requests; starts another while all are busy. */
+  /** The least busy thread; starts another one if all are busy. */
   #availableThread(): Thread | undefined {
     const idlest = this.#threads.toSorted((a, b) => a.jobs.size - b.jobs.size)[0];
     if (idlest?.jobs.size === 0) return idlest;
@@ -173,7 +171,6 @@ export class CertificateSigner {
     };
     worker.on('error', end);
     worker.on('exit', (code) => end(new Error(`the thread exited with code ${code}`)));
-    // The thread does not keep the process alive.
     worker.unref();
     return thread;
   }

@@ -4,12 +4,11 @@ import { status } from '@grpc/grpc-js';
 export class IssuanceCounts {
   requests = 0;
   issued = 0;
-  /** Requests whose caller is unknown or of another mesh. */
+  /** Requests without valid credentials of the mesh. */
   unauthenticated = 0;
-  /** Requests of known callers without a certificate, by the name of a gRPC status. */
+  /** Rejected requests of authenticated callers, by gRPC status. */
   readonly failed = new Map<string, number>();
 
-  /** @param code status of the response */
   responded(code: status): void {
     this.requests++;
     if (code === status.OK) this.issued++;

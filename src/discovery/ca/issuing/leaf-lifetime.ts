@@ -10,14 +10,13 @@ export interface LifetimeLimits {
 
 export type LifetimeResult =
   | { readonly lifetime: Lifetime }
-  /** The requested lifetime exceeds the limit. */
+  /** The requested TTL exceeds the limit. */
   | { readonly tooLong: string }
-  /** The authority has expired. */
   | { readonly authorityExpired: string };
 
 /**
  * @param requestedSeconds TTL of the request; 0 or less selects the default
- * @param authorityExpiry earliest expiry in the authority's chain, which no certificate may outlive
+ * @param authorityExpiry earliest expiry in the authority's chain
  */
 export function leafLifetime(
   requestedSeconds: bigint,
@@ -31,7 +30,7 @@ export function leafLifetime(
     };
   }
   const requestedMs = requestedSeconds <= 0n ? Math.min(defaultMs, maxMs) : Number(requestedSeconds) * 1000;
-  // Certificates have a resolution of one second.
+  // X.509 times have a resolution of one second.
   const notAfter = Math.min(floorSeconds(now.getTime() + requestedMs), authorityExpiry.getTime());
   if (notAfter <= now.getTime())
     return { authorityExpired: `the certificate authority expired on ${authorityExpiry.toISOString()}` };

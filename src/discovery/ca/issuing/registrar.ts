@@ -1,4 +1,4 @@
-/** External signing of workload certificates: orders and results. */
+/** Orders to an external signer of workload certificates, and its results. */
 import type { KeyObject } from 'node:crypto';
 import type { Certificate } from '../../../identity/certificate.ts';
 import type { Names } from '../../../identity/certificate-extensions.ts';
@@ -6,11 +6,10 @@ import type { Names } from '../../../identity/certificate-extensions.ts';
 export interface CertificateOrder {
   /** PKCS #10, PEM. */
   readonly request: string;
-  /** Public key of the request. */
   readonly key: KeyObject;
   /** The certificate must contain exactly these names. */
   readonly names: Names;
-  /** Client authentication in addition to server authentication. */
+  /** Adds client authentication to server authentication. */
   readonly isForClients: boolean;
   readonly lifetimeMs: number;
 }
@@ -24,16 +23,16 @@ export interface IssuedChain {
 
 export type SignerResult =
   | { readonly issued: IssuedChain }
-  /** The signer denied the request, or issued something else than requested. */
+  /** The signer denied the request or issued another certificate than requested. */
   | { readonly refused: string }
   | { readonly failed: string }
-  /** The queue is full; retry after this delay. */
+  /** The queue is full. */
   | { readonly tryAgainAfterMs: number };
 
 export interface SigningCaller {
-  /** Expiry of the caller's current certificate, Unix time in milliseconds; 0 if it has none. */
+  /** Expiry of the current certificate, Unix time in milliseconds; 0 without one. */
   readonly endsAt: number;
-  /** Connection whose share of the queue the request uses. */
+  /** Connection ID, which determines the queue share. */
   readonly client: string;
 }
 

@@ -1,4 +1,4 @@
-/** Order and fair shares of certificate requests, for the authority's threads and for a Kubernetes signer. */
+/** Fair order of certificate requests, for the authority's threads and for a Kubernetes signer. */
 import { workloadIdentityOf } from '../../../identity/spiffe-id.ts';
 import type { FairQueueOptions, ShareKey } from '../../../model/collections/fair-queue.ts';
 
@@ -10,13 +10,13 @@ export interface SigningLimits {
 }
 
 export interface UrgentRequest {
-  /** Expiry of the caller's current certificate, Unix time in milliseconds; 0 if it has none. */
+  /** Expiry of the current certificate, Unix time in milliseconds; 0 without one. */
   readonly endsAt: number;
 }
 
 /**
- * Schedules by namespace, then service account, then connection, in turns: no client's urgency delays another client. Within a connection
- * the certificate with the shortest remaining lifetime is signed first (spec/identity.md §8, "herd").
+ * Round-robin over namespaces, then service accounts, then connections, so that no client's urgency delays another client. Within a connection, the
+ * certificate with the shortest remaining lifetime is first (spec/identity.md §8, "herd").
  */
 export function signingShares(limits: SigningLimits): FairQueueOptions<UrgentRequest> {
   const { maxWaiting, maxOfConnection } = limits;
@@ -28,8 +28,8 @@ export function signingShares(limits: SigningLimits): FairQueueOptions<UrgentReq
 }
 
 /**
- * @param identity SPIFFE ID of the certificate; any other name is a share of its own
- * @param connection ID of the caller's connection
+ * @param identity SPIFFE ID of the certificate; other names have separate shares
+ * @param connection ID of the client's connection
  */
 export function signingKey(identity: string, connection: string): ShareKey {
   const { namespace = identity, serviceAccount = '' } = workloadIdentityOf(identity) ?? {};

@@ -1,17 +1,16 @@
-/** Messages between the server and the signing threads. Keys are passed as `KeyObject` handles, never as text. */
+/** Messages between the server and its signing threads. Keys are passed as `KeyObject` handles, never as text. */
 import type { KeyObject } from 'node:crypto';
 
-/** Order for a certificate of the authority. */
 export interface LeafOrder {
   /** PEM. */
   readonly request: string;
-  /** SPIFFE ID of the caller, the only name in the certificate. */
+  /** SPIFFE ID, the only name in the certificate. */
   readonly uri: string;
   readonly notBefore: Date;
   readonly notAfter: Date;
 }
 
-/** Order to verify that a CSR contains this identity, no other name, and a signature by its own key. */
+/** Verifies that a CSR is signed by its key and contains only this identity. */
 export interface VerifyOrder {
   /** PEM. */
   readonly requestToVerify: string;
@@ -20,7 +19,6 @@ export interface VerifyOrder {
 
 export type SigningOrder = { readonly id: number } & (LeafOrder | VerifyOrder);
 
-/** Sets the signer of all later orders. */
 export interface SignerOrder {
   readonly signer: { readonly der: Uint8Array; readonly privateKey: KeyObject };
 }
@@ -28,15 +26,11 @@ export interface SignerOrder {
 export type ThreadReply = { readonly id: number } & ThreadOutcome;
 
 export type SigningOutcome =
-  /** PEM of the leaf alone. */
-  | { readonly leaf: string; readonly serialNumber: string }
-  /** The request is invalid. */
-  | { readonly refused: string }
-  /** An internal error. */
-  | { readonly failed: string };
+  /** PEM of the leaf. */
+  { readonly leaf: string; readonly serialNumber: string } | { readonly refused: string } | { readonly failed: string };
 
 export type VerifiedRequest =
-  /** Public key of the request. */
+  /** Public key of the CSR. */
   { readonly key: KeyObject } | Extract<SigningOutcome, { readonly refused: string } | { readonly failed: string }>;
 
 export type ThreadOutcome = SigningOutcome | VerifiedRequest;

@@ -1,6 +1,6 @@
 /**
- * Each known way to obtain another workload's identity, tried against the real server and against one without the check that rejects it,
- * where it must succeed. Token attacks are in authentication/impostors.test.ts; docs/identity-reference.md has the table.
+ * Known ways to obtain another workload's identity. Each fails on the real server, and succeeds on one without the check that rejects it. Token
+ * attacks are in authentication/impostors.test.ts; docs/identity-reference.md has the table.
  */
 import { createHmac, createPrivateKey, createPublicKey, generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -52,12 +52,12 @@ const peerWith = (token: string): CallPeer => ({
   certificate: undefined,
 });
 
-describe('a request for a certificate', () => {
+describe('a certificate request', () => {
   const issuer = rootOf('own');
   type Sign = (order: SigningRequest) => string[];
   const byCaller: Sign = ({ uri }) => [uri];
 
-  /** @param namesOf source of the names in the certificate */
+  /** @param namesOf selects the names in the certificate */
   async function requestChain(request: object, namesOf: Sign = byCaller): Promise<string[]> {
     const material = buildAuthorityMaterial(issuer, [], [issuer.certificate], new Date());
     const bundle = new TrustBundle('cluster.local', [material.root]);
@@ -93,13 +93,13 @@ describe('a request for a certificate', () => {
     return names.flatMap(({ uniformResourceIdentifier: uri }) => uri ?? []);
   };
 
-  it('with names of another workload is signed for the caller only', async () => {
+  it('with names of another workload is signed for the identity of the caller', async () => {
     const request = { csr: makeRequest(key, [theirs]) };
     expect(await requestChain(request)).toEqual([mine]);
     expect(await requestChain(request, namesInRequest)).toEqual([theirs]);
   });
 
-  it('of a node in another namespace is signed for the caller only', async () => {
+  it('of a node in another namespace is signed for the identity of the caller', async () => {
     const metadata = { NodeID: `sidecar~1.2.3.4~a.istio-system~istio-system.svc.cluster.local` };
     const request = { csr: makeRequest(key, [theirs]), metadata };
     expect(await requestChain(request)).toEqual([mine]);
@@ -150,7 +150,7 @@ describe('a token', () => {
         return `${header}.${base64(claims)}.${signature}`;
       },
     ],
-  ])('%s has no identity, and has the claimed one if signatures are not verified', async (_, make) => {
+  ])('%s authenticates as the claimed identity only if signatures are not verified', async (_, make) => {
     const keys = localKeys({ keys: [{ ...(await exportJWK(createPublicKey(key))), kid: 'k0' }] });
     const rule = { issuer: 'https://issuer', audiences: ['istio-ca'], keys };
     const peer = peerWith(await make());
@@ -177,7 +177,7 @@ describe('a client', () => {
     return { chain: readCertificate(der).pem, key };
   };
 
-  /** As if TLS had accepted the certificate, without an expiry check. */
+  /** Accepts the certificate without checking its expiry. */
   const unverified = ({ chain }: OwnCertificate, trustDomains: readonly string[]) =>
     workloadsOfMesh(
       clientCertificate(undefined, () => 0),
@@ -202,7 +202,7 @@ describe('a client', () => {
       status.UNAUTHENTICATED,
     ],
   ])(
-    'with %s has no identity, and has the claimed one if certificates are not verified',
+    'with %s authenticates as the claimed identity only if certificates are not verified',
     async (_, make, name, code) => {
       const plane = await servingAuthority(given);
       const clientCertificate = make();

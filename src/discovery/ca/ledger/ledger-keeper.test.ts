@@ -31,7 +31,7 @@ function intermediateOf(root: Issuer): AuthorityMaterial {
   return buildAuthorityMaterial({ certificate, privateKey }, [], [root.certificate], new Date());
 }
 
-test('a root stays trusted while certificates of an earlier intermediate are in use', async () => {
+test('LedgerKeeper keeps a root while certificates of an earlier intermediate are in use', async () => {
   const old = rootOf('old');
   const [first, second, next] = [intermediateOf(old), intermediateOf(old), intermediateOf(rootOf('next'))];
   const materials = [first, second, next];
@@ -79,7 +79,7 @@ test('a root stays trusted while certificates of an earlier intermediate are in 
   await requestCertificate(next, 'a');
   keeper.recordArrived({ identity: 'spiffe://td/ns/shop/sa/cart', node: 'a', serialNumber: next.id });
   expect(missing()).toBe(0);
-  // A line of an earlier version, which recorded the signing authority.
+  // Earlier versions recorded the signing authority instead of the root.
   const [identity, endsAt] = ['spiffe://td/ns/shop/sa/cart', Date.now() + 60_000];
   keeper.recordIssued({ identity, node: 'c', authority: second.id, serialNumber: '1', endsAt });
   expect(missing()).toBe(1);

@@ -1,4 +1,4 @@
-/** Effects of `authority/ledger`: reports when a rotation stage may proceed, and which workloads are missing. */
+/** Effects of `authority/ledger`: reports when a rotation stage may proceed and which workloads it waits for. */
 
 import { fromCallback } from 'xstate';
 import type {
@@ -22,17 +22,16 @@ import {
 
 export interface LedgerKeeperOptions {
   readonly ledger: WorkloadLedger;
-  /** `undefined` if the ledger is kept in memory only, as for an authority in memory. */
+  /** `undefined`: in memory only. */
   readonly log?: LedgerLog;
-  /** IDs of an authority in the ledger: its root's, then its own. */
+  /** Ledger IDs of an authority: its root's, then its own. */
   readonly idsOf: (authority: AuthorityId) => readonly AuthorityId[];
   readonly now: () => number;
   readonly logger: Pick<Logger, 'warn'>;
 }
 
-/** Coalesces events before the ledger is checked. */
+/** Coalesces events. */
 const settleMs = 200;
-/** Minimum interval between progress reports. */
 const progressIntervalMs = 10_000;
 
 type Order = BundleAwait | LeafCertificatesAwait;
@@ -40,10 +39,10 @@ type Order = BundleAwait | LeafCertificatesAwait;
 export class LedgerKeeper {
   readonly #options: LedgerKeeperOptions;
   #changed = (): void => {};
-  /** Time at which a set of roots was first distributed, by the roots. */
+  /** Start of the distribution of each set of roots. */
   readonly #since = new Map<string, number>();
   #isLogBroken = false;
-  /** Workloads that the current stage waits for; for the debug page. */
+  /** Workloads that the current stage waits for. */
   #missing: MissingWorkloads | undefined;
 
   constructor(options: LedgerKeeperOptions) {
@@ -62,7 +61,6 @@ export class LedgerKeeper {
     return this.#options.ledger.ends(this.#options.now(), max);
   }
 
-  /** Records an issued certificate. */
   recordIssued(leaf: {
     identity: string;
     node: string;
@@ -73,17 +71,17 @@ export class LedgerKeeper {
     this.#add({ issued: leaf });
   }
 
-  /** Records a workload's report that its Envoy uses this certificate. Repeated reports are not written. */
+  /** Records that a workload's Envoy uses this certificate. Repeated reports are not written. */
   recordArrived(report: { identity: string; node: string; serialNumber: string }): void {
     if (this.#options.ledger.isNewArrival(report)) this.#add({ arrived: report });
   }
 
-  /** Records a workload's report that it trusts exactly these roots. Repeated reports are not written. */
+  /** Records that a workload trusts exactly these roots. Repeated reports are not written. */
   recordTrusted(workload: { identity: string; node: string; roots: readonly AuthorityId[] }): void {
     if (!this.#options.ledger.isReported(workload)) this.#add({ trusted: workload });
   }
 
-  /** Records that a workload is sent these roots. Until it acknowledges them, its trusted roots are unknown, unless they are the same. */
+  /** Records that these roots are sent to a workload. If they are new, its trusted roots are unknown until it acknowledges them. */
   recordSending(workload: { identity: string; node: string; roots: readonly AuthorityId[] }): void {
     if (!this.#options.ledger.isReported(workload)) this.recordTrusted({ ...workload, roots: [] });
   }
@@ -129,7 +127,7 @@ export class LedgerKeeper {
         lastProgressAt = Number.NEGATIVE_INFINITY;
         const now = this.#options.now();
         if (order.type === 'bundle.await') this.#since.set(rootsText(order.roots), now);
-        // Requests from now on return the workloads of this stage, not of the previous one.
+        // Do not return workloads of the previous stage.
         this.#missing = this.#missingFor(order, now);
         checkAfter(settleMs);
       });

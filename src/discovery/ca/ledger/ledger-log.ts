@@ -1,6 +1,6 @@
 /**
- * The ledger as an append-only file with a line for each certificate and each report, so that a restarted control plane knows all
- * certificates in use. Compacted at each start and when it has grown.
+ * The ledger as an append-only file with a line per certificate and report, so that a restarted control plane knows all certificates in use.
+ * Compacted at start and after growth.
  */
 import { appendFileSync, closeSync, readSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -14,7 +14,7 @@ import type { LedgerLine, WorkloadLedger } from './workload-ledger.ts';
 const pieceBytes = 1024 * 1024;
 /** An identity has at most 2 KB, a node ID 1 KB. */
 const maxLineBytes = 64 * 1024;
-/** Appended bytes after which the file is compacted. */
+/** Compact after this many appended bytes. */
 const compactAfterBytes = 8 * 1024 * 1024;
 
 export class LedgerLog {
@@ -62,7 +62,7 @@ export class LedgerLog {
   }
 }
 
-/** In chunks: one string for the whole ledger would exceed the maximum string length. */
+/** A single string could exceed the maximum string length. */
 function* piecesOf(ledger: WorkloadLedger, now: number): Generator<string> {
   let text = '';
   for (const line of ledger.lines(now)) {
@@ -74,10 +74,7 @@ function* piecesOf(ledger: WorkloadLedger, now: number): Generator<string> {
   yield text;
 }
 
-/**
- * Reads in chunks: the ledger is bounded, but workloads determine the size of its file. An overlong line is split into parts that are
- * unreadable.
- */
+/** In chunks, because workloads determine the file's size. Overlong lines are split into unreadable ones. */
 function* linesOf(path: string): Generator<string> {
   const file = openRegularFile(path, path);
   try {
@@ -108,7 +105,7 @@ function lineIn(value: unknown): LedgerLine {
       throw new Error('roots must be a list of strings');
     return { trusted: { identity, node, roots } };
   }
-  // Versions that did not track arrival wrote no serial number for an issued certificate.
+  // Earlier versions wrote no serial number for an issued certificate.
   const { authority, serialNumber = '', endsAt } = issued ?? arrived!;
   if (typeof serialNumber !== 'string') throw new Error('serialNumber must be a string');
   if (arrived !== undefined) return { arrived: { identity, node, serialNumber } };

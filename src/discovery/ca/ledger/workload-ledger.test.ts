@@ -1,4 +1,4 @@
-/** Certificates of workloads: one counts as replaced when the agent reports the arrival of the next, not when that is signed. */
+/** A certificate counts as replaced when the agent reports the arrival of the next one, not when that is signed. */
 import { appendFileSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -23,7 +23,7 @@ const missing = (ledger: WorkloadLedger, authority: string, hours = 0) =>
   ledger.missingRenewal([authority], hours * hourMs);
 
 describe('a rotation waits for a workload', () => {
-  it('until another certificate has arrived, however many were signed', () => {
+  it('until it reports another certificate, however many were signed', () => {
     const ledger = ledgerOf();
     issue(ledger, 'old', '1', 24);
     issue(ledger, 'new', '2', 30);
@@ -41,7 +41,7 @@ describe('a rotation waits for a workload', () => {
     expect(missing(ledger, 'new').count).toBe(1);
   });
 
-  it('until its old certificate expires, if it reports nothing', () => {
+  it('until its old certificate expires, if it reports no arrival', () => {
     const ledger = ledgerOf();
     issue(ledger, 'old', '1', 24);
     issue(ledger, 'new', '2', 40);
@@ -50,7 +50,7 @@ describe('a rotation waits for a workload', () => {
     expect(missing(ledger, 'new', 24).count).toBe(1);
   });
 
-  it('until the last certificate expires, if it reports no node ID', () => {
+  it('until its last certificate expires, if it reports no node ID', () => {
     const ledger = ledgerOf();
     issue(ledger, 'old', '1', 24, foreign);
     issue(ledger, 'old', '2', 20, foreign);
@@ -60,7 +60,7 @@ describe('a rotation waits for a workload', () => {
     expect(missing(ledger, 'old', 24).count).toBe(0);
   });
 
-  it('regardless of reports by other workloads', () => {
+  it('even if other workloads send reports', () => {
     const ledger = ledgerOf();
     issue(ledger, 'old', '1', 24);
     issue(ledger, 'new', '2', 24);
@@ -80,7 +80,7 @@ describe('a rotation waits for a workload', () => {
 });
 
 describe('a workload that requests certificates without limit', () => {
-  it('occupies a bounded number of entries, and no root is dropped because of it', () => {
+  it('occupies a limited number of entries, and its roots are kept', () => {
     const ledger = ledgerOf();
     issue(ledger, 'old', '0', 24);
     for (let i = 1; i <= 5_000; i++) issue(ledger, i % 2 === 0 ? 'new' : 'newer', String(i), 30);
@@ -91,7 +91,7 @@ describe('a workload that requests certificates without limit', () => {
     expect(missing(ledger, 'new', 29).count).toBeGreaterThan(0);
   });
 
-  it('keeps at least the latest expiry for each authority', () => {
+  it('keeps at least the latest expiry of each authority', () => {
     const ledger = ledgerOf();
     issue(ledger, 'old', '0', 48);
     for (let i = 1; i <= 100; i++) issue(ledger, 'old', String(i), 24);
@@ -106,7 +106,7 @@ describe('a workload that requests certificates without limit', () => {
 describe('a workload that reports many nodes', () => {
   const at = (node: string, identity = cart.identity) => ({ identity, node });
 
-  it('is limited to a number of entries, and others of it count until they expire', () => {
+  it('occupies a limited number of entries, and its other certificates count until they expire', () => {
     const ledger = new WorkloadLedger({ maxLeafMs: 24 * hourMs, maxOfIdentity: 2, maxEntries: 3, now: () => 0 });
     for (const node of ['a', 'b', 'c', 'd']) issue(ledger, 'old', node, 24, at(node));
     const other = at('a', 'spiffe://td/ns/shop/sa/other');
@@ -120,7 +120,7 @@ describe('a workload that reports many nodes', () => {
     expect(missing(ledger, 'old', 24).count).toBe(0);
   });
 
-  it('can be recorded again after certificates expire, with no request in between', () => {
+  it('is recorded again after certificates expire, even without a request', () => {
     let now = 0;
     const ledger = new WorkloadLedger({ maxLeafMs: 24 * hourMs, maxOfIdentity: 2, maxEntries: 3, now: () => now });
     for (const node of ['a', 'b']) issue(ledger, 'old', node, 24, at(node));
@@ -131,7 +131,7 @@ describe('a workload that reports many nodes', () => {
   });
 });
 
-it('a namespace with many service accounts takes no entries from another namespace, and counts until expiry', () => {
+it('a namespace with many service accounts evicts no entries of other namespaces, and evicted certificates count until they expire', () => {
   const ledger = new WorkloadLedger({ maxLeafMs: 24 * hourMs, maxEntries: 4, now: () => 0 });
   for (let i = 0; i < 9; i++) {
     issue(ledger, 'old', `${i}`, 20, { identity: `spiffe://td/ns/mallory/sa/${i}`, node: 'a' });
@@ -177,7 +177,7 @@ describe('the ledger log', () => {
     }
   });
 
-  it('is readable at any size, so that a control plane with a large log can restart', () => {
+  it('can be restored at any size', () => {
     const path = file();
     const line = (i: number) =>
       `${JSON.stringify({ issued: { ...cart, node: 'n'.repeat(1_000), authority: 'old', serialNumber: `${i}`, endsAt: hourMs } })}\n`;

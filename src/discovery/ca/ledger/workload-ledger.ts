@@ -1,7 +1,6 @@
 /**
- * Which workloads have certificates of this control plane, and which roots each reports to trust. A rotation waits for this
- * (spec/identity.md §8). A workload is identified by its SPIFFE ID and node ID; one without a node ID cannot report, so its certificates
- * count until they expire.
+ * Certificates of this control plane that workloads may use, and the roots that each workload trusts. A rotation waits for both (spec/identity.md
+ * §8). A workload is identified by SPIFFE ID and node ID. Without a node ID it cannot report, so its certificates count until they expire.
  */
 import type { AuthorityId } from '../../../../machines/discovery/ca/authority-protocol.ts';
 import { workloadIdentityOf } from '../../../identity/spiffe-id.ts';
@@ -9,23 +8,23 @@ import { FairQueue } from '../../../model/collections/fair-queue.ts';
 
 export interface WorkloadInstance {
   readonly identity: string;
-  /** Node ID that its agent reports; empty if it reports none. Scoped to the identity. */
+  /** Reported by its agent, unique for the identity; empty if none is reported. */
   readonly node: string;
 }
 
-/** A certificate that was signed for a workload and may be in use. */
+/** A signed certificate that may be in use. */
 interface LedgerCertificate {
   readonly authority: AuthorityId;
-  /** In OpenSSL's notation; empty if unknown, so that its arrival cannot be reported. */
+  /** In OpenSSL's notation; empty if unknown. */
   readonly serialNumber: string;
   /** Unix time in milliseconds. */
   readonly endsAt: number;
 }
 
 interface Entry extends WorkloadInstance {
-  /** In the order of signing. Envoy may use any of them. */
+  /** Oldest first. Envoy may use any of them. */
   readonly certificates: readonly LedgerCertificate[];
-  /** Sorted root IDs, joined; empty if it reported none. */
+  /** Sorted and joined root IDs; empty if none were reported. */
   readonly trusts: string;
 }
 
@@ -34,16 +33,14 @@ export type LedgerLine =
   | { readonly arrived: WorkloadInstance & { readonly serialNumber: string } }
   | { readonly trusted: WorkloadInstance & { readonly roots: readonly AuthorityId[] } };
 
-/** Workloads that a rotation stage waits for. */
 export interface MissingWorkloads {
   readonly count: number;
-  /** A sample, for display. */
+  /** A sample. */
   readonly workloads: readonly string[];
   /** When to check again, Unix time in milliseconds. */
   readonly checkAgainAt: number;
 }
 
-/** Expiry of a workload's newest certificate. */
 export interface WorkloadEnd extends WorkloadInstance {
   /** Unix time in milliseconds. */
   readonly endsAt: number;
@@ -51,27 +48,25 @@ export interface WorkloadEnd extends WorkloadInstance {
 
 export interface WorkloadEnds {
   readonly count: number;
-  /** The earliest to expire. */
+  /** Earliest expiry first. */
   readonly first: readonly WorkloadEnd[];
 }
 
 export interface WorkloadLedgerOptions {
-  /** Maximum lifetime of a certificate. */
   readonly maxLeafMs: number;
-  /** Maximum number of workloads. Beyond it, the namespace with the most entries loses one. */
+  /** Maximum number of workloads. Beyond it, an entry of the largest namespace is evicted. */
   readonly maxEntries?: number;
-  /** Maximum number of reported nodes per identity. */
   readonly maxOfIdentity?: number;
   /** Unix time in milliseconds. */
   readonly now?: () => number;
 }
 
-/** Waiting time for workloads that do not report, in addition to the maximum lifetime (spec/identity.md §8). */
+/** Added to the maximum lifetime for workloads that do not report (spec/identity.md §8). */
 const unconfirmedGraceMs = 24 * 3_600_000;
 const maxListedNames = 10;
-/** Per workload. Beyond it the oldest counts only by its expiry. */
+/** Limit per workload. Older certificates count only by their expiry. */
 const maxCertificates = 8;
-/** Minimum interval between sweeps of expired entries when the ledger is full. */
+/** Minimum interval between removals of expired entries from a full ledger. */
 const sweepIntervalMs = 60_000;
 
 export class WorkloadLedger {
@@ -83,7 +78,7 @@ export class WorkloadLedger {
   /** Keys of entries, by namespace and identity. */
   readonly #listed: FairQueue<string>;
   #sweptAt = Number.NEGATIVE_INFINITY;
-  /** Latest expiry of certificates of workloads that are not listed, by authority. */
+  /** Latest expiry of evicted certificates, by authority. */
   readonly #unlisted = new Map<AuthorityId, number>();
 
   constructor({ maxLeafMs, maxEntries = 200_000, maxOfIdentity = 20_000, now = Date.now }: WorkloadLedgerOptions) {
@@ -104,18 +99,18 @@ export class WorkloadLedger {
     else this.#trusted(line.trusted);
   }
 
-  /** Whether these are the roots that it last reported. Also used for workloads that are not listed, of which nothing is stored. */
+  /** Whether these are the roots of the last report. Evicted workloads have none. */
   isReported({ roots, ...workload }: WorkloadInstance & { readonly roots: readonly AuthorityId[] }): boolean {
     const known = this.#entries.get(workloadKey(workload));
     return known === undefined || known.trusts === rootsText(roots);
   }
 
-  /** Whether the report changes anything: earlier certificates of the workload are then no longer in use. */
+  /** Whether the report is new: it marks earlier certificates as replaced. */
   isNewArrival({ serialNumber, ...workload }: WorkloadInstance & { readonly serialNumber: string }): boolean {
     return this.#placeOf(workload, serialNumber) > 0;
   }
 
-  /** Lines from which the same ledger can be restored. */
+  /** Serialized state. */
   *lines(now: number): Iterable<LedgerLine> {
     for (const { identity, node, certificates, trusts } of this.#entries.values()) {
       const valid = certificates.filter(({ endsAt }) => endsAt > now);
@@ -128,19 +123,23 @@ export class WorkloadLedger {
     }
   }
 
-  /** Workloads with valid certificates that do not trust exactly these roots, which were first distributed at `since`. */
+  /**
+   * Workloads with valid certificates that do not trust exactly these roots.
+   *
+   * @param since start of the distribution of these roots
+   */
   missingTrust(roots: readonly AuthorityId[], since: number, now: number): MissingWorkloads {
     const requiredText = rootsText(roots);
     return this.#missing(now, ({ node, trusts, certificates }) => {
-      // By time: each renewal receives all roots.
+      // Without reports, wait until each certificate has been renewed, because a renewal returns all roots.
       const isMissing = node === '' ? now < since + this.#maxLeafMs + unconfirmedGraceMs : trusts !== requiredText;
       return isMissing ? { endsAt: latestExpiry(certificates), why: '' } : undefined;
     });
   }
 
   /**
-   * Workloads that may use a certificate of one of these authorities: it has not expired, and no later one is reported to have arrived.
-   * Signing alone proves nothing: the agent may have exited before its Envoy received it.
+   * Workloads that may use an unexpired certificate of these authorities. A signed certificate proves no arrival: the agent may have exited before
+   * its Envoy received it.
    */
   missingRenewal(authorities: readonly AuthorityId[], now: number): MissingWorkloads {
     return this.#missing(now, ({ certificates }) => {
@@ -152,9 +151,9 @@ export class WorkloadLedger {
   }
 
   /**
-   * Workloads whose newest certificate has not expired.
+   * Expiry of each workload's newest certificate.
    *
-   * @param max listed workloads, the earliest to expire first
+   * @param max limit of listed workloads, earliest expiry first
    */
   ends(now: number, max: number): WorkloadEnds {
     const valid: WorkloadEnd[] = [];
@@ -174,16 +173,15 @@ export class WorkloadLedger {
       return;
     }
     const previous = known?.certificates ?? [];
-    // Workloads without a node ID share one entry: the latest expiry per authority counts.
+    // Workloads without a node ID share one entry.
     const all = node === '' ? withLatestExpiry(previous, certificate) : [...previous, certificate];
     this.#entries.set(key, { identity, node, certificates: this.#bounded(all), trusts: known?.trusts ?? '' });
   }
 
   /**
-   * Adds an entry with fair shares: one identity's nodes leave entries to other identities, and one namespace's identities to other
-   * namespaces. An evicted entry counts until its certificates expire.
+   * Adds an entry with fair shares of nodes per identity and identities per namespace. Evicted certificates count until they expire.
    *
-   * @returns whether the new entry is listed
+   * @returns whether the new entry is kept
    */
   #list(key: string, identity: string): boolean {
     const share = [workloadIdentityOf(identity)?.namespace ?? identity, identity];
@@ -209,7 +207,7 @@ export class WorkloadLedger {
     this.#listed.remove(key);
   }
 
-  /** The oldest loses its owner and counts until it expires. */
+  /** Evicts the oldest one, which counts until it expires. */
   #bounded(certificates: readonly LedgerCertificate[]): readonly LedgerCertificate[] {
     if (certificates.length <= maxCertificates) return certificates;
     const [oldest, next, ...rest] = certificates;
@@ -232,7 +230,7 @@ export class WorkloadLedger {
     this.#entries.set(key, { ...known, certificates: known.certificates.slice(place) });
   }
 
-  /** Index in its certificates; -1 if it is not among them, or if the workload has no node ID. */
+  /** Index of the certificate; -1 if unknown or without a node ID. */
   #placeOf(workload: WorkloadInstance, serialNumber: string): number {
     if (workload.node === '' || serialNumber === '') return -1;
     const known = this.#entries.get(workloadKey(workload));
@@ -273,7 +271,7 @@ export class WorkloadLedger {
   }
 }
 
-/** Workload and latest expiry, after which it no longer counts. */
+/** For display. */
 function describeMissing({ identity, node }: Entry, { endsAt, why }: { endsAt: number; why: string }): string {
   return `${[identity, node].filter(Boolean).join(' ')} (${why}certificate expires ${new Date(endsAt).toISOString()})`;
 }
@@ -289,12 +287,10 @@ function withLatestExpiry(existing: readonly LedgerCertificate[], certificate: L
   return [...otherCertificates, { authority, serialNumber: '', endsAt: Math.max(endsAt, sameAuthority?.endsAt ?? 0) }];
 }
 
-/** Key of a workload in maps. */
 export function workloadKey({ identity, node }: WorkloadInstance): string {
   return `${identity} ${node}`;
 }
 
-/** Independent of the order. */
 export function rootsText(roots: readonly AuthorityId[]): string {
   return roots.toSorted().join(' ');
 }

@@ -1,26 +1,26 @@
 /**
- * CRLs, one for each authority whose root is distributed: as soon as one root has a CRL, Envoy rejects certificates below roots without one
- * (spec/identity.md §1 fact 5). An empty list suffices.
+ * A CRL for each authority with a distributed root: with one CRL, Envoy rejects certificates of roots without one (spec/identity.md §1 fact 5). A
+ * list may be empty.
  */
 import { backdatedMs, issueRevocationList } from '../../../identity/issue.ts';
 import type { AuthorityMaterial } from '../authority-material.ts';
 import type { Revoked } from './revoked-file.ts';
 
 /**
- * PEM. A plugged-in CA may provide CRLs: only the root can sign that of its root. A CRL expires with its authority, because an expired one
- * rejects every client.
+ * PEM. Only the root can sign its CRL, so a plugged-in CA may provide it. A CRL expires with its authority, because Envoy rejects every client with
+ * an expired one.
  */
 export function revocationListsOf(
   authorities: readonly AuthorityMaterial[],
   { certificates, at }: Revoked,
   now: Date,
 ): string {
-  // Serial numbers are random 127-bit numbers, so those of another authority match nothing here.
+  // Serial numbers are random 127-bit numbers, so those of other authorities match no certificate.
   const revoked = [...certificates].sort().map((serialNumber) => ({ serialNumber: evenDigits(serialNumber), at }));
   const life = { thisUpdate: new Date(now.getTime() - backdatedMs), number: Math.floor(now.getTime() / 1000) };
   return authorities
     .map(({ revocationLists, issuer, notAfter }) => {
-      // A provided CRL of the signing authority takes precedence.
+      // A provided CRL takes precedence.
       if (revocationLists !== undefined) return `${revocationLists.trimEnd()}\n`;
       return issueRevocationList(issuer, { ...life, nextUpdate: notAfter, revoked });
     })

@@ -18,7 +18,7 @@ afterEach(() => rmSync(directory, { recursive: true }));
 const file = (): string => join(directory, 'revoked');
 const openFile = (): RevokedFile => new RevokedFile(file(), log);
 
-it('applies from when it is written until it is removed', () => {
+it('a revoked-credentials file applies from its creation until its removal', () => {
   const revoked = openFile();
   expect([revoked.isTokenRevoked('a'), revoked.isCertificateRevoked('0A1B')]).toEqual([false, false]);
   writeFileSync(file(), '# stolen laptop\n\ntoken a\n  certificate 0a:1b   # cart\r\n');
@@ -41,7 +41,7 @@ it.each<[string, () => void]>([
       mkdirSync(file());
     },
   ],
-])('previously revoked credentials stay revoked after a change of the file to %s', (_, spoil) => {
+])('a revoked-credentials file keeps earlier revocations after a change to %s', (_, spoil) => {
   const revoked = openFile();
   writeFileSync(file(), 'token a\ncertificate 1\n');
   expect(revoked.isTokenRevoked('a')).toBe(true);
@@ -50,11 +50,11 @@ it.each<[string, () => void]>([
   expect(warnings).toHaveLength(1);
 });
 
-it('that is temporarily unreadable is read again later, and reported once', () => {
+it('a revoked-credentials file that is temporarily unreadable is reported once and read again later', () => {
   const revoked = openFile();
   const away = `${file()}-`;
   writeFileSync(away, 'token a\n');
-  // A directory, which root cannot read as a file either.
+  // Reading a directory as a file fails even for root.
   mkdirSync(file());
   for (let i = 0; i < 3; i++) expect(revoked.isTokenRevoked('a')).toBe(false);
   expect(warnings).toMatchObject([{ event: 'revocations.unreadable', file: file() }]);
@@ -65,7 +65,7 @@ it('that is temporarily unreadable is read again later, and reported once', () =
   expect([revoked.isTokenRevoked('a'), warnings.length]).toEqual([true, 1]);
 });
 
-it('revokes nothing if there is no directory', () => {
+it('a revoked-credentials file without a directory revokes nothing', () => {
   expect(new RevokedFile('', silentLogger).isTokenRevoked('')).toBe(false);
 });
 
@@ -73,6 +73,6 @@ it.each([
   ['00', '0'],
   ['0a:1B', 'A1B'],
   ['A1B', 'A1B'],
-])('matches a serial number in each notation: %s', (text, same) => {
+])('a revoked-credentials file accepts each notation of a serial number: %s', (text, same) => {
   expect(serialText(text)).toBe(same);
 });

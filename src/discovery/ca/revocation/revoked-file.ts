@@ -1,6 +1,6 @@
 /**
- * Revoked tokens (by ID) and certificates (by serial number), one a line in a file in the authority's directory. A change applies
- * immediately: the file is checked at each authentication.
+ * Revoked tokens (by ID) and certificates (by serial number), one per line of a file in the authority's directory. The file is checked at each
+ * authentication, so changes apply immediately.
  */
 
 import { statSync } from 'node:fs';
@@ -24,9 +24,9 @@ export class RevokedFile {
   readonly file: string;
   readonly #log: Pick<Logger, 'warn'>;
   #known = nothing;
-  /** Of the last file read; `undefined` without one. */
+  /** Identity of the last file read; `undefined` without one. */
   #stamp: string | undefined;
-  /** Last read error; empty without one. */
+  /** Last reported error; empty without one. */
   #failure = '';
 
   /** @param file empty if revocation is disabled */
@@ -35,7 +35,7 @@ export class RevokedFile {
     this.#log = log;
   }
 
-  /** The current content. If the file is unreadable, the previous content stays. */
+  /** Keeps the previous content if the file is unreadable. */
   get current(): Revoked {
     if (this.file === '') return nothing;
     try {
@@ -45,7 +45,7 @@ export class RevokedFile {
       this.#stamp = stamp;
       this.#failure = '';
     } catch (error) {
-      // Retried at the next authentication; reported once.
+      // Retried at the next authentication, but reported once.
       const failure = messageOf(error);
       if (failure !== this.#failure) {
         this.#log.warn('revocations.unreadable', { file: this.file, reason: failure });
@@ -75,7 +75,7 @@ export class RevokedFile {
     }
     if (unread > 0) {
       this.#log.warn('revocations.linesInvalid', { file: this.file, lines: unread });
-      // Their meaning is unknown, so keep earlier revocations: an invalid line must not restore access.
+      // An invalid line must not restore access, so keep earlier revocations.
       for (const id of this.#known.tokens) tokens.add(id);
       for (const id of this.#known.certificates) certificates.add(id);
     }
@@ -83,7 +83,7 @@ export class RevokedFile {
   }
 }
 
-/** Normalizes notations of one number, such as `0a:1B` and `A1B`. */
+/** Normalizes notations such as `0a:1B` and `A1B`. */
 export function serialText(serialNumber: string): string {
   return serialNumber
     .replaceAll(':', '')
@@ -93,7 +93,7 @@ export function serialText(serialNumber: string): string {
 
 function stampOf(file: string): string | undefined {
   try {
-    // Includes the change time, so that `chmod` counts as a change.
+    // `ctime` detects `chmod` too.
     const { ino, size, ctimeNs } = statSync(file, { bigint: true });
     return `${ino} ${size} ${ctimeNs}`;
   } catch (error) {

@@ -1,4 +1,4 @@
-/** Certificate of the secure port if the authority signs it (spec/discovery.md §11, "istiod's own certificate"). */
+/** Certificate of the secure port, signed by the authority (spec/discovery.md §11, "istiod's own certificate"). */
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import type { AuthorityId } from '../../../../machines/discovery/ca/authority-protocol.ts';
 import { readCertificate } from '../../../identity/certificate.ts';
@@ -11,27 +11,27 @@ export interface ControlPlaneCertificate extends PemServerCertificate {
   readonly issuer: AuthorityId;
 }
 
-/** Whether to issue another: its authority is no longer trusted, or less than a third of its lifetime remains. */
+/** Whether a new one must be issued: its authority is no longer trusted, or less than a third of its lifetime remains. */
 export function isCertificateDue(
   current: ControlPlaneCertificate,
   { roots, serverAuthority }: ActiveAuthority,
   now: Date,
 ): boolean {
   if (!roots.includes(current.issuer)) return true;
-  // The clock was set back: clients on this host would reject it.
+  // After the clock was set back, clients on this host reject it.
   if (now < current.notBefore) return true;
   const life = current.notAfter.getTime() - current.notBefore.getTime();
   const left = current.notAfter.getTime() - now.getTime();
-  // Another that expires with the same authority would not last longer.
+  // A new one with the same expiry is useless.
   return left < life / 3 && serverAuthority.notAfter > current.notAfter;
 }
 
-/** Lifetime of a certificate of an expired authority, in milliseconds: the next authority replaces it at once. */
+/** Lifetime of a certificate of an expired authority, which the next authority replaces at once. */
 const expiredAuthorityMs = 1_000;
 
 /**
- * Issues a new key and certificate for these host names. It expires with its authority. An expired authority signs too: clients reject that
- * certificate, but the control plane starts, so that its leader can replace the root.
+ * Issues a certificate for a new key. It expires with its authority. An expired authority signs too, so that the control plane can start and its
+ * leader can replace the root; clients reject that certificate.
  *
  * @param uris SPIFFE IDs, for a client of another control plane
  */
@@ -58,7 +58,7 @@ export function issueControlPlaneCertificate(
   };
 }
 
-/** DNS names under which agents reach the control plane. */
+/** DNS names of the control plane in its cluster. */
 export function controlPlaneNames(namespace: string, revision: string, otherNames: readonly string[]): string[] {
   const services = ['istiod', 'istiod-remote', 'istio-pilot', ...(revision === '' ? [] : [`istiod-${revision}`])];
   return [...services.map((service) => `${service}.${namespace}.svc`), ...otherNames];

@@ -1,4 +1,4 @@
-/** The secure port changes its certificate without a restart, from each source, three times in a row. */
+/** The secure port changes certificates from each source without a restart. */
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -32,7 +32,7 @@ async function serving(flags: object, env: NodeJS.ProcessEnv): Promise<ControlPl
   return plane;
 }
 
-/** The certificate in a new handshake. */
+/** Certificate presented in a new handshake. */
 function shown(plane: ControlPlane): Promise<Certificate> {
   return new Promise((resolve, reject) => {
     const options = {
@@ -78,7 +78,7 @@ describe('a certificate from files', () => {
   const showing = (plane: ControlPlane, serialNumber: string) =>
     eventually('it is shown', async () => (await shown(plane)).serialNumber === serialNumber);
 
-  it('is replaced three times while an existing stream continues', async () => {
+  it('is replaced three times without closing a stream', async () => {
     const plane = await begun();
     const trusted = credentials.createSsl(Buffer.from(authority.certificate));
     const stream = plane.client(plane.port('ads.listening'), trusted).sotw();
@@ -97,7 +97,7 @@ describe('a certificate from files', () => {
 
   const broken: [string, () => void, RegExp][] = [
     [
-      'a key of another',
+      'the key of another certificate',
       () => writeFileSync(fileOf('key'), issue().privateKey),
       /--tlsKeyFile .* does not match the certificate/,
     ],
@@ -113,7 +113,7 @@ describe('a certificate from files', () => {
     ],
     ['no certificate', () => rmSync(fileOf('cert')), /ENOENT/],
   ];
-  it.each(broken)('is kept while there is %s, and replaced after that is fixed', async (_, spoil, why) => {
+  it.each(broken)('is kept with %s, and replaced after the error is corrected', async (_, spoil, why) => {
     const plane = await begun();
     const { serialNumber } = await shown(plane);
     spoil();
@@ -135,7 +135,7 @@ describe('a certificate signed by the authority', () => {
       headers: plane.operator,
     });
 
-  it('is of another root after each of three rotations while an existing stream continues', async () => {
+  it('belongs to another root after each of three rotations, without closing a stream', async () => {
     const plane = await serving({}, { SELF_SIGNED_CA_DIR: directory, XDS_AUTH: 'false' });
     const caller = new CertificateCaller(directory);
     const stream = plane.client(plane.port('ads.listening'), caller.channel(), serverName).sotw();
@@ -156,7 +156,7 @@ describe('a certificate signed by the authority', () => {
     expect((await stream.next()).typeUrl).toBe(typeUrls.LDS);
   });
 
-  it('is of the plugged-in authority after each of three changes', async () => {
+  it('belongs to the plugged-in authority after each of three changes', async () => {
     const plugged = join(directory, 'plugged');
     mkdirSync(plugged);
     const plug = (): Certificate => {
@@ -179,7 +179,7 @@ describe('a certificate signed by the authority', () => {
   });
 });
 
-describe('a certificate is due for renewal', () => {
+describe('isCertificateDue', () => {
   const hour = 3_600_000;
   const now = Date.now();
   const authorityOf = (endsAt: number) => {
@@ -203,16 +203,16 @@ describe('a certificate is due for renewal', () => {
   const expiring = issueControlPlaneCertificate(inForce(short, short), ['a'], new Date(now));
 
   it.each([
-    ['when its root is no longer trusted', true, inForce(long, long), 0],
-    ['not while its root is trusted', false, inForce(long, long, short), 0],
-    ['when a third of its lifetime remains', true, inForce(long, long, short), 7],
-    ['not when the next one would expire at the same time', false, inForce(short, short), 7],
-    ['when the clock was set back to before its start', true, inForce(short, short), -30],
-  ])('%s', (_, isDue, authority, hours) => {
+    ['true if its root is no longer trusted', true, inForce(long, long), 0],
+    ['false while its root is trusted', false, inForce(long, long, short), 0],
+    ['true if less than a third of its lifetime remains', true, inForce(long, long, short), 7],
+    ['false if a new certificate would expire at the same time', false, inForce(short, short), 7],
+    ['true if the clock was set back to before its start', true, inForce(short, short), -30],
+  ])('is %s', (_, isDue, authority, hours) => {
     expect(isCertificateDue(expiring, authority, new Date(now + hours * hour))).toBe(isDue);
   });
 
-  it('a certificate of an expired authority is replaced by the next authority at once', () => {
+  it('port certificates of an expired authority are replaced by the next authority at once', () => {
     const after = new Date(now + 24 * hour);
     const ofExpired = issueControlPlaneCertificate(inForce(short, short), ['istiod'], after);
     expect(isCertificateDue(ofExpired, inForce(short, short), after)).toBe(false);

@@ -1,4 +1,4 @@
-/** Effects of the chart `server-certificate`: the certificate of the secure port, and the roots that verify its clients. */
+/** Effects of the chart `server-certificate`: the certificate of the secure port, and the roots that verify clients. */
 import type { TlsOptions } from 'node:tls';
 import type { CertificateReading } from '../../../../machines/discovery/ca/server-certificate.machine.ts';
 import type { TrustPools } from '../../../identity/trust-pools.ts';
@@ -16,16 +16,15 @@ import { type ControlPlaneCertificate, isCertificateDue, issueControlPlaneCertif
 
 export interface PortCertificateOptions {
   readonly port: SecurePort;
-  /** Names in a certificate that the authority signs. */
+  /** Names in a certificate signed by the authority. */
   readonly names: readonly string[];
-  /** `undefined` if there is no authority. */
+  /** `undefined` without an authority. */
   readonly activeAuthority: () => ActiveAuthority | undefined;
-  /** Roots that verify clients; `undefined` if there is no authority. */
+  /** Roots that verify clients; `undefined` without an authority. */
   readonly trustedRoots: () => TrustPools | undefined;
   readonly now?: () => Date;
 }
 
-/** The presented certificate and its source. */
 type Shown =
   | { readonly from: 'files'; readonly certificate: PemServerCertificate }
   | { readonly from: 'authority'; readonly certificate: ControlPlaneCertificate };
@@ -43,17 +42,17 @@ export class PortCertificate {
     this.#now = options.now ?? (() => new Date());
   }
 
-  /** Credentials of the port after `begin`. The object stays the same when the certificate changes. */
+  /** Available after `begin`. The object is the same for all certificates. */
   get credentials(): SecurePortCredentials {
     return this.#credentials!;
   }
 
-  /** Source and expiry of the current certificate; `undefined` before there is one. */
+  /** `undefined` before there is a certificate. */
   get current(): { readonly notAfter: Date; readonly from: Shown['from'] } | undefined {
     return this.#shown && { notAfter: this.#shown.certificate.notAfter, from: this.#shown.from };
   }
 
-  /** Calls back immediately and on each change of the certificate or the trusted roots. @returns stop function */
+  /** Calls back now and on each change of the certificate or trusted roots. @returns stop function */
   follow(changed: (options: TlsOptions) => void): () => void {
     const follower = (): void => changed(this.credentials.tlsOptions);
     this.#followers.add(follower);
@@ -61,11 +60,7 @@ export class PortCertificate {
     return () => this.#followers.delete(follower);
   }
 
-  /**
-   * Loads the first certificate.
-   *
-   * @throws ChartpilotError if the files cannot be used
-   */
+  /** @throws ChartpilotError if the files are invalid */
   load(): PemServerCertificate {
     const shown = this.#currentOrIssued();
     this.#show(shown);
@@ -73,7 +68,7 @@ export class PortCertificate {
     return shown.certificate;
   }
 
-  /** The signer or the trusted roots changed. Takes effect before clients are notified. */
+  /** Call when the signer or trusted roots change, before clients are notified. */
   authorityChanged(): void {
     if (this.#shown !== undefined) this.#show(this.#shown.from === 'authority' ? this.#currentOrIssued() : this.#shown);
   }
@@ -102,7 +97,7 @@ export class PortCertificate {
     };
   }
 
-  /** The certificate to present now: the current one, unless it is due. */
+  /** Issues a certificate if the current one is due. */
   #currentOrIssued(): Shown {
     const { port, names, activeAuthority } = this.#options;
     if (port.files !== undefined) {
@@ -114,13 +109,13 @@ export class PortCertificate {
     return { from: 'authority', certificate: issueControlPlaneCertificate(authority, names, this.#now()) };
   }
 
-  /** Applies to new handshakes, with the roots that are trusted now. */
+  /** Applies to new handshakes. */
   #show(shown: Shown): void {
     this.#shown = shown;
     const { port } = this.#options;
     const pools = this.#options.trustedRoots();
     const { certificate } = shown;
-    // Client certificates are signed by the authority, or by the CA of the files.
+    // Client certificates are signed by the authority or by the CA of the files.
     const ofFiles = shown.from === 'files' ? certificate.ca.toString() : '';
     const offered = { ...certificate, ca: Buffer.from(`${ofFiles}\n${pools?.own.pem ?? ''}`) };
     const otherRoots = pools && {

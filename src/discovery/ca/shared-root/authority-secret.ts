@@ -1,6 +1,6 @@
 /**
- * The Secret in which replicas share an authority: Istio's keys, and the data of a rotation. Private keys and the stage are in one object,
- * so that a write changes all or none. The stage is an annotation, which operators can read without access to the keys.
+ * The Secret of an authority that replicas share: Istio's keys, and the state of a rotation. It contains all private keys and the stage, so that a
+ * write is atomic. The stage is an annotation, so that operators can read it without access to keys.
  */
 import { createPrivateKey } from 'node:crypto';
 import type { Journal } from '../../../../machines/discovery/ca/authority.machine.ts';
@@ -21,23 +21,21 @@ import {
   parsePluggedInCa,
 } from '../authority-material.ts';
 
-/** Istio's type for a self-signed CA. */
+/** Istio's type of a self-signed CA. */
 export const caSecretType = 'istio.io/ca-root';
 export const rotationAnnotation = 'chartpilot/rotation';
 export const orderAnnotation = 'chartpilot/order';
 
-/** Content of a Secret that can sign. */
 export interface ReadAuthority {
   /** A plugged-in Secret is never written. */
   readonly isPluggedIn: boolean;
   readonly journal: SharedJournal;
-  /** The authorities of the journal. */
   readonly materials: ReadonlyMap<AuthorityId, AuthorityMaterial>;
-  /** Distributed in addition to the roots of the journal's authorities. */
+  /** Distributed in addition to the roots of `materials`. */
   readonly otherRoots: readonly Certificate[];
   readonly version: string;
   readonly order: SharedOrder | null;
-  /** An invalid rotation order; empty without one. */
+  /** Text of an unsupported rotation order; empty without one. */
   readonly unknownOrder: string;
 }
 
@@ -54,7 +52,7 @@ const maxAnnotationLength = 4_096;
 const maxOrderLength = 40;
 
 /**
- * Reads the Secret that replicas share. Without a stage annotation it is Istio's or an operator's, and no rotation is in progress.
+ * Reads the shared Secret. Without a stage annotation, Istio or an operator created it, and no rotation is in progress.
  *
  * @param longestLeafMs maximum lifetime if the Secret contains none
  * @throws ChartpilotError CONFIG_INVALID; messages never contain key data
@@ -96,8 +94,7 @@ export function readShared(object: KubernetesObject, now: Date, longestLeafMs: n
 }
 
 /**
- * Reads a Secret that an operator filled, such as Istio's `cacerts`. All its roots are distributed: so an operator moves from one root to
- * another.
+ * Reads a Secret that an operator created, such as Istio's `cacerts`. All its roots are distributed, so an operator can replace a root.
  *
  * @throws ChartpilotError CONFIG_INVALID
  */
@@ -114,7 +111,7 @@ export function readPlugged(object: KubernetesObject, now: Date, longestLeafMs: 
   };
 }
 
-/** Each key that the Secret must contain; `undefined` removes a key. */
+/** Data of a patch; `undefined` removes a key. */
 export function dataOf(
   journal: Pick<SharedJournal, 'signer' | 'other'>,
   materials: ReadonlyMap<AuthorityId, AuthorityMaterial>,
@@ -177,7 +174,7 @@ function isId(value: unknown): value is AuthorityId {
   return typeof value === 'string' && /^[0-9a-f]{1,128}$/.test(value);
 }
 
-/** An expired authority is read as of its own lifetime: it signs nothing, but its metadata is needed. */
+/** Reads an expired authority as of its lifetime: it signs nothing, but its metadata is needed. */
 function selfSigned(
   texts: NamedTexts,
   { certificate, key }: { certificate: string; key: string },
@@ -210,7 +207,7 @@ function parsed<T>(texts: NamedTexts, name: string, parse: (text: string) => T):
   }
 }
 
-/** An empty value counts as absent: Istio writes some. */
+/** Istio writes empty values for absent ones. */
 function textsOf({ metadata: { namespace = '', name }, data }: KubernetesObject): NamedTexts {
   const fields = isObject(data) ? data : {};
   const placeOf = (key: string): string => `Secret ${namespace}/${name}: ${key}`;

@@ -1,10 +1,10 @@
-/** Failed deployments of Gateways, reported by the duty that deploys them and read by the duty that writes their status. */
+/** Failed deployments of Gateways. The deploying duty reports them, and the status duty reads them. */
 
-/** Content of the Gateway's condition `Programmed`. */
+/** For the Gateway's condition `Programmed`. */
 export interface DeploymentFailure {
-  /** `NoResources`: a quota is exceeded; `Invalid`: the Gateway or its parameters; `DeploymentFailed`: anything else. */
+  /** `NoResources`: quota exceeded; `Invalid`: invalid Gateway or parameters; `DeploymentFailed`: any other reason. */
   readonly reason: 'NoResources' | 'Invalid' | 'DeploymentFailed';
-  /** From the API server, or an error in the Gateway. */
+  /** From the API server or the validation of the Gateway. */
   readonly message: string;
 }
 
@@ -12,7 +12,7 @@ export class DeploymentFailures {
   #current: ReadonlyMap<string, DeploymentFailure> = new Map();
   readonly #watchers = new Set<() => void>();
 
-  /** By namespace and name of the Gateway. Immutable: each change replaces the map. */
+  /** By `namespace/name`. Immutable: each change replaces the map. */
   get current(): ReadonlyMap<string, DeploymentFailure> {
     return this.#current;
   }
@@ -27,7 +27,7 @@ export class DeploymentFailures {
     if (this.#current.has(key)) this.#change(new Map([...this.#current].filter(([one]) => one !== key)));
   }
 
-  /** Another replica may have written since. */
+  /** Call at the start of a term, because another replica may have deployed. */
   clear(): void {
     if (this.#current.size > 0) this.#change(new Map());
   }

@@ -24,7 +24,7 @@ const injector: SidecarInjector = {
   proxyConfigFor: () => defaultProxyConfig,
 };
 
-/** A cluster whose API server stores applied objects. */
+/** API server that stores applied objects. */
 function given() {
   const stores = new Map<string, ObjectStore>();
   const storeOf = (resource: Parameters<typeof nameOf>[0]): ObjectStore => {
@@ -122,7 +122,7 @@ it('a Gateway of class istio is deployed once, and unchanged objects are not wri
   expect(written()).toEqual([]);
 });
 
-it("changes of a Gateway, its objects or the injector's settings are applied to the version that was read", async () => {
+it('changes to a Gateway, its objects or the injector settings are applied to the version that was read', async () => {
   const { set, run, written, live, settings } = given();
   set('KubernetesGateway', front());
   await run();
@@ -142,7 +142,7 @@ it("changes of a Gateway, its objects or the injector's settings are applied to 
   expect(written()).toEqual(['deployments/shop/front-istio force=true']);
 });
 
-it('an object of the same name that does not belong to the Gateway is never changed, and the reason names it', async () => {
+it('an object with the same name that does not belong to the Gateway is never changed, and the failure names it', async () => {
   const { set, run, written, live } = given();
   const foreign = { metadata: { name: 'front-istio', resourceVersion: '1', ownerReferences: [{ uid: 'u9' }] } };
   live.set('deployments/shop/front-istio', foreign as never);
@@ -158,7 +158,7 @@ it('an object of the same name that does not belong to the Gateway is never chan
 it.each([
   ['of another class', { gatewayClassName: 'other' }, {}],
   ['of another revision', {}, { labels: { 'istio.io/rev': 'canary' } }],
-  ['with addresses, which existing Services run', { addresses: [{ type: 'Hostname', value: 'edge' }] }, {}],
+  ['with addresses of existing Services', { addresses: [{ type: 'Hostname', value: 'edge' }] }, {}],
   ['that is being deleted', {}, { deletionTimestamp: '2026-01-01T00:00:00Z' }],
 ])('a Gateway %s is not deployed', async (_, spec, metadata) => {
   const { set, run, written } = given();
@@ -167,7 +167,7 @@ it.each([
   expect(written()).toEqual([]);
 });
 
-it('a Gateway whose pods an existing Service selects is not deployed', async () => {
+it('a Gateway whose pods are selected by an existing Service is not deployed', async () => {
   const { set, run, written } = given();
   const spec = { selector: { 'gateway.networking.k8s.io/gateway-name': 'front' } };
   set('Service', { metadata: { name: 'edge', uid: 'u2' }, spec });
@@ -179,7 +179,7 @@ it('a Gateway whose pods an existing Service selects is not deployed', async () 
   expect(written()).toEqual(created);
 });
 
-it('a Gateway of any class with the controller of this control plane is deployed', async () => {
+it('a Gateway of any class of this controller is deployed', async () => {
   const { set, run, written } = given();
   set('KubernetesGateway', front({ gatewayClassName: 'edge' }));
   await run();
@@ -192,7 +192,7 @@ it('a Gateway of any class with the controller of this control plane is deployed
   expect(written()).toEqual(created.map((place) => place.replace('front-istio', 'front-edge')));
 });
 
-it('Gateways wait for the settings of the injector', async () => {
+it('a Gateway is deployed when the injector settings are available', async () => {
   const { set, run, written, settings, duty } = given();
   settings.current = E.left('there is no ConfigMap istio-system/istio-sidecar-injector');
   set('KubernetesGateway', front());
@@ -204,7 +204,7 @@ it('Gateways wait for the settings of the injector', async () => {
   expect(written()).toEqual(created);
 });
 
-it('the ConfigMap of parametersRef is applied; if it is missing, nothing is deployed and the reason names it', async () => {
+it('the ConfigMap in parametersRef is applied; without it, nothing is deployed and the failure names it', async () => {
   const { set, run, written, live } = given();
   set(
     'KubernetesGateway',
@@ -219,7 +219,7 @@ it('the ConfigMap of parametersRef is applied; if it is missing, nothing is depl
   expect(await run(true)).toMatchObject({ failed: 1, reason: expect.stringContaining('parametersRef.deployment') });
 });
 
-it('a failure that the owner can correct is reported once as an Event of the Gateway, and again if the reason changes', async () => {
+it("a failure that the Gateway's owner can correct is reported as an Event, and again if the reason changes", async () => {
   const { set, run, reported } = given();
   const invalid = (type: string) => front({}, { annotations: { 'networking.istio.io/service-type': type } });
   set('KubernetesGateway', invalid('Cloud'));
@@ -246,7 +246,7 @@ it.each([
   [403, 'deployments.apps is forbidden', 'DeploymentFailed'],
   [422, 'spec: Invalid value', 'DeploymentFailed'],
 ])(
-  'a rejection with %i (%s) is a failure in the status of the Gateway until it is deployed',
+  "a rejection with %i (%s) is a failure in the Gateway's status until it is deployed",
   async (code, message, reason) => {
     const { set, run, failures, refusals, written } = given();
     refusals.set('deployments', { code, message });
@@ -261,7 +261,7 @@ it.each([
   },
 );
 
-it.each([409, 500, 503])('a response with %i is not a failure in the status, and is retried', async (code) => {
+it.each([409, 500, 503])("a response with %i is retried without a failure in the Gateway's status", async (code) => {
   const { set, run, failures, refusals } = given();
   refusals.set('deployments', { code, message: 'later' });
   set('KubernetesGateway', front());
@@ -269,7 +269,7 @@ it.each([409, 500, 503])('a response with %i is not a failure in the status, and
   expect(failures.current.size).toBe(0);
 });
 
-it('the failure of a Gateway is removed with it, and all are removed at the start of a term', async () => {
+it('a failure is removed with its Gateway, and all failures at the start of a term', async () => {
   const { set, run, failures } = given();
   set(
     'KubernetesGateway',
@@ -284,7 +284,7 @@ it('the failure of a Gateway is removed with it, and all are removed at the star
   expect(failures.current.size).toBe(0);
 });
 
-it('each Gateway is compared with its objects periodically while this replica leads', async () => {
+it('the leader periodically compares each Gateway with its objects', async () => {
   vi.useFakeTimers();
   try {
     const { set, run, duty, live, written } = given();

@@ -1,7 +1,6 @@
 /**
- * Duty that runs Gateways: applies the Deployment, Service and ServiceAccount of each Gateway of this control plane's classes by
- * server-side apply. Kubernetes garbage-collects them with the Gateway. A Gateway with `spec.addresses` uses existing Services and is not
- * deployed.
+ * Duty that deploys Gateways: applies the Deployment, Service and ServiceAccount of each Gateway of this controller by server-side apply. Kubernetes
+ * deletes them with the Gateway. A Gateway with `spec.addresses` uses existing Services and is not deployed.
  */
 
 import { hash } from 'node:crypto';
@@ -35,13 +34,13 @@ export interface GatewayDeploymentsOptions {
   readonly informers: Pick<InformerEffects, 'storeOf' | 'addReader' | 'servedResource'>;
   readonly server: Pick<ApiServer, 'request'>;
   readonly lease: string;
-  /** The injector with current settings, or the reason for their absence. */
+  /** The injector with current settings, or the reason why it is unavailable. */
   readonly injector: () => E.Either<string, SidecarInjector>;
-  /** Calls back when the settings may have changed. */
+  /** Calls back when {@link injector} may have changed. */
   readonly onInjector: (changed: () => void) => void;
   /** Empty: the default one. */
   readonly revision: string;
-  /** What could not be deployed, for the status of Gateways. */
+  /** For the status of Gateways. */
   readonly failures: DeploymentFailures;
   readonly identity: string;
 }
@@ -53,19 +52,19 @@ const services = resourceOf('Service');
 const deployments: ApiResource = {
   ...{ group: 'apps', version: 'v1', plural: 'deployments', kind: 'Deployment', namespaced: true },
 };
-/** Timeout of reads; writes use that of the gate. */
+/** Timeout. Writes use that of the gate. */
 const readMs = 5_000;
 /**
- * Deployments and ServiceAccounts are not watched. Instead this number of Gateways is compared with their objects per interval; at three
- * reads each this causes ten requests per second.
+ * Gateways compared with their objects in an interval, because Deployments and ServiceAccounts are not watched. At three reads each, this takes ten
+ * requests a second.
  */
 const maxComparedAtOnce = 100;
 const comparisonMs = 30_000;
-/** Failures that the Gateway's owner can correct; others resolve by themselves. */
+/** Failures that the Gateway's owner can correct. */
 const reportedStatuses: ReadonlySet<number> = new Set([400, 403, 422]);
 
 interface Applied {
-  /** Digests of the applied object, and of the object in the API server after it. */
+  /** Digests of the applied object, and of the resulting object in the API server. */
   readonly appliedDigest: string;
   readonly liveDigestAfter: string;
 }
@@ -74,11 +73,11 @@ export class GatewayDeployments implements Duty {
   readonly lease: string;
   readonly #options: GatewayDeploymentsOptions;
   readonly #due = new DueKeys();
-  /** By resource, namespace and name. An unchanged object needs no write. */
+  /** By resource, namespace and name, to skip unchanged objects. */
   readonly #applied = new Map<string, Applied>();
-  /** Name of the last Event of a Gateway, by key. */
+  /** Last Event by Gateway. */
   readonly #reported = new Map<string, string>();
-  /** Remaining Gateways of the current round of comparisons. */
+  /** Gateways that are left in the current round of comparisons. */
   #compared: Iterator<string> = [].values();
 
   constructor(options: GatewayDeploymentsOptions) {
@@ -109,7 +108,7 @@ export class GatewayDeployments implements Duty {
     options.onInjector(addAll);
   }
 
-  /** Only on the leader: reverts manual changes. */
+  /** Started on the leader only. Detects manual changes. */
   watch(due: () => void): () => void {
     const timer = setInterval(() => this.#compareNext(), comparisonMs);
     timer.unref();
@@ -138,7 +137,7 @@ export class GatewayDeployments implements Duty {
   }
 
   writeDue(run: DutyRun, gate: WriteGate): Promise<DutyReport> {
-    // Another replica may have written since the last term.
+    // Another replica may have written in between.
     if (run.anew) {
       this.#applied.clear();
       this.#options.failures.clear();
@@ -163,7 +162,7 @@ export class GatewayDeployments implements Duty {
     );
   }
 
-  /** The Gateway's owner may not have access to the control plane's log. */
+  /** Written as an Event, because the Gateway's owner may not have access to this log. */
   async #report(key: string, error: unknown, gate: WriteGate): Promise<void> {
     const gateway = this.#options.informers.storeOf(gateways).get(key);
     const status = statusOf(error);
@@ -180,7 +179,7 @@ export class GatewayDeployments implements Duty {
     try {
       await gate.write({ verb: 'create', resource: events, namespace, name, object: event });
     } catch {
-      // The Event exists already or may not be created; the failure is logged.
+      // It exists, or may not be created. The failure is in the log.
     }
   }
 
@@ -191,7 +190,7 @@ export class GatewayDeployments implements Duty {
   async #write(key: string, gate: WriteGate): Promise<boolean> {
     const gateway = this.#deployed(this.#options.informers.storeOf(gateways).get(key));
     const injector = this.#options.injector();
-    // Without settings the image is unknown; each Gateway becomes due again with the settings.
+    // Without settings, the image is unknown. All Gateways become due when they arrive.
     if (gateway === undefined || E.isLeft(injector)) return false;
     const parameters = await this.#parametersOf(gateway);
     const built = await withGoTemplates(injector.right, (ready) => gatewayObjects(gateway, ready, parameters));
@@ -211,7 +210,7 @@ export class GatewayDeployments implements Duty {
     return isWritten;
   }
 
-  /** Result for the Gateway; `undefined` if it belongs to another controller, is being deleted, or uses existing Services. */
+  /** `undefined` if the Gateway belongs to another controller, is being deleted, or uses existing Services. */
   #deployed(object: KubernetesObject | undefined): Deployed | undefined {
     if (object === undefined || object.metadata.deletionTimestamp !== undefined) return undefined;
     const { metadata, spec } = object;
@@ -240,7 +239,7 @@ export class GatewayDeployments implements Duty {
     return isObject(spec) ? spec.controllerName === controllerName : className === defaultClass;
   }
 
-  /** Whether a Service selects the Gateway's pods before they are deployed here, so that they are deployed by other means. */
+  /** Whether a Service selects the Gateway's pods before their deployment, which is then managed elsewhere. */
   #isDeployedElsewhere({ namespace, name }: Deployed, { metadata }: Json): boolean {
     const store = this.#options.informers.storeOf(services);
     const gatewayKey = `${namespace}/${(metadata as { readonly name: string }).name}`;
@@ -297,7 +296,7 @@ export class GatewayDeployments implements Duty {
   }
 }
 
-/** @returns `undefined` if the failure is not the Gateway's: the term ended, the object changed, or no server was reached */
+/** @returns `undefined` if the Gateway did not cause it: the term ended, the object changed, or the server is unreachable */
 function failureOf(error: unknown): DeploymentFailure | undefined {
   const message = messageOf(error);
   const status = statusOf(error);
@@ -319,7 +318,7 @@ function isOwnedBy({ metadata: { ownerReferences } }: KubernetesObject, uid: str
   return Array.isArray(ownerReferences) && ownerReferences.some((owner) => isObject(owner) && owner.uid === uid);
 }
 
-/** Covers only applied fields; others change with each pod that becomes ready. */
+/** Only of applied fields, because others change with each ready pod. */
 function liveDigest({ metadata: { labels, annotations, ownerReferences }, spec }: KubernetesObject): string {
   return digestOfJson({ labels, annotations, ownerReferences, spec });
 }

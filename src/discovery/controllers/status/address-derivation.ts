@@ -1,6 +1,6 @@
 /**
- * Addresses automatically allocated to ServiceEntry hosts (PILOT_ENABLE_IP_AUTOALLOCATE), for operators and other programs. They apply
- * whether or not the status contains them, and all replicas compute the same ones.
+ * Addresses that are allocated automatically to ServiceEntry hosts (PILOT_ENABLE_IP_AUTOALLOCATE), for operators and other programs. All replicas
+ * compute the same ones, and they apply even if the status does not contain them.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { listDiff } from '../../../model/collections/list-diff.ts';
@@ -18,7 +18,7 @@ export interface AddressDerivationOptions {
   readonly objects: () => Pick<ConfigSet, 'ServiceEntry'>;
   /** Calls back when objects may have changed. @returns stop function */
   readonly onChanged: (changed: () => void) => () => void;
-  /** Whether the object is in the cluster. */
+  /** Whether the object is in the cluster, so that its status is written. */
   readonly isWritten: (object: Config) => boolean;
 }
 
@@ -32,7 +32,7 @@ export class AddressDerivation implements StatusDerivation {
   readonly onChanged: AddressDerivationOptions['onChanged'];
   readonly #allocation = new AddressAllocation();
   #entries: readonly Config<ServiceEntry>[] = [];
-  /** Addresses of an entry, for a version of the allocation. */
+  /** Cached by entry and allocation version. */
   readonly #known = new WeakMap<Config, { readonly version: number; readonly addresses: readonly HostAddress[] }>();
 
   constructor(options: AddressDerivationOptions) {
@@ -66,13 +66,13 @@ export class AddressDerivation implements StatusDerivation {
     return derived;
   }
 
-  /** Updates the addresses of changed entries if this cannot change those of others. @returns whether it did */
+  /** Updates the addresses of changed entries unless this may change addresses of others. @returns whether it did */
   #changesOwnAddressesOnly(entries: readonly Config<ServiceEntry>[]): boolean {
     const { removed, added } = listDiff(this.#entries, entries);
     const names = added.flatMap(allocationNames);
     const [old, now] = [new Set(removed.flatMap(allocationNames)), new Set(names)];
     if (now.size < names.length) return false;
-    // The older of several entries gets an address first.
+    // Older entries are allocated first.
     const isSameAge = added.every((one) => removed.some((other) => byAge(one, other) === 0));
     if (!isSameAge && names.some((name) => old.has(name))) return false;
     return this.#allocation.change(old, now);
@@ -101,7 +101,7 @@ function addressesOf(entry: Config<ServiceEntry>, allocated: (name: string) => A
   });
 }
 
-/** An entry that has and had no allocated address is not written. */
+/** `undefined` if the entry has and had no allocated address. */
 function statusAfter(present: StatusFields, addresses: readonly HostAddress[]): StatusFields | undefined {
   const presentAddresses: readonly unknown[] = Array.isArray(present.addresses) ? present.addresses : [];
   if (addresses.length === 0 && !presentAddresses.some(isOurs)) return undefined;

@@ -17,7 +17,7 @@ const moment = { monotonicMs: 0, wallMs: 0 };
 const first = { retry: false, anew: false };
 const time = '2026-11-27T12:00:00Z';
 
-/** A duty for objects of the test, each with its last written status. */
+/** A duty that records the last written status of each object. */
 function given(derivationOf: (objects: () => ConfigSet, onChanged: StatusDerivation['onChanged']) => StatusDerivation) {
   const statuses = new Map<string, unknown>();
   const written: string[] = [];
@@ -78,8 +78,8 @@ const cart = service('cart');
 const route = (name: string, backend = 'cart'): string =>
   document('HTTPRoute', name, `{parentRefs: [{name: front}], rules: [{backendRefs: [{name: ${backend}, port: 80}]}]}`);
 
-describe('a Gateway that could not be deployed', () => {
-  it('is not programmed, with the message of the API server, until it is deployed', async () => {
+describe('the status of a Gateway that cannot be deployed', () => {
+  it("is not programmed, with the API server's message, until the Gateway is deployed", async () => {
     const failures = new DeploymentFailures();
     const { duty, gate, written, statuses, put } = given(
       (objects, onChanged) =>
@@ -112,8 +112,8 @@ describe('a Gateway that could not be deployed', () => {
   });
 });
 
-describe('a leader', () => {
-  it('writes all statuses, and then only changed ones', async () => {
+describe('the leader', () => {
+  it('writes all statuses at first, and then changed ones only', async () => {
     const { duty, gate, written, put } = given(ofGateways);
     put(setOf(front + cart + route('one') + route('two')));
     expect(duty.isDue).toBe(true);
@@ -149,7 +149,7 @@ describe('a leader', () => {
     expect(duty.derivations).toBe(1);
   });
 
-  it('writes counts of an object at intervals', async () => {
+  it('writes changed counts of an object at limited intervals', async () => {
     const { duty, gate, written, statuses, clock, timers, put } = given(ofGateways);
     put(setOf(front + cart + route('one')));
     duty.watch(() => {});
@@ -169,7 +169,7 @@ describe('a leader', () => {
 });
 
 describe('a follower', () => {
-  it('derives nothing', async () => {
+  it('derives no status', async () => {
     const { duty, gate, put } = given(ofGateways);
     put(setOf(front + cart + route('one')));
     gate.close({ giveUp: false });
@@ -178,7 +178,7 @@ describe('a follower', () => {
   });
 });
 
-it("a namespace with 2,000 routes delays the status of another namespace's Gateway only by the writes in progress", async () => {
+it("a namespace with 2,000 routes delays the status of another namespace's Gateway only by writes in progress", async () => {
   const { duty, gate, written, put, onWrite } = given(ofGateways);
   const flood = Array.from({ length: 2_000 }, (_, i) => route(`flood-${i}`));
   const statusBefore = front + cart + flood.join('');
@@ -190,11 +190,11 @@ it("a namespace with 2,000 routes delays the status of another namespace's Gatew
   });
   while (duty.isDue && !written.includes('Gateway/bank')) await duty.writeDue(first, gate);
   expect(written.indexOf('Gateway/bank')).toBeGreaterThan(99);
-  // Eight were in progress when it was added, and then it had its turn.
+  // Eight writes were in progress when it was added.
   expect(written.indexOf('Gateway/bank')).toBeLessThanOrEqual(100 + 16);
 });
 
-it('a derivation is followed by a pause of four times its duration', async () => {
+it('each derivation is followed by a pause of four times its duration', async () => {
   let inputs = {};
   const { duty, gate, clock, timers, put } = given((_, onChanged) => ({
     inputs: () => [inputs],
@@ -221,7 +221,7 @@ it('a derivation is followed by a pause of four times its duration', async () =>
   expect(duty.derivations).toBe(2);
 });
 
-it('a change during a derivation is reported after the pause', async () => {
+it('changes during a derivation are derived after the pause', async () => {
   let inputs = {};
   const { duty, gate, clock, timers, put } = given((_, onChanged) => ({
     inputs: () => [inputs],
@@ -266,7 +266,7 @@ describe("a route's status", () => {
       (one) => `${one.controllerName?.split('/')[0]} ${one.parentRef?.name}`,
     );
 
-  it('keeps entries of other controllers in place, and removes own entries of former parents', async () => {
+  it('keeps entries of other controllers in place, and removes its own ones of former parents', async () => {
     const status = await statusAfter(
       { parents: [ownParent('gone'), foreign, ownParent('front'), 'strange', foreign] },
       all,
@@ -284,14 +284,14 @@ describe("a route's status", () => {
     ]);
   });
 
-  it('is not written if there is nothing to report and nothing to remove', async () => {
+  it('is not written if there is nothing to add or remove', async () => {
     const yaml = document('HTTPRoute', 'one', '{parentRefs: [{name: elsewhere}]}');
     expect(await statusAfter(undefined, yaml)).toBeUndefined();
     expect(await statusAfter({ parents: [foreign] }, yaml)).toEqual({ parents: [foreign] });
     expect(namesOf(await statusAfter({ parents: [foreign, ownParent('front')] }, yaml))).toEqual(['example.com front']);
   });
 
-  it('keeps an own entry of another parent that is about a newer object', async () => {
+  it('keeps an entry about a newer generation of the route', async () => {
     const later = ownParent('gone', { conditions: [{ type: 'Accepted', observedGeneration: 3 }] });
     const earlier = ownParent('gone', { conditions: [{ type: 'Accepted', observedGeneration: 1 }] });
     const second = all.replaceAll('{name: one, namespace: shop}', '{name: one, namespace: shop, generation: 2}');
@@ -299,13 +299,13 @@ describe("a route's status", () => {
     expect(namesOf(await statusAfter({ parents: [later] }, second))).toEqual(['istio.io gone', 'istio.io front']);
   });
 
-  it('drops PartiallyInvalid when it no longer applies', async () => {
+  it('loses PartiallyInvalid when it no longer applies', async () => {
     const expectedStatus = { type: 'PartiallyInvalid', status: 'True', reason: 'UnsupportedValue' };
     const status = await statusAfter({ parents: [ownParent('front', { conditions: [expectedStatus] })] }, all);
     expect(JSON.stringify(status)).not.toContain('PartiallyInvalid');
   });
 
-  it('matches a parent with API defaults filled in', async () => {
+  it('matches a parent whose omitted fields have API defaults', async () => {
     const filled = { group: 'gateway.networking.k8s.io', kind: 'Gateway', namespace: 'shop', name: 'front' };
     expect(namesOf(await statusAfter({ parents: [ownParent('x', { parentRef: filled })] }, all))).toEqual([
       'istio.io front',
@@ -313,7 +313,7 @@ describe("a route's status", () => {
   });
 
   it.each(['text', { parents: 'none' }, { parents: Array(10_000).fill(ownParent('old')) }])(
-    'is restored after any change by another writer',
+    'is restored after another writer changes it',
     async (present) => {
       expect(namesOf(await statusAfter(present, all))).toEqual(['istio.io front']);
     },
@@ -346,7 +346,7 @@ describe("an Ingress's status", () => {
     return Object.fromEntries(statuses);
   }
 
-  it("contains the addresses of the gateway's Service, only for Ingresses of this class", async () => {
+  it("contains the addresses of the gateway's Service, for Ingresses of this class only", async () => {
     expect(await statusAfter(balanced + ingress('one', ours) + ingress('two'))).toEqual({
       'Ingress/one': { loadBalancer: { ingress: [{ ip: '192.0.2.7' }, { hostname: 'a.test' }] } },
     });
@@ -364,7 +364,7 @@ describe("an Ingress's status", () => {
     ['external addresses', edge('externalIPs: [192.0.2.9, 192.0.2.8]'), {}, [{ ip: '192.0.2.8' }, { ip: '192.0.2.9' }]],
     ['no address', edge('type: LoadBalancer'), {}, undefined],
     ['no Service', '', {}, undefined],
-  ])('is of %s', async (_, yaml, settings, expected) => {
+  ])('contains %s', async (_, yaml, settings, expected) => {
     const status = await statusAfter(
       yaml + ingress('one', ours),
       { one: { loadBalancer: { ingress: [{ ip: '1.1.1.1' }] } } },
@@ -373,7 +373,7 @@ describe("an Ingress's status", () => {
     expect(status['Ingress/one']).toEqual({ loadBalancer: expected === undefined ? {} : { ingress: expected } });
   });
 
-  it('contains the nodes of the workloads if no Service is configured', async () => {
+  it('contains the nodes of the gateway workloads if no Service is configured', async () => {
     const pod = (name: string, phase: string, node: string): string =>
       `---\napiVersion: v1\nkind: Pod\nmetadata: {name: ${name}, namespace: istio-system, labels: {istio: ingressgateway}}\nspec: {nodeName: ${node}}\nstatus: {phase: ${phase}}\n`;
     const node = (name: string, address: string): string =>
@@ -385,7 +385,7 @@ describe("an Ingress's status", () => {
     });
   });
 
-  it('with the same content and additional fields is not written', async () => {
+  it('is not written if it has the same content and additional fields', async () => {
     const expectedStatus = {
       loadBalancer: { ingress: [{ ip: '192.0.2.7', ports: [] }, { hostname: 'a.test' }] },
       more: 1,
@@ -397,7 +397,7 @@ describe("an Ingress's status", () => {
   });
 
   it.each(['text', { loadBalancer: 'none' }, { loadBalancer: { ingress: Array(10_000).fill('x') } }])(
-    'is restored after any change by another writer',
+    'is restored after another writer changes it',
     async (present) => {
       const status = (await statusAfter(balanced + ingress('one', ours), { one: present }))['Ingress/one'];
       expect(status).toMatchObject({ loadBalancer: { ingress: { length: 2 } } });

@@ -1,5 +1,5 @@
 /**
- * Status of many objects as a function of all objects. Only the leader derives it, once for all changes since the last derivation, so that
+ * Statuses of many objects as a function of all objects. Only the leader derives them, once for all changes since the last derivation, so that
  * followers and pushes have no cost. Objects whose status changed become due.
  */
 import { isDeepStrictEqual } from 'node:util';
@@ -10,21 +10,20 @@ import type { Duty, DutyReport, DutyRun } from '../../election/duty.ts';
 import type { WriteGate } from '../../election/write-gate.ts';
 import { type DesiredStatus, type StatusRef, StatusWriter, type StatusWriterOptions } from './status-writer.ts';
 
-/** Derived status of an object. */
 export interface DerivedStatus extends DesiredStatus {
   readonly of: StatusRef;
-  /** UID of the object: a recreated object starts with an empty status. */
+  /** A recreated object has an empty status. */
   readonly uid?: string;
-  /** Content to compare: a change is written at once. */
+  /** A change of these is written at once. */
   readonly facts: unknown;
-  /** Counts to compare: a change is written at intervals. */
+  /** A change of these is written at limited intervals. */
   readonly counts?: unknown;
 }
 
 export interface StatusDerivation {
-  /** Inputs, compared by identity to detect changes. */
+  /** Compared by identity to detect changes. */
   inputs(): readonly unknown[];
-  /** Runs in short steps. @returns statuses of all own objects by key */
+  /** Runs in short steps. @returns statuses by object key */
   derive(turns: Turns): Promise<ReadonlyMap<string, DerivedStatus>>;
   /** Calls back when inputs may have changed. @returns stop function */
   onChanged(changed: () => void): () => void;
@@ -35,11 +34,10 @@ export interface DerivedStatusOptions extends Omit<StatusWriterOptions, 'source'
 }
 
 /**
- * Pause after each derivation, as a multiple of its duration: derivations take at most a fifth of a processor. One namespace's change waits
- * this long for another's thousands of routes, so it is not larger.
+ * Pause after a derivation, as a multiple of its duration, so that derivations use at most a fifth of a processor. A larger one would delay changes
+ * of a namespace more if another one has thousands of routes.
  */
 const pauseFactor = 4;
-/** Minimum interval between writes of one object's counts. */
 const countsPauseMs = 1_000;
 
 export class DerivedStatusDuty implements Duty {
@@ -51,10 +49,8 @@ export class DerivedStatusDuty implements Duty {
   readonly #watchers = new Set<() => void>();
   #derived: ReadonlyMap<string, DerivedStatus> = new Map();
   #inputs: readonly unknown[] = [];
-  /** End of the current pause. */
   #pausedUntil = 0;
   #endTimer: (() => void) | undefined;
-  /** Number of derivations. */
   derivations = 0;
 
   constructor(options: DerivedStatusOptions) {
@@ -69,7 +65,7 @@ export class DerivedStatusDuty implements Duty {
       });
     this.#written = new StatusWriter({
       pauseMs: countsPauseMs,
-      // A change is not delayed by all statuses that were derived before it.
+      // A newer derivation takes precedence over statuses of the previous one.
       isInterrupted: () => this.#isDerivationDue,
       ...options,
       source: {
@@ -99,14 +95,13 @@ export class DerivedStatusDuty implements Duty {
   }
 
   async writeDue(run: DutyRun, gate: WriteGate): Promise<DutyReport> {
-    // Followers derive nothing.
     if (gate.isOpen && this.#isStale && (run.anew || this.#isDerivationDue)) {
       const startedAt = this.#now();
       const turns = new Turns();
       try {
         await this.#derive(turns);
       } catch (error) {
-        // A bug. Previous results stay until something changes.
+        // A bug. Keep the previous results until inputs change.
         this.#options.log.warn('status.notDerived', { reason: messageOf(error) });
       } finally {
         const ended = this.#now();
@@ -114,7 +109,7 @@ export class DerivedStatusDuty implements Duty {
       }
     }
     const report = await this.#written.writeDue(run, gate);
-    // Changes during the derivation wait for the end of the pause.
+    // Changes during the derivation are due after the pause.
     this.#notifyWatchers();
     return report;
   }
@@ -165,7 +160,6 @@ function isOfSameVersion(one: DerivedStatus, other: DerivedStatus): boolean {
   return one.generation === other.generation && one.uid === other.uid;
 }
 
-/** Reference to the object. */
 export function ofObject({ kind, namespace, name, uid }: Config): Pick<DerivedStatus, 'of' | 'uid'> {
   return { of: { kind, namespace, name }, ...(uid !== undefined && { uid }) };
 }

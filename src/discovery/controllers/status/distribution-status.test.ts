@@ -27,7 +27,7 @@ function given(findings: ObjectFindings, present: object = {}) {
   };
 }
 
-/** Conditions in short form. */
+/** Conditions as short text. */
 function short(status: unknown): string[] | undefined {
   if (!isObject(status)) return undefined;
   return (status.conditions as unknown[]).map((one) =>
@@ -63,7 +63,7 @@ const presentConditions = [
 const complete: ObjectFindings = { distribution: { generation: 2, upToDate: 3, concerned: 3 } };
 const rejecting: ObjectFindings = { distribution: { generation: 2, upToDate: 2, concerned: 3, rejection } };
 
-/** A status in which a replica reports a rejection. */
+/** Status with the rejection of a replica. */
 const reportOf = (identity: string, observedGeneration = 2, message = 'no') => ({
   conditions: [
     {
@@ -73,20 +73,20 @@ const reportOf = (identity: string, observedGeneration = 2, message = 'no') => (
   ],
 });
 
-describe('the status of an object', () => {
-  it('is empty if nothing is known', () => {
+describe('the distribution status of an object', () => {
+  it('has no conditions without findings', () => {
     expect(given({}).source.desired(of)).toBeUndefined();
     expect(given({}, reportOf(me)).followerStatus.desired(of)).toBeUndefined();
   });
 
-  it('reports that all proxies have it, drops earlier reports, and keeps conditions of other writers in place', () => {
+  it('states that all proxies applied it, without earlier reports, and keeps conditions of other writers in place', () => {
     expect(next(complete, { conditions: presentConditions })).toEqual([
       'Audited True ByHand undefined',
       'Reconciled True UpToDate 2',
     ]);
   });
 
-  it('has no counts from before the replica led, because they lack the proxies of other replicas', () => {
+  it('has no counts from before the term, because they lack proxies of other replicas', () => {
     const ownFindings: ObjectFindings = { distribution: { generation: 2, upToDate: 0, concerned: 0, isOwnOnly: true } };
     expect(given(ownFindings).source.desired(of)).toBeUndefined();
     const violation = { generation: 3, text: 'spec.a: must be a number' };
@@ -111,17 +111,17 @@ describe('the status of an object', () => {
     ]);
   });
 
-  it('keeps fields beside the conditions', () => {
+  it('keeps other fields than the conditions', () => {
     const distribution = { generation: 2, upToDate: 0, concerned: 0 };
     expect(given({ distribution }).source.desired(of)!.next({ other: 1 }, time)).toMatchObject({ other: 1 });
     expect(next({ distribution })).toEqual(['Reconciled True NoProxies 2']);
   });
 });
 
-describe('beside the report of another replica', () => {
+describe('with a report of another replica', () => {
   const both = ['Rejected True RejectedByEnvoy 2', 'Reconciled False Rejected 2'];
 
-  it('the leader does not report an object as complete, keeps the report, and writes once', () => {
+  it('the leader keeps the report, does not report complete distribution, and writes once', () => {
     const present = reportOf(other);
     const status = given(complete, present).source.desired(of)!.next(present, time)!;
     expect(short(status)).toEqual(both);
@@ -130,7 +130,7 @@ describe('beside the report of another replica', () => {
       expect.objectContaining({ message: '3/3 proxies up to date, proxies of another replica reject it' }),
     );
     expect(given(complete, status).source.desired(of)!.next(status, time)).toEqual(status);
-    // Its own proxies reject it as well: one report is enough.
+    // Its own proxies reject it too. One report is enough.
     expect(next(rejecting, present)).toEqual(both);
   });
 
@@ -139,7 +139,7 @@ describe('beside the report of another replica', () => {
     for (const present of free) expect(next(complete, present).join()).not.toContain('Rejected');
   });
 
-  it('the leader removes the report of an exited replica, but not a repeated one', () => {
+  it('the leader removes the report of an exited replica, unless it is repeated', () => {
     const present = reportOf(other);
     const { source, reports } = given(complete, present);
     reports.ended('istiod-replica-22222222');
@@ -147,7 +147,7 @@ describe('beside the report of another replica', () => {
     expect(short(source.desired(of)!.next(reportOf(other, 2, 'still'), time))).toEqual(both);
   });
 
-  it('a follower reports only what its own proxies reject', () => {
+  it('a follower reports only rejections by its own proxies', () => {
     expect(nextOfOther(rejecting)).toEqual(['Rejected True RejectedByEnvoy 2']);
     expect(nextOfOther(rejecting, { conditions: [{ type: 'Reconciled', status: 'True' }] })).toEqual([
       'Reconciled True undefined undefined',
@@ -157,7 +157,7 @@ describe('beside the report of another replica', () => {
     expect(nextOfOther({ error: { generation: 2, text: 'wrong' } })).toBeUndefined();
   });
 
-  it('a follower replaces only reports of an older version or an exited replica', () => {
+  it('a follower replaces only reports about an older version or of an exited replica', () => {
     expect(nextOfOther(rejecting, reportOf(other))).toBeUndefined();
     expect(nextOfOther(rejecting, reportOf(other, 1))).toEqual(['Rejected True RejectedByEnvoy 2']);
     const { followerStatus, reports } = given(rejecting, reportOf(other));
@@ -172,7 +172,7 @@ describe('beside the report of another replica', () => {
     const { followerStatus, reports } = given(complete, reportOf(other));
     reports.ended('istiod-replica-22222222');
     expect(short(followerStatus.desired(of)!.next(reportOf(other), time))).toEqual([]);
-    // Received again in between, so its replica is alive.
+    // The report was repeated, so its replica is running.
     expect(followerStatus.desired(of)!.next(reportOf('istiod-c_33333333'), time)).toBeUndefined();
   });
 });

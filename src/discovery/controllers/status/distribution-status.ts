@@ -1,7 +1,7 @@
 /**
- * Conditions that this program writes to the status of Istio objects; other fields are kept. The leader writes all conditions; each other
- * replica reports rejections of its own proxies, under the Lease of its presence. The rule by which no two replicas remove each other's
- * report is in machines/discovery/sequences/distribution.mmd.
+ * Conditions about distribution in the status of Istio objects; other fields are kept. The leader writes all conditions. Each other replica reports
+ * rejections of its own proxies, under its presence Lease. The rule by which replicas do not remove each other's reports is in
+ * machines/discovery/sequences/distribution.mmd.
  */
 
 import { configKeyText, parseConfigKey } from '../../../model/config/config.ts';
@@ -30,7 +30,7 @@ import {
   StatusWriter,
 } from './status-writer.ts';
 
-/** Istio's Lease for the same duty. All revisions share it, because their proxies may use the same objects. */
+/** Istio's Lease for this duty. Revisions share it, because their proxies may use the same objects. */
 export const statusLease = 'istio-status-leader';
 
 type Known = Pick<ObjectDistribution, 'findingsOf' | 'unfinished' | 'compareAllStatuses'>;
@@ -50,9 +50,7 @@ abstract class ReportingStatus implements StatusSource {
     return [...this.distribution.unfinished].map(parseConfigKey);
   }
 
-  /**
-   * Whether the report of another replica is kept: while that replica is alive, and the report is about the current version or a newer one.
-   */
+  /** Whether to keep another replica's report: the replica is alive, and the report is about the current version or a newer one. */
   protected isKept(
     key: string,
     rejectionReport: RejectionReport | undefined,
@@ -73,9 +71,8 @@ abstract class ReportingStatus implements StatusSource {
   }
 }
 
-/** Status writer of the leader. */
 export class DistributionStatus extends ReportingStatus {
-  /** Checks all objects, because the previous leader's changes are unknown. */
+  /** Changes before this term are unknown. */
   override all(): Iterable<StatusRef> {
     this.distribution.compareAllStatuses();
     return super.all();
@@ -106,12 +103,12 @@ export class DistributionStatus extends ReportingStatus {
   }
 }
 
-/** Removes counts from before this replica led, which lack the proxies of other replicas. */
+/** Counts from before the term lack the proxies of other replicas. */
 function withoutOwnCounts({ distribution, ...findings }: ObjectFindings): ObjectFindings {
   return distribution === undefined || distribution.isOwnOnly ? findings : { ...findings, distribution };
 }
 
-/** Status writer of other replicas: reports only rejections of their own proxies. */
+/** Of other replicas: reports only rejections by their own proxies. */
 export class FollowerStatus extends ReportingStatus {
   desired(of: StatusRef): DesiredStatus | undefined {
     const key = configKeyText(of);
@@ -119,7 +116,7 @@ export class FollowerStatus extends ReportingStatus {
     const rejected = rejectedConditionOf(findings.distribution);
     const generation = findings.error?.generation ?? findings.distribution?.generation;
     const known = this.reports.reportOn(key);
-    // Avoids reading the object: called again when an own report is received.
+    // Avoids reading the object. A received own report triggers another call.
     const mayWrite = rejected !== undefined || (known !== undefined && this.#isObsolete(key, known));
     if (generation === undefined || !mayWrite) return undefined;
     return {
@@ -150,22 +147,19 @@ export class FollowerStatus extends ReportingStatus {
 
 export interface StatusWriterSources {
   readonly distribution: ObjectDistribution;
-  /** Rejections that replicas report. */
   readonly reports: RejectionReports;
-  /** Informers, for the served version of a kind. */
+  /** For the served version of a kind. */
   readonly informers: Pick<InformerEffects, 'servedResource'>;
   readonly server: Pick<ApiServer, 'request'>;
   readonly log: Pick<Logger, 'warn'>;
-  /** Lease of this replica's presence. */
   readonly presence: string;
-  /** Whether this replica may currently write for a duty. */
+  /** Whether this replica holds the Lease. */
   readonly leads: (lease: string) => boolean;
 }
 
-/** Minimum interval between non-urgent writes of one object. */
+/** Minimum interval between non-urgent writes of an object. */
 const pauseMs = 10_000;
 
-/** The duties that write statuses of Istio objects: as the leader, and as any other replica. */
 export function statusDutiesOf(sources: StatusWriterSources): readonly [leading: StatusWriter, follower: StatusWriter] {
   const { distribution, reports, informers, server, log, presence, leads } = sources;
   const resource = (kind: string) => informers.servedResource(resourceOf(kind as KindName));
@@ -193,7 +187,7 @@ export function statusDutiesOf(sources: StatusWriterSources): readonly [leading:
   return [leading, follower];
 }
 
-/** An own report that is still valid requires no action. */
+/** False for an own report that is still valid. */
 function requiresAction(
   reports: RejectionReports,
   key: string,

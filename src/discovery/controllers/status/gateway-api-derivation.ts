@@ -1,4 +1,4 @@
-/** Statuses of Gateway API objects, derived from `src/model/translation/gateway-api/gateway-api-status.ts`. */
+/** Statuses of Gateway API objects, derived by `src/model/translation/gateway-api/gateway-api-status.ts`. */
 
 import type { Config } from '../../../model/config/config.ts';
 import type { ParentReference } from '../../../model/kinds/gateway-api/http-route.ts';
@@ -29,9 +29,8 @@ export interface GatewayApiDerivationOptions {
   readonly domain: string;
   /** Empty for `default`. */
   readonly revision: string;
-  /** Gateways that could not be deployed. */
   readonly failures: Pick<DeploymentFailures, 'current' | 'onChanged'>;
-  /** Whether the object is in the cluster; objects from files are not written. */
+  /** Whether the object is in the cluster, so that its status is written. */
   readonly isWritten: (object: Config) => boolean;
 }
 
@@ -51,7 +50,7 @@ export class GatewayApiDerivation implements StatusDerivation {
 
   inputs(): readonly unknown[] {
     const objects = this.#options.objects();
-    // Derived only if there are objects of these kinds.
+    // Skip the derivation if there are no such objects.
     const routes = routeKinds.map((kind) => objects[kind]);
     const inputs = [objects.BackendTLSPolicy, objects.GatewayClass, objects.KubernetesGateway, ...routes];
     if (inputs.every(({ length }) => length === 0)) return ['nothing'];
@@ -70,7 +69,7 @@ export class GatewayApiDerivation implements StatusDerivation {
   async derive(turns: Turns): Promise<ReadonlyMap<string, DerivedStatus>> {
     const { domain, revision, isWritten } = this.#options;
     const objects = this.#options.objects();
-    // Two leaders would overwrite each other without end (istio#52105).
+    // Two leaders would overwrite each other forever (istio#52105).
     const isOfOthers = ({ labels }: Config): boolean =>
       labels[revisionLabel] !== undefined && (labels[revisionLabel] || 'default') !== (revision || 'default');
     const status = await turns.through(computingGatewayApiStatus(objects, domain, isOfOthers));
@@ -110,7 +109,7 @@ function ofClass(status: ClassStatus): Derived {
   };
 }
 
-/** A Gateway without its Deployment serves no requests. */
+/** A Gateway that is not deployed serves no requests. */
 function withFailures(
   statuses: ReadonlyMap<string, GatewayStatus>,
   failures: ReadonlyMap<string, DeploymentFailure>,
@@ -137,7 +136,7 @@ function ofGateway(status: GatewayStatus): Derived {
       const moment = momentOf(status, time);
       return {
         ...present,
-        // Replaces the API's default of 1970.
+        // Replaces the transition time 1970 of the API's default conditions.
         conditions: withConditions(present.conditions, conditions, moment),
         ...((addresses.length > 0 || present.addresses !== undefined) && { addresses }),
         listeners: listeners.map((listener) => listenerAfter(present.listeners, listener, moment)),
@@ -158,13 +157,12 @@ function listenerAfter(
   return { ...fields, name, ...ownFields, conditions: withConditions(fields.conditions, ownFields.conditions, moment) };
 }
 
-/** Conditions that are present only if true. */
 const typesOnlyIfTrue = ['PartiallyInvalid'];
 
 const ofRoute = (status: RouteStatus, namespace: string): Derived => withParents(status, namespace, routeFields);
 const ofPolicy = (status: RouteStatus, namespace: string): Derived => withParents(status, namespace, policyFields);
 
-/** Field of a status with an entry for each parent, and the parent of an entry. */
+/** Status field with an entry for each parent, and its key in an entry. */
 interface ParentFields {
   readonly list: 'parents' | 'ancestors';
   readonly reference: 'parentRef' | 'ancestorRef';
@@ -185,13 +183,13 @@ function withParents(status: RouteStatus, namespace: string, fields: ParentField
 }
 
 interface ParentContext {
-  /** Of the object. */
+  /** Of the route. */
   readonly namespace: string;
   readonly moment: ConditionMoment;
   readonly fields: ParentFields;
 }
 
-/** Updates own entries for the current parents, and keeps other entries in place. `undefined` if none exists and were none. */
+/** Updates entries of this controller for the current parents, and keeps others in place. `undefined` if there is nothing to write. */
 function parentsAfter(present: unknown, status: RouteStatus, context: ParentContext): readonly unknown[] | undefined {
   const { namespace, moment, fields } = context;
   const left = new Map(status.parents.map((parent) => [parentKey(parent.parentRef, namespace), parent]));
@@ -207,7 +205,7 @@ function parentsAfter(present: unknown, status: RouteStatus, context: ParentCont
     const desired = left.get(key);
     left.delete(key);
     if (desired !== undefined) after.push(parentAfter(one, desired, context));
-    // The condition was written for a newer generation.
+    // A condition was written for a newer generation.
     else if (hasLaterCondition(one.conditions, moment)) after.push(one);
   }
   for (const desired of left.values()) after.push(parentAfter({}, desired, context));
@@ -231,7 +229,7 @@ function hasLaterCondition(conditions: unknown, { generation }: ConditionMoment)
   return Array.isArray(conditions) && conditions.some((one) => isObservedLater(one, generation));
 }
 
-/** Omitted fields have the API's defaults. */
+/** Omitted fields have API defaults. */
 function parentKey(ref: Partial<Record<keyof ParentReference, unknown>>, ofRoute: string): string {
   const { group = 'gateway.networking.k8s.io', kind = 'Gateway', namespace = ofRoute, name, sectionName, port } = ref;
   return JSON.stringify([group, kind, namespace, name, sectionName, port]);

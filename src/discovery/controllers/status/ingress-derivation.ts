@@ -1,4 +1,4 @@
-/** Statuses of Ingresses of this class: external addresses (spec/discovery.md §12). */
+/** Statuses of Ingresses of this class: external addresses of the gateway (spec/discovery.md §12). */
 import type { Config } from '../../../model/config/config.ts';
 import type { ConfigSet } from '../../../model/config/config-set.ts';
 import type { LoadBalancerIngress } from '../../../model/kinds/kubernetes/service.ts';
@@ -10,13 +10,13 @@ import type { StatusFields } from './status-writer.ts';
 
 export interface IngressDerivationOptions {
   readonly objects: () => Pick<ConfigSet, 'Ingress' | 'IngressClass' | 'Service' | 'Pod' | 'Node'>;
-  /** Current mesh settings; a change replaces the object. */
+  /** Immutable: each change replaces the object. */
   readonly settings: () => Omit<IngressSettings, 'ingressSelector'> & AddressSettings;
-  /** Calls back when either may have changed. @returns stop function */
+  /** Calls back when objects or settings may have changed. @returns stop function */
   readonly onChanged: (changed: () => void) => () => void;
-  /** Namespace of the control plane and of the gateway. */
+  /** Of the control plane and the gateway. */
   readonly namespace: string;
-  /** Whether the object is in the cluster. */
+  /** Whether the object is in the cluster, so that its status is written. */
   readonly isWritten: (object: Config) => boolean;
 }
 
@@ -55,7 +55,7 @@ export class IngressDerivation implements StatusDerivation {
   }
 }
 
-/** Existing addresses keep their other fields. */
+/** Keeps other fields of existing addresses. */
 function statusAfter(present: StatusFields, addresses: readonly LoadBalancerIngress[]): StatusFields | undefined {
   const balancer = isObject(present.loadBalancer) ? present.loadBalancer : {};
   const presentIngress: readonly unknown[] = Array.isArray(balancer.ingress) ? balancer.ingress : [];

@@ -1,6 +1,6 @@
 /**
- * Several replicas write the status of one object in random schedules: proxies reject and accept it, it changes, replicas start to lead and
- * exit, informers lag, and writes conflict. In the end the status is correct and no replica writes any more.
+ * Several replicas write the status of one object in random schedules: proxies reject and accept the object, it changes, replicas become leader and
+ * exit, informers lag, and writes conflict. In the end the status is correct and no replica writes.
  */
 
 import { expect, it } from 'vitest';
@@ -62,7 +62,7 @@ class Replica {
   readonly leading: StatusWriter;
   readonly follower: StatusWriter;
   readonly gate: WriteGate;
-  /** Events that its informer has not delivered yet. */
+  /** Not delivered to its informer yet. */
   readonly pendingEvents: KubernetesObject[] = [];
   known: KubernetesObject;
   distribution: ObjectProgress;
@@ -99,7 +99,7 @@ class Replica {
     this.#due([key], true);
   }
 
-  /** Its proxies reject or accept the object as known here. */
+  /** Its proxies reject or accept the version that it received. */
   setRejected(isRejected: boolean): void {
     const rejection = { proxies: 1, resource: 'cluster a', reason: 'no' };
     const generation = this.known.metadata.generation!;
@@ -110,7 +110,6 @@ class Replica {
     this.due();
   }
 
-  /** Delivers the next event, if any. */
   receive(isRejected: boolean): void {
     const object = this.pendingEvents.shift();
     if (object === undefined) return;
@@ -121,7 +120,7 @@ class Replica {
   }
 }
 
-/** @returns outcome of the schedule, and the number of writes after it */
+/** @returns outcome of the schedule, and the number of later writes */
 async function play(seed: number) {
   const draw = new Draw(seed);
   const server = new Server(draw);
@@ -194,7 +193,7 @@ function reconciledIn({ status }: KubernetesObject): unknown {
 
 const schedules = sized({ quick: 100, short: 400, full: 4_000 });
 
-it('the status finally reports the rejections by proxies of each running replica, and no replica writes any more', async () => {
+it('the status finally contains rejections by proxies of each running replica, and no replica writes any more', async () => {
   let [rejected, mended, conflicts] = [0, 0, 0];
   for (let seed = 1; seed <= schedules; seed++) {
     const { server, rejecting, isQuiet, writes } = await play(seed);
@@ -221,6 +220,6 @@ it('the status finally reports the rejections by proxies of each running replica
     else mended++;
     conflicts += server.conflicts;
   }
-  // Each situation occurred.
+  // Each case occurred.
   expect(Math.min(rejected, mended, conflicts)).toBeGreaterThan(schedules / 10);
 });

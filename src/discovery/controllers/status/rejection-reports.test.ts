@@ -10,17 +10,17 @@ const conditionsOf = (message: unknown, observedGeneration: unknown = 1) => [
   { type: 'Rejected', status: 'True', message, observedGeneration },
 ];
 
-describe('the author of a condition', () => {
-  it('is at the end of the message, whatever text of Envoy precedes it', () => {
+describe('the reporting replica of a condition', () => {
+  it('is read from the end of the message, after any text of Envoy', () => {
     const message = signed('no (reported by istiod-c_33333333)\n(reported by ', other);
     expect(reportIn(conditionsOf(message, '7'))).toEqual({ identity: other, generation: 7, message });
   });
 
-  it('is read in the format of an earlier version', () => {
+  it('is read from the format of an earlier version', () => {
     expect(reportIn(conditionsOf(`no (told by ${other})`))).toMatchObject({ identity: other });
   });
 
-  it('is unknown if the message has no signature or another writer changed it', () => {
+  it('is unknown if the message has no signature or was changed by another writer', () => {
     const strange = [
       undefined,
       7,
@@ -39,7 +39,6 @@ describe('the author of a condition', () => {
   });
 });
 
-/** Reports as received from object statuses. */
 function given() {
   const words = new RejectionReports(me);
   const notifications: string[] = [];
@@ -56,7 +55,7 @@ function given() {
 }
 
 describe('reports of replicas', () => {
-  it('notify on a change of the replica or version and on removal, but not on a change of numbers', () => {
+  it('notify watchers of a changed replica or version and of a removal, but not of changed counts', () => {
     const { words, told: notifications, say: setMessage } = given();
     setMessage('a', signed('1 of 2', other));
     setMessage('a', signed('2 of 2', other));
@@ -72,7 +71,7 @@ describe('reports of replicas', () => {
     ]);
   });
 
-  it('end with their replica unless they are repeated', () => {
+  it('are obsolete after their replica exits, unless they are repeated', () => {
     const { words, told: notifications, say: setMessage } = given();
     const key = 'EnvoyFilter/shop/a';
     setMessage('a', signed('no', other));
@@ -89,7 +88,7 @@ describe('reports of replicas', () => {
     expect([...words.leases]).toEqual([lease]);
   });
 
-  it('beyond the cache limit are still notified', () => {
+  it('beyond the cache limit still notify watchers', () => {
     const { words, told: notifications, say: setMessage } = given();
     for (let index = 0; index < 5_000; index++) setMessage(`${index}`, signed('no', other));
     expect(notifications).toHaveLength(5_000);

@@ -1,6 +1,6 @@
 /**
- * Rejections that replicas report: the message of a condition `Rejected` ends with the name of the reporting replica. Read from object
- * statuses by informers; notifies when another replica's report changes.
+ * Rejections reported by replicas: the message of a condition `Rejected` ends with the name of the reporting replica. Informers read them from object
+ * statuses; watchers are notified when another replica's report changes.
  */
 import { isObject } from '../../../runtime/json-object.ts';
 import { scalarNumber } from '../../../runtime/scalar-text.ts';
@@ -19,18 +19,14 @@ export interface RejectionReport {
   readonly message: string;
 }
 
-/**
- * Ends with a pod name and a random part; Envoy's text cannot forge it, because the signature follows it. `told` is the format of versions
- * before 2026-12.
- */
+/** A pod name with a random part. Envoy's text cannot forge it, because the signature follows it. `told` is the format of versions before 2026-12. */
 const signature = /^(.*) \((?:reported|told) by ([A-Za-z0-9][A-Za-z0-9._-]{0,300})\)$/s;
 
-/** Appends the reporting replica to a message. */
 export function signed(message: string, identity: string): string {
   return `${message} (reported by ${identity})`;
 }
 
-/** The report in the conditions of a status; `undefined` if none exists, or none with a valid signature. */
+/** `undefined` without a report with a valid signature. */
 export function reportIn(conditions: unknown): RejectionReport | undefined {
   const list: readonly unknown[] = Array.isArray(conditions) ? conditions : [];
   const condition = list.find((one) => isObject(one) && one.type === rejectedCondition);
@@ -42,12 +38,11 @@ export function reportIn(conditions: unknown): RejectionReport | undefined {
   return { identity, generation, message: condition.message };
 }
 
-/** Maximum number of cached reports. */
 const maxReports = 4_096;
 
 export class RejectionReports {
   readonly #reports = new Map<string, RejectionReport>();
-  /** Reports of exited replicas. A repeated report is of a running one, whatever its Lease showed. */
+  /** Of exited replicas. If a report is repeated, its replica runs, regardless of its Lease. */
   readonly #ended = new WeakSet<RejectionReport>();
   readonly identity: string;
   #changed: (key: string, previous: RejectionReport | undefined) => void = () => {};
@@ -57,17 +52,16 @@ export class RejectionReports {
     this.identity = identity;
   }
 
-  /** @param changed called when the report on an object changes its replica or generation, is removed, or its replica exits */
+  /** @param changed called when the report about an object is removed, changes its replica or generation, or when its replica exits */
   onChanged(changed: (key: string, previous: RejectionReport | undefined) => void): void {
     this.#changed = changed;
   }
 
-  /** @param needed called when the status of an object lacks current counts of all replicas, or not all proxies have applied it */
+  /** @param needed called when a status lacks current counts of all replicas, or not all proxies have applied the object */
   onCountNeeded(needed: (key: string) => void): void {
     this.#countNeeded = needed;
   }
 
-  /** Changes of objects of a kind. */
   read(kind: string, changes: readonly ObjectChange[]): void {
     for (const change of changes) {
       const status = change.event === 'delete' ? undefined : change.object.status;
@@ -77,7 +71,7 @@ export class RejectionReports {
     }
   }
 
-  /** Cached report on an object, possibly older than the server's. */
+  /** From the cache, possibly outdated. */
   reportOn(key: string): RejectionReport | undefined {
     return this.#reports.get(key);
   }
@@ -86,13 +80,13 @@ export class RejectionReports {
     return identity === this.identity;
   }
 
-  /** Whether the report's replica has exited and not repeated it. */
+  /** Whether the reporting replica has exited without repeating it. */
   isEnded(key: string, report: RejectionReport): boolean {
     const known = this.#reports.get(key);
     return known !== undefined && isSame(known, report) && known.message === report.message && this.#ended.has(known);
   }
 
-  /** Presence Leases of other replicas with a valid report. */
+  /** Presence Leases of other replicas with valid reports. */
   get leases(): ReadonlySet<string> {
     const otherReports = [...this.#reports.values()].filter(
       (report) => !this.isOwn(report) && !this.#ended.has(report),
@@ -100,7 +94,7 @@ export class RejectionReports {
     return new Set(otherReports.map(({ identity }) => presenceLeaseOf(identity)!));
   }
 
-  /** The replica of a Lease has exited. */
+  /** Call when the replica of a Lease has exited. */
   ended(lease: string): void {
     for (const [key, report] of this.#reports) {
       if (this.isOwn(report) || this.#ended.has(report) || presenceLeaseOf(report.identity) !== lease) continue;
@@ -112,7 +106,7 @@ export class RejectionReports {
   #note(key: string, report: RejectionReport | undefined): void {
     const previous = this.#reports.get(key);
     if (previous === undefined ? report === undefined : report !== undefined && isSame(previous, report)) {
-      // A changed number of proxies is stored, but requires no action by others.
+      // A changed count is stored but needs no action.
       if (report !== undefined && previous?.message !== report.message) this.#reports.set(key, report);
       return;
     }

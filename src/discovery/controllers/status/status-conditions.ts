@@ -3,34 +3,33 @@ import { isDeepStrictEqual } from 'node:util';
 import { isObject } from '../../../runtime/json-object.ts';
 import { visibleLine } from '../../../runtime/visible-text.ts';
 
-/** A desired condition; its transition time is determined on update. */
+/** Without the transition time, which depends on the present condition. */
 export interface DesiredCondition {
   readonly type: string;
   readonly status: 'True' | 'False' | 'Unknown';
-  /** For example `BackendNotFound`; invalid characters are removed. */
+  /** For example `BackendNotFound`. Invalid characters are removed. */
   readonly reason: string;
-  /** Human-readable; truncated if too long. */
+  /** Truncated if too long. */
   readonly message: string;
 }
 
-/** Object and time of the conditions. */
 export interface ConditionMoment {
-  /** Generation of the observed object; `undefined` if the kind has none. */
+  /** `undefined` if the kind has no generation. */
   readonly generation?: number;
-  /** RFC 3339 without fractions. */
+  /** RFC 3339 without fractions of seconds. */
   readonly time: string;
 }
 
-/** API limits. */
+/** Of the API. */
 const maxTypeCharacters = 316;
 const maxReasonCharacters = 1_024;
 const maxMessageCharacters = 32_768;
 
-/** RFC 3339 as accepted by an API server. */
+/** RFC 3339, as accepted by an API server. */
 const timeText = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/;
 
 /**
- * Returns the list with own conditions updated in place. Conditions of other writers are kept, as are own ones about a newer generation.
+ * Updates own conditions in place. Keeps conditions of other writers, and own ones about a newer generation.
  *
  * @param present conditions of the status, possibly invalid
  * @param ownConditions at most one per type
@@ -51,7 +50,7 @@ export function withConditions(
     const type = isObject(one) && typeof one.type === 'string' ? one.type : undefined;
     const isOwn = type !== undefined && known.has(type);
     const desired = isOwn ? left.get(type) : undefined;
-    // Only the first condition of a type counts.
+    // Duplicates of a type are removed.
     if (isOwn && desired === undefined) continue;
     after.push(desired === undefined ? one : conditionAfter(one as Fields, desired, moment));
     if (isOwn) left.delete(type);
@@ -110,7 +109,7 @@ function reasonOf(text: string): string {
   return legal === '' ? 'Unknown' : legal;
 }
 
-/** One escaped line: the text may quote an object or a proxy, and is printed in terminals. */
+/** Escaped into one line, because the text may quote an object or a proxy and is printed in terminals. */
 function messageOf(text: string): string {
   return visibleLine(text, maxMessageCharacters);
 }

@@ -16,7 +16,7 @@ import type { StatusInputs } from './status-inputs.ts';
 
 export interface StatusDutySources {
   readonly informers: InformerEffects;
-  /** The connection of the write gates. */
+  /** The server of the write gates. */
   readonly server: Pick<ApiServer, 'request'>;
   readonly inputs: StatusInputs;
   /** Cluster domain, such as `cluster.local`. */
@@ -31,7 +31,7 @@ export interface StatusDutySources {
 }
 
 /**
- * @param gatewayApiLease Lease of this revision; that of Ingresses is shared by all revisions
+ * @param gatewayApiLease Lease of this revision; all revisions share that of Ingresses
  * @param failures reported by the duty that deploys Gateways
  */
 export function statusDuties(

@@ -1,9 +1,9 @@
-/** Inputs of status derivations: current objects and mesh settings, once all are known. */
+/** Inputs of status derivations: objects and mesh settings, available when all sources are read. */
 import { type ConfigSet, configSetOf } from '../../../model/config/config-set.ts';
 import type { MeshConfig } from '../../../model/mesh/mesh-config.ts';
 
 export interface StatusInputsOptions {
-  /** All sources were read; partial input would give wrong statuses. */
+  /** Whether all sources were read. Partial input gives wrong statuses. */
   readonly isComplete: () => boolean;
   readonly objects: () => ConfigSet;
   readonly settings: () => MeshConfig;
@@ -29,7 +29,6 @@ export class StatusInputs {
     return () => void this.#listeners.delete(changed);
   };
 
-  /** Notifies that inputs may have changed. */
   readonly changed = (): void => {
     for (const listener of this.#listeners) listener();
   };

@@ -3,15 +3,15 @@ import { StatusQueue } from './status-queue.ts';
 
 const any = (): boolean => true;
 
-/** All due items in order. */
+/** Takes all due items. */
 function taken(queue: StatusQueue<string>, now: number): string[] {
   const all: string[] = [];
   for (let next = queue.take(now, any); next !== undefined; next = queue.take(now, any)) all.push(next[1]);
   return all;
 }
 
-describe('the order of due objects', () => {
-  it('is urgent ones first, then by arrival, each once with its newest version', () => {
+describe('the status queue', () => {
+  it('returns urgent objects first, then by arrival, each once with its newest version', () => {
     const queue = new StatusQueue<string>({ pauseMs: 0 });
     queue.add('a', 'a1', false, 0);
     queue.add('b', 'b1', false, 0);
@@ -32,7 +32,7 @@ describe('the order of due objects', () => {
   });
 });
 
-describe('the pause of an object', () => {
+describe('the pause of an object in the status queue', () => {
   const restMs = 10_000;
 
   it('starts at its last write, and does not delay urgent items', () => {
@@ -70,7 +70,7 @@ describe('the pause of an object', () => {
   });
 });
 
-it('an object in its pause is due at once when another replica may have written', () => {
+it('the status queue ends all pauses when another replica may have written', () => {
   const queue = new StatusQueue<string>({ pauseMs: 10_000 });
   for (const key of ['a', 'b']) queue.written(key, 0);
   queue.add('a', 'a', false, 1);
@@ -79,7 +79,7 @@ it('an object in its pause is due at once when another replica may have written'
   expect(taken(queue, 1)).toEqual(['a', 'b']);
 });
 
-describe('a failed object', () => {
+describe('a failed object in the status queue', () => {
   it('is due when it changes, or on a retry', () => {
     const queue = new StatusQueue<string>({ pauseMs: 0 });
     queue.fail('a', 'a');
@@ -92,7 +92,7 @@ describe('a failed object', () => {
     expect(queue.size).toBe(0);
   });
 
-  it('is replaced by a newer due item', () => {
+  it('is replaced by a newer item', () => {
     const queue = new StatusQueue<string>({ pauseMs: 0 });
     queue.add('a', 'newer', false, 0);
     queue.fail('a', 'older');
@@ -100,7 +100,7 @@ describe('a failed object', () => {
     expect(queue.failed).toBe(0);
   });
 
-  it('is every due object when a run is abandoned', () => {
+  it('includes every due object when a run is aborted', () => {
     const queue = new StatusQueue<string>({ pauseMs: 0 });
     queue.add('a', 'a', true, 0);
     queue.add('b', 'b', false, 0);
@@ -109,16 +109,16 @@ describe('a failed object', () => {
   });
 });
 
-it('the queue is limited, and counts dropped objects', () => {
+it('the status queue is limited, and counts dropped objects', () => {
   const queue = new StatusQueue<string>({ pauseMs: 0, maxItems: 2 });
   for (const key of ['a', 'b', 'c', 'a']) queue.add(key, key, false, 0);
   expect([queue.size, queue.dropped]).toEqual([2, 1]);
 });
 
-describe('namespaces', () => {
+describe('namespaces in the status queue', () => {
   const namespaceOf = (item: string): string => item.split('/')[0]!;
 
-  it('take turns, regardless of urgency', () => {
+  it('are served in turn, regardless of urgency', () => {
     const queue = new StatusQueue<string>({ pauseMs: 0, namespaceOf });
     for (let i = 0; i < 5_000; i++) queue.add(`mallory/${i}`, `mallory/${i}`, true, 0);
     queue.add('bank/counts', 'bank/counts', false, 0);
@@ -126,7 +126,7 @@ describe('namespaces', () => {
     expect(taken(queue, 0).slice(0, 4)).toEqual(['mallory/0', 'bank/gateway', 'mallory/1', 'bank/counts']);
   });
 
-  it('lose their own objects when the queue is full: the one with the most due, pausing or failed objects', () => {
+  it('lose objects when the queue is full, first the one with the most due, pausing and failed objects', () => {
     const queue = new StatusQueue<string>({ pauseMs: 10_000, maxItems: 4, namespaceOf });
     queue.fail('mallory/0', 'mallory/0');
     queue.written('mallory/1', 0);

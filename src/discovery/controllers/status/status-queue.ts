@@ -1,21 +1,21 @@
 /**
- * Objects whose status is due. Namespaces take turns, so that one delays another by one write per turn. Within a namespace urgent objects
- * are first; other objects pause between writes. Pure rules; the caller passes the time in milliseconds.
+ * Objects whose status is due. Namespaces are served in turn, so that one delays another by one write per turn. Within a namespace, urgent objects
+ * come first; others pause between writes. Pure; the caller passes the time in milliseconds.
  */
 import { FairQueue, type ShareKey } from '../../../model/collections/fair-queue.ts';
 
-/** Queue limit. Beyond it, the namespace with the most loses one, whose status is not written; this is reported. */
+/** Beyond it, an object of the largest namespace is dropped and counted, so its status is not written. */
 const maxQueued = 100_000;
 
 export interface StatusQueueOptions<Item> {
-  /** Minimum interval between writes of one object, unless the second is urgent; 0 for none. */
+  /** Minimum interval between writes of an object, unless the second is urgent; 0: none. */
   readonly pauseMs: number;
   readonly maxItems?: number;
   /** Default: all items have one share. */
   readonly namespaceOf?: (item: Item) => string;
 }
 
-/** Pauses end in this many groups, to limit the number of timers. */
+/** Pauses end in this many groups, which limits the number of timers. */
 const pauseGroups = 40;
 
 interface Waiting<Item> {
@@ -27,19 +27,18 @@ interface Waiting<Item> {
 export class StatusQueue<Item> {
   readonly #pauseMs: number;
   readonly #namespaceOf: (item: Item) => string;
-  /** Keys of all objects, each in exactly one of the next three. */
+  /** Keys of due, pausing and failed objects. */
   readonly #all: FairQueue<string>;
-  /** Due, in fair turns. */
+  /** Due, in fair order. */
   readonly #turns: FairQueue<Waiting<Item>>;
   readonly #waiting = new Map<string, Waiting<Item>>();
-  /** Pausing until a time. */
+  /** With the end of their pause. */
   readonly #pausing = new Map<string, { readonly item: Item; readonly until: number }>();
-  /** Failed. */
   readonly #failed = new Map<string, Item>();
   #nextUntil = Number.POSITIVE_INFINITY;
-  /** Last write of each object within the pause, oldest first. */
+  /** Time of the last write of each object, within the pause, oldest first. */
   readonly #written = new Map<string, number>();
-  /** Objects dropped because the queue was full. */
+  /** Because the queue was full. */
   dropped = 0;
 
   constructor({ pauseMs, maxItems = maxQueued, namespaceOf = () => '' }: StatusQueueOptions<Item>) {
@@ -57,7 +56,7 @@ export class StatusQueue<Item> {
     return this.#failed.size;
   }
 
-  /** The status of the object has changed, or may have. */
+  /** Call when the status of the object may have changed. */
   add(key: string, item: Item, isUrgent: boolean, now: number): void {
     const waiting = this.#waiting.get(key);
     if (waiting !== undefined && (waiting.isUrgent || !isUrgent)) {
@@ -75,7 +74,7 @@ export class StatusQueue<Item> {
     }
   }
 
-  /** Removes and returns the next due object that is `isNew`; `undefined` if none exists. */
+  /** Removes the next due object that is `isNew`; `undefined` without one. */
   take(now: number, isNew: (key: string) => boolean): [key: string, item: Item] | undefined {
     this.#wake(now);
     const next = this.#turns.next(({ key }) => isNew(key));
@@ -90,13 +89,12 @@ export class StatusQueue<Item> {
     return this.#turns.size > 0;
   }
 
-  /** When the next pause ends; `undefined` if none exists. */
+  /** End of the next pause; `undefined` without one. */
   nextAt(now: number): number | undefined {
     this.#wake(now);
     return this.#pausing.size === 0 ? undefined : this.#nextUntil;
   }
 
-  /** The status was written. */
   written(key: string, now: number): void {
     this.#written.delete(key);
     this.#written.set(key, now);
@@ -106,12 +104,12 @@ export class StatusQueue<Item> {
     }
   }
 
-  /** A write failed: due again on a retry or a change. */
+  /** The object becomes due on a retry or a change. */
   fail(key: string, item: Item): void {
     if (!this.#waiting.has(key) && !this.#pausing.has(key) && this.#admit(key, item)) this.#failed.set(key, item);
   }
 
-  /** Marks all due objects as failed. */
+  /** Call when a run is aborted. */
   failDue(now: number): void {
     this.#wake(now);
     for (const waiting of [...this.#waiting.values()]) {
@@ -121,18 +119,18 @@ export class StatusQueue<Item> {
     this.#waiting.clear();
   }
 
-  /** Makes failed objects due, ahead of others in their namespaces. */
+  /** Makes failed objects due, first in their namespaces. */
   retry(now: number): void {
     for (const [key, item] of [...this.#failed]) this.add(key, item, true, now);
   }
 
-  /** Ends all pauses: another replica may have written. */
+  /** Ends all pauses, because another replica may have written. */
   wakeAll(): void {
     this.#written.clear();
     this.#wake(Number.POSITIVE_INFINITY);
   }
 
-  /** @returns whether the object was added; another one may have been dropped for it */
+  /** @returns whether the object was added. Another one may have been dropped for it */
   #admit(key: string, item: Item): boolean {
     if (this.#all.has(key)) return true;
     const dropped = this.#all.add(key, this.#shareOf(item));

@@ -14,14 +14,14 @@ const notFound: ApiFailure = { kind: 'status', code: 404, reason: 'NotFound', me
 const conflict: ApiFailure = { kind: 'status', code: 409, reason: 'Conflict', message: 'is another one', causes: [] };
 const first = { retry: false, anew: false };
 
-/** Versioned objects of an API server that records requests; a test may replace responses. */
+/** API server with versioned objects that records requests. */
 class Objects {
   readonly #objects = new Map<string, KubernetesObject>();
   readonly requestLog: string[] = [];
   underWay = 0;
   maxConcurrent = 0;
   #version = 0;
-  /** Makes a request fail or wait. */
+  /** Makes requests fail or wait. */
   intercept: (request: ApiRequest) => ApiFailure | undefined | Promise<void> = () => undefined;
 
   put(name: string, status?: unknown, generation = 1): void {
@@ -67,7 +67,7 @@ function given(options: Partial<StatusWriterOptions> = {}) {
   gate.extend(moment, 10_000);
   const clock = { now: 1_000 };
   const timers: { at: number; then: () => void }[] = [];
-  /** Message of the condition by name; `undefined` for none. */
+  /** Condition message by object name. */
   const desiredByName = new Map<string, { message: string; generation?: number }>();
   const { log, lines: warnings } = recordingLog();
   const duty = new StatusWriter({
@@ -115,8 +115,8 @@ function given(options: Partial<StatusWriterOptions> = {}) {
   return { objects, gate, duty, clock, timers, wanted: desiredByName, warnings, want: setDesired, messageOf };
 }
 
-describe('a write', () => {
-  it('applies to the current object and keeps content of other writers', async () => {
+describe('a status write', () => {
+  it('keeps content of other writers in the current object', async () => {
     const { objects, gate, duty, want: setDesired } = given();
     objects.put('a', { foreign: true, conditions: [{ type: 'Other' }] });
     setDesired('a', 'one');
@@ -132,7 +132,7 @@ describe('a write', () => {
     });
   });
 
-  it('uses the status that is desired when it is sent, and is skipped if that is present', async () => {
+  it('uses the status that is desired when it is sent, and is skipped if the object has it', async () => {
     const { objects, gate, duty, want: setDesired, messageOf } = given();
     objects.put('a');
     setDesired('a', 'one');
@@ -158,10 +158,10 @@ describe('a write', () => {
   });
 
   it.each([
-    ['of a newer generation is there', undefined, 2],
-    ['of an older one is there, as after it was made anew', undefined, 0],
-    ['says that it was observed in a newer one', { observedGeneration: 9 }, 1],
-  ])('is skipped for an object %s', async (_, status, generation) => {
+    ['has a newer generation', undefined, 2],
+    ['has an older generation because it was recreated', undefined, 0],
+    ['has a condition about a newer generation', { observedGeneration: 9 }, 1],
+  ])('is skipped for an object that %s', async (_, status, generation) => {
     const { objects, gate, duty, want: setDesired } = given();
     objects.put('a', status, generation);
     setDesired('a', 'one');
@@ -170,7 +170,7 @@ describe('a write', () => {
     expect(duty.counts.superseded).toBe(1);
   });
 
-  it('of a deleted object counts as done, before and after the read', async () => {
+  it('of a deleted object counts as completed, before and after the read', async () => {
     const { objects, gate, duty, want: setDesired } = given();
     objects.put('b');
     objects.intercept = ({ method }) => (method === 'PUT' ? notFound : undefined);
@@ -192,8 +192,8 @@ describe('a write', () => {
   );
 });
 
-describe('a failed write', () => {
-  it('with a conflict stays due, and uses the newer object next time', async () => {
+describe('a failed status write', () => {
+  it('with a conflict stays due, and uses the newer object next', async () => {
     const { objects, gate, duty, want: setDesired } = given();
     objects.put('a');
     objects.intercept = async ({ method }) => {
@@ -202,14 +202,14 @@ describe('a failed write', () => {
       objects.intercept = () => undefined;
     };
     setDesired('a', 'one');
-    // Not reported: a faster writer is not an error.
+    // A faster writer is not an error.
     expect(await duty.writeDue(first, gate)).toEqual({ written: 0, failed: 1, reason: '' });
     expect(duty.isDue).toBe(false);
     expect(await duty.writeDue({ retry: true, anew: false }, gate)).toMatchObject({ written: 1, failed: 0 });
     expect(objects.statusOf('a')).toMatchObject({ by: 'somebody', conditions: [{ message: 'one' }] });
   });
 
-  it('that is rejected permanently is reported and dropped', async () => {
+  it('is reported and dropped if it is rejected permanently', async () => {
     const { objects, gate, duty, want: setDesired, warnings } = given();
     objects.put('a');
     objects.intercept = ({ method }) =>
@@ -221,7 +221,7 @@ describe('a failed write', () => {
     ]);
   });
 
-  it('of one object does not affect others', async () => {
+  it('does not affect other objects', async () => {
     const { objects, gate, duty, want: setDesired, messageOf } = given({ atOnce: 1 });
     objects.put('a');
     objects.put('b');
@@ -236,7 +236,7 @@ describe('a failed write', () => {
     { kind: 'unreachable', message: 'refused' },
     { kind: 'timeout', message: 'late' },
     { kind: 'status', code: 429, reason: 'TooManyRequests', message: 'slower', causes: [] },
-  ])('for all ends the run: the rest is not requested', async (failure) => {
+  ])('ends the run if it would fail for all objects (%j)', async (failure) => {
     const { objects, gate, duty, want: setDesired } = given({ atOnce: 2 });
     objects.intercept = () => failure;
     for (let index = 0; index < 100; index++) setDesired(`${index}`, 'one');
@@ -245,7 +245,7 @@ describe('a failed write', () => {
     expect(duty.isDue).toBe(false);
   });
 
-  it('outside of the term does not even read the object', async () => {
+  it('outside of the term does not read the object', async () => {
     const { objects, gate, duty, want: setDesired } = given();
     objects.put('a');
     setDesired('a', 'one');
@@ -255,8 +255,8 @@ describe('a failed write', () => {
   });
 });
 
-describe('a run', () => {
-  it('has a limited number of concurrent requests, and accepts items that arrive, urgent first', async () => {
+describe('a run of the status writer', () => {
+  it('limits concurrent requests, and accepts new items, urgent ones first', async () => {
     const { objects, gate, duty, want: setDesired, wanted: desiredByName } = given({ atOnce: 4 });
     const order: string[] = [];
     for (let index = 0; index < 50; index++) {
@@ -268,7 +268,7 @@ describe('a run', () => {
       if (method !== 'GET') return;
       order.push(name);
       if (order.length === 10) setDesired('urgent', 'at once');
-      // A second change of an object written in this run waits for the next run.
+      // A second change of an object waits for the next run.
       if (order.length === 20) setDesired('0', 'two');
       await new Promise((resolve) => setImmediate(resolve));
     };
@@ -281,7 +281,7 @@ describe('a run', () => {
     expect(desiredByName.size).toBe(51);
   });
 
-  it('of a new leader covers all known objects', async () => {
+  it('of a new leader includes all objects', async () => {
     const { objects, gate, duty, wanted: desiredByName } = given();
     for (const name of ['a', 'b']) {
       objects.put(name);
@@ -291,8 +291,8 @@ describe('a run', () => {
   });
 });
 
-describe('a duty on hold', () => {
-  it('writes nothing while another one writes, and everything due after that', async () => {
+describe('a status writer on hold', () => {
+  it('writes nothing while the other duty writes, and all due statuses afterwards', async () => {
     let isHeld = true;
     const { objects, gate, duty, clock, timers, want: setDesired } = given({ isHeld: () => isHeld });
     objects.put('a');
@@ -318,8 +318,8 @@ describe('a duty on hold', () => {
   });
 });
 
-describe('a watcher', () => {
-  it('is notified when something becomes due, at once or after a pause', async () => {
+describe('a watcher of the status writer', () => {
+  it('is notified when an object becomes due, at once or after a pause', async () => {
     const { objects, gate, duty, clock, timers, want: setDesired, messageOf } = given({ pauseMs: 10_000 });
     objects.put('a');
     let notifications = 0;
@@ -344,7 +344,7 @@ describe('a watcher', () => {
     expect(timers).toEqual([]);
   });
 
-  it('is notified of what was due before', () => {
+  it('is notified of objects that were due before', () => {
     const { duty, want: setDesired } = given();
     setDesired('a', 'one');
     let notifications = 0;

@@ -1,10 +1,9 @@
 /**
- * Writes object statuses that a source determines. Each object is read first, because content of other writers must be kept, and an
- * unchanged status is not written. The desired status is requested at the time of the write, so that the newest applies and followers
- * compute nothing.
+ * Writes object statuses that a source determines. Each object is read first, because content of other writers must be kept and an unchanged status
+ * is not written. The desired status is requested at the time of the write, so that the newest applies and followers compute nothing.
  *
- * Each due object ends as: written; unchanged; deleted or replaced (its source reports it again); rejected as invalid by the API server
- * (reported and dropped). Everything else stays due.
+ * A due object is completed when it is written or unchanged, deleted or replaced (the source reports it again), or rejected as invalid by the API
+ * server (logged and dropped). Otherwise it stays due.
  */
 
 import { isDeepStrictEqual } from 'node:util';
@@ -20,19 +19,18 @@ import type { ApiServer, KubernetesObject } from '../../kubernetes/api-server.ts
 import { isObservedLater } from './status-conditions.ts';
 import { StatusQueue } from './status-queue.ts';
 
-/** Object of the status; the namespace is empty for cluster-scoped objects. */
+/** The namespace is empty for cluster-scoped objects. */
 export type StatusRef = ConfigKey;
 
 export type StatusFields = Readonly<Record<string, unknown>>;
 
-/** Desired status of one object. */
 export interface DesiredStatus {
-  /** Generation for which the status was derived; objects of another generation are not written. `undefined` if the kind has none. */
+  /** The status applies only to this generation of the object. `undefined` if the kind has none. */
   readonly generation?: number;
   /**
    * Pure.
    *
-   * @param present current status, possibly malformed; empty if none exists
+   * @param present current status, possibly malformed; empty without one
    * @param time RFC 3339, for changed conditions
    * @returns `undefined` if no write is necessary
    */
@@ -40,7 +38,7 @@ export interface DesiredStatus {
 }
 
 export interface StatusSource {
-  /** `undefined` if this object needs no status (any more). */
+  /** `undefined` if the object needs no status. */
   desired(of: StatusRef): DesiredStatus | undefined;
   /** All objects that may need a status, for a new leader. */
   all(): Iterable<StatusRef>;
@@ -49,38 +47,38 @@ export interface StatusSource {
 export interface StatusWriterOptions {
   readonly lease: string;
   readonly source: StatusSource;
-  /** Reads objects; must be the server of the gate. */
+  /** Must be the server of the gate. */
   readonly server: Pick<ApiServer, 'request'>;
-  /** Resource of a kind, in the served version. */
+  /** In the served version. */
   readonly resourceOf: (kind: string) => ApiResource;
-  /** Minimum interval between non-urgent writes of one object, in milliseconds; default 0. */
+  /** Minimum interval between non-urgent writes of an object; default 0. */
   readonly pauseMs?: number;
   /** Concurrent objects; default {@link maxConcurrentWrites}. */
   readonly atOnce?: number;
   readonly log: Pick<Logger, 'warn'>;
-  /** Ends a run early while true: the rest waits for the next run. Default: never. */
+  /** Ends the run early; the remaining objects wait for the next one. Default: never. */
   readonly isInterrupted?: () => boolean;
-  /** Whether another duty of this process currently writes the same statuses; due objects wait for its end. Default: never. */
+  /** Whether another duty of this process writes the same statuses, so that due objects wait. Default: never. */
   readonly isHeld?: () => boolean;
-  /** Annotations of the Lease, read for each renewal. Default: none. */
+  /** Of the Lease, read at each renewal. Default: none. */
   readonly leaseAnnotations?: () => Readonly<Record<string, string>>;
-  /** Monotonic clock, milliseconds. */
+  /** Monotonic clock in milliseconds. */
   readonly now?: () => number;
-  /** RFC 3339 without fractions, which API servers would keep in custom resources. */
+  /** RFC 3339 without fractions of seconds, which custom resources would keep. */
   readonly time?: () => string;
   /** @returns cancel function */
   readonly after?: (ms: number, then: () => void) => () => void;
 }
 
 /**
- * A limit of concurrency instead of a rate: five a second, client-go's default, kept Contour minutes behind (contour#4134), and no rate
- * fits both large and small servers. Concurrent requests slow down with the server. Eight are a thirtieth of what a default server
- * processes for all service accounts (245, priority level `workload-low`), which leaves capacity to other requests, such as Lease renewals.
+ * Limits concurrency instead of a rate: client-go's default of five a second kept Contour minutes behind (contour#4134), and no rate fits small and
+ * large servers. Eight are a thirtieth of what a default server processes for all service accounts (245, priority level `workload-low`), which leaves
+ * capacity for other requests, such as Lease renewals.
  */
 export const maxConcurrentWrites = 8;
 
 const readMs = 5_000;
-/** Polling interval for the end of a hold. */
+/** Polling interval during a hold. */
 const heldMs = 2_000;
 const never = new AbortController().signal;
 
@@ -94,7 +92,7 @@ export class StatusWriter implements Duty {
   readonly #watchers = new Set<() => void>();
   #endTimer: (() => void) | undefined;
   #hasReportedDropped = false;
-  /** Outcomes since the start. */
+  /** Since the start. */
   readonly counts = { written: 0, same: 0, gone: 0, superseded: 0, refused: 0, conflicts: 0 };
 
   constructor(options: StatusWriterOptions) {
@@ -112,7 +110,7 @@ export class StatusWriter implements Duty {
     this.#queue = new StatusQueue({ ...this.#options, namespaceOf: ({ namespace }) => namespace });
   }
 
-  /** Marks statuses as changed. Urgent ones are written immediately, others after {@link StatusWriterOptions.pauseMs}. */
+  /** Call when statuses changed. Non-urgent ones are written after {@link StatusWriterOptions.pauseMs}. */
   due(refs: Iterable<StatusRef>, { urgent = true }: { readonly urgent?: boolean } = {}): void {
     const now = this.#options.now();
     for (const ref of refs) this.#queue.add(keyOf(ref), ref, urgent, now);
@@ -149,7 +147,7 @@ export class StatusWriter implements Duty {
     }
     const run: Run = { tried: new Set(), written: 0, reason: '', stopped: false };
     if (!isHeld()) await Promise.all(Array.from({ length: atOnce }, () => this.#work(run, gate)));
-    // An unresponsive or overloaded server receives no further requests.
+    // Send no further requests to an unresponsive or overloaded server.
     if (run.stopped) this.#queue.failDue(now());
     this.#notifyWatchers();
     return { written: run.written, failed: this.#queue.failed, reason: this.#queue.failed === 0 ? '' : run.reason };
@@ -157,7 +155,7 @@ export class StatusWriter implements Duty {
 
   async #work(run: Run, gate: WriteGate): Promise<void> {
     const { now, log, isInterrupted } = this.#options;
-    // At least one object per lane, so that endless interruptions do not stop all writes.
+    // At least one object for each slot, so that interruptions cannot stop all writes.
     do {
       const next = this.#queue.take(now(), (key) => !run.tried.has(key));
       if (next === undefined) return;
@@ -175,7 +173,7 @@ export class StatusWriter implements Duty {
           log.warn('status.writeRejected', { object: key, reason: failure.message });
         } else {
           this.#queue.fail(key, ref);
-          // A conflict with another writer is not reported to operators.
+          // Conflicts are not logged.
           if (failure.kind === 'status' && failure.code === 409) this.counts.conflicts++;
           else run.reason = `${key}: ${failure.message}`;
           run.stopped ||= failure.kind !== 'status' ? failure.kind !== 'invalid' : failure.code === 429;
@@ -187,7 +185,6 @@ export class StatusWriter implements Duty {
   /** @throws ApiError */
   async #write(key: string, ref: StatusRef, run: Run, gate: WriteGate): Promise<void> {
     const { server, source, resourceOf, now, time } = this.#options;
-    // Followers do not read objects.
     if (!gate.isOpen) throw new ApiError({ kind: 'aborted', message: 'this replica is not the leader' });
     const desiredBefore = source.desired(ref);
     if (desiredBefore === undefined) {
@@ -198,7 +195,7 @@ export class StatusWriter implements Duty {
     const where = { resource, ...(resource.namespaced && { namespace: ref.namespace }), name: ref.name };
     const read = { method: 'GET', ...where, subresource: 'status', timeoutMs: readMs } as const;
     const object = await server.request(read, never);
-    // The desired status may have changed.
+    // It may have changed during the read.
     const desired = source.desired(ref);
     const status = desired && isAbout(object, desired) ? nextOf(object, desired, time()) : 'superseded';
     if (typeof status === 'string') {

@@ -1,4 +1,4 @@
-/** Expiry of certificates, as shown by the page and the command. */
+/** The page and the command that list certificates. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ afterEach(async () => {
   rmSync(root, { recursive: true });
 });
 
-it('a control plane shows its authority, ports and Secrets, the next to expire first, without keys', async () => {
+it('the certificates page lists those of the authority, ports and Secrets by expiry, without keys', async () => {
   const plane = ControlPlane.starting({ secureGRPCAddr: '127.0.0.1:0' }, undefined, { SELF_SIGNED_CA_DIR: root });
   await plane.ready();
   const pem = readFileSync(join(root, 'root-cert.pem')).toString('base64');
@@ -55,7 +55,7 @@ it('a control plane shows its authority, ports and Secrets, the next to expire f
   expect((await plane.get('/debug/certificates?limit=0')).status).toBe(400);
 });
 
-it('workloads are listed by the expiry of their newest certificate', async () => {
+it('the certificates page lists workloads by the expiry of their newest certificate', async () => {
   const ledger = new WorkloadLedger({ maxLeafMs: 24 * hourMs });
   const issue = (node: string, hours: number): void =>
     ledger.apply({

@@ -1,4 +1,4 @@
-/** `/debug/certificates`: certificates that the control plane knows, with their expiry. Private keys are not read. */
+/** `/debug/certificates`: known certificates with their expiry. Private keys are not read. */
 import { X509Certificate } from 'node:crypto';
 import type { Certificate } from '../../../identity/certificate.ts';
 import { nameOf } from '../../../identity/certificate-path.ts';
@@ -10,45 +10,43 @@ import type { ActiveAuthority } from '../../ca/authority.ts';
 import type { WorkloadEnds } from '../../ca/ledger/workload-ledger.ts';
 
 export interface CertificateSources {
-  /** `undefined` if this program signs no certificates, or not yet. */
+  /** `undefined` if this process signs no certificates, or not yet. */
   readonly authority?: ActiveAuthority | undefined;
-  /** Trusted in addition to the authority: roots of the mesh configuration and of trust domain aliases. */
+  /** Roots of the mesh configuration and of trust domain aliases, in addition to the authority's. */
   readonly trusted: readonly Certificate[];
-  /** Of the TLS ports; `undefined` without any. */
+  /** Of the TLS ports; `undefined` without TLS ports. */
   readonly server?: { readonly notAfter: Date; readonly from: 'files' | 'authority' } | undefined;
-  /** Number of workloads, and those whose newest certificates expire first. */
+  /** Earliest expiry first. */
   readonly workloads: WorkloadEnds;
   readonly secrets: Iterable<Config<Secret>>;
 }
 
 export interface KnownCertificate {
   readonly kind: 'workload' | 'authority' | 'trusted root' | 'server' | 'secret';
-  /** SPIFFE ID, subject, or `namespace/name` of the Secret with its entry. */
+  /** SPIFFE ID, subject, or `namespace/name` and entry of a Secret. */
   readonly name: string;
   /** ISO 8601. */
   readonly expires: string;
-  /** Component that renews it before it expires. */
+  /** Component that renews it. */
   readonly renewal: string;
 }
 
 export interface CertificatesView {
   /** Clock of the control plane, ISO 8601. */
   readonly now: string;
-  /** Certificates by kind, including those that are not listed. */
+  /** By kind, including unlisted ones. */
   readonly counts: Readonly<Record<string, number>>;
-  /** In the order of expiry. */
+  /** Earliest expiry first. */
   readonly certificates: readonly KnownCertificate[];
-  /** Secrets beyond the limit, or without a readable certificate. */
+  /** Secrets beyond the limit or without a valid certificate. */
   readonly unread: readonly string[];
 }
 
-/** Secrets whose certificates are read. */
 const maxSecrets = 5_000;
-/** Maximum number of entries of `unread`. */
 const maxUnread = 20;
 const certificateEntries = ['tls.crt', 'cert', 'ca.crt', 'cacert'] as const;
 
-/** @param max number of listed certificates */
+/** @param max limit of listed certificates */
 export async function certificatesView(
   sources: CertificateSources,
   { now, max, turns }: { readonly now: Date; readonly max: number; readonly turns: Turns },
@@ -109,7 +107,7 @@ function* ofWorkloads({ workloads }: CertificateSources): Iterable<KnownCertific
 
 const readSecrets = new WeakMap<object, readonly KnownCertificate[] | string>();
 
-/** Parsing is slow, so the result is cached per version of a Secret. @returns an explanation if none can be read */
+/** Parsing is slow, so the result is cached by Secret version. @returns an explanation if there is no valid certificate */
 function ofSecret(secret: Config<Secret>): readonly KnownCertificate[] | string {
   let read = readSecrets.get(secret);
   if (read === undefined) {
@@ -125,7 +123,7 @@ function certificatesOf({ namespace, name, spec }: Config<Secret>): readonly Kno
     const bytes = secretBytes(spec, entry);
     if (bytes === undefined) continue;
     try {
-      // The earliest expiry of a chain counts.
+      // The earliest expiry of the chain.
       const ends = pemBlocks(Buffer.from(bytes).toString('latin1'))
         .filter(({ label }) => label === 'CERTIFICATE')
         .map(({ der }) => new X509Certificate(der).validToDate.getTime());
@@ -138,7 +136,7 @@ function certificatesOf({ namespace, name, spec }: Config<Secret>): readonly Kno
         renewal: 'the owner of the Secret',
       });
     } catch {
-      // The error may contain parts of the Secret.
+      // The original error may contain Secret data.
       return `Secret ${namespace}/${name}: ${entry} is not a certificate in PEM`;
     }
   }

@@ -1,4 +1,4 @@
-/** Page of the certificate authority, and orders by operators (docs/identity.md). */
+/** Page of the certificate authority, which also accepts orders of operators (docs/identity.md). */
 import type { OperatorOrder } from '../../../../machines/discovery/ca/authority-protocol.ts';
 import { type AuthorityPageSource, type DebugPage, okReply, type PageRequest, textReply } from './debug-page.ts';
 
@@ -29,7 +29,7 @@ export const authorityPages: readonly DebugPage[] = [
   },
 ];
 
-/** The root can be rotated only from this host. */
+/** Orders are accepted from this host only. */
 function refusalOf(order: string, { caller }: PageRequest) {
   if (!Object.hasOwn(orders, order))
     return textReply(
@@ -41,7 +41,7 @@ function refusalOf(order: string, { caller }: PageRequest) {
     : textReply('forbidden: the root can be rotated only from this host, with the token of the debugger', 403);
 }
 
-/** A rotation proceeds by itself as soon as no client would lose access. */
+/** A rotation continues automatically when no client loses access, so the order is only for the opposite case. */
 function cutOff({ missing }: AuthorityPageSource, { query }: PageRequest) {
   const awaited = missing();
   if (awaited === undefined) return textReply('rejected: the rotation waits for no workload', 409);

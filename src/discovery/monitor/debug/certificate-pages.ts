@@ -1,4 +1,3 @@
-/** Page of certificate expiry (docs/operations.md). */
 import { Turns } from '../../../runtime/turns.ts';
 import { certificatesView } from '../certificates/known-certificates.ts';
 import { type DebugPage, okReply, textReply } from './debug-page.ts';

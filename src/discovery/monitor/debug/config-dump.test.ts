@@ -11,7 +11,7 @@ import type { MeshNode } from '../../push/mesh-resources.ts';
 import type { ConnectionView } from '../../xds/ads-observer.ts';
 import { configDump, dumpOfType, withoutKeys } from './config-dump.ts';
 
-/** A proxy of the example mesh, connected. */
+/** A connected proxy of the example mesh. */
 function connected(role: 'sidecar' | 'router', metadata: object): { node: MeshNode; connection: ConnectionView } {
   const folder = join(packageRoot(), 'examples/mesh');
   const plane = givenPlane(
@@ -41,7 +41,7 @@ describe('configDump', () => {
       { INTERCEPTION_MODE: 'NONE', LABELS: { app: 'sample', version: 'v1' } },
     ],
     ['a sidecar with interception', 'sidecar', { INTERCEPTION_MODE: 'REDIRECT', LABELS: { app: 'other' } }],
-  ] as const)('contains each resource that %s receives', (_, role, metadata) => {
+  ] as const)('contains each resource that was sent to %s', (_, role, metadata) => {
     const { node, connection } = connected(role, metadata);
     const dump = configDump(connection, node, new URLSearchParams('include_eds')) as {
       configs: Record<string, object[]>[];
@@ -66,7 +66,7 @@ describe('configDump', () => {
     expect(dumpOfType(endpointType, connection, node)).toMatchObject({ configs: [{ dynamic_endpoint_configs: [{}] }] });
   });
 
-  it('shows certificates of secrets, and no key, password or ticket key', () => {
+  it('contains certificates of secrets, but no private key, password or ticket key', () => {
     const hidden = 'MIIEvQIBADANBg';
     const inline = (text: string) => ({ specifier: { case: 'inlineString' as const, value: text } });
     const types = [

@@ -1,4 +1,4 @@
-/** Resources that a proxy was sent, in the format of Envoy's `/config_dump` (spec/discovery.md §9.1). */
+/** Resources of a proxy in the format of Envoy's `/config_dump` (spec/discovery.md §9.1). */
 
 import { create, toJson } from '@bufbuild/protobuf';
 import { type Any, AnySchema, anyPack, anyUnpack, type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -34,7 +34,7 @@ import type { MeshNode } from '../../push/mesh-resources.ts';
 import type { ConnectionView } from '../../xds/ads-observer.ts';
 import { typeRegistry } from './type-registry.ts';
 
-/** Names of types in `?types=`. */
+/** Values of `?types=`. */
 const shortNames: Readonly<Record<string, string>> = {
   cds: clusterType,
   lds: listenerType,
@@ -44,7 +44,6 @@ const shortNames: Readonly<Record<string, string>> = {
   ecds: extensionType,
 };
 
-/** Builds one section of the dump from packed resources. */
 type Section = (
   resources: readonly { name: string; packed: Any }[],
   version: string,
@@ -159,7 +158,7 @@ export function configDumpParts(connection: ConnectionView, node: MeshNode, quer
       .map(([typeUrl, section]) => [typeUrl, sectionOf(typeUrl, section, connection, node)]),
   );
   if (typesParameter !== null) return [...parts.values()];
-  // Envoy's dump contains these sections too, and tools expect them.
+  // Tools expect these sections of Envoy's dump.
   const bootstrap = anyPack(BootstrapConfigDumpSchema, create(BootstrapConfigDumpSchema));
   const scopedRoutes = anyPack(ScopedRoutesConfigDumpSchema, create(ScopedRoutesConfigDumpSchema));
   const order = [clusterType, endpointType, listenerType, 'scoped', routeType, secretType, extensionType];
@@ -167,7 +166,6 @@ export function configDumpParts(connection: ConnectionView, node: MeshNode, quer
   return [bootstrap, ...order.flatMap((typeUrl) => parts.get(typeUrl) ?? [])];
 }
 
-/** The section of one type. */
 export function dumpOfType(typeUrl: string, connection: ConnectionView, node: MeshNode): object {
   const [, section] = sections.find(([type]) => type === typeUrl)!;
   return asJson([sectionOf(typeUrl, section, connection, node)]);
@@ -191,7 +189,7 @@ function resourcesOf(typeUrl: string, node: MeshNode, names: readonly string[]):
 
 const redacted = { specifier: { case: 'inlineString', value: '[redacted]' } } as const;
 
-/** Removes keys, passwords, ticket keys and generic secrets; certificates stay. */
+/** Removes private keys, passwords, ticket keys and generic secrets, but no certificates. */
 export function withoutKeys(packed: Any): Any {
   const secret = anyUnpack(packed, SecretSchema);
   if (secret === undefined) return create(AnySchema, { typeUrl: packed.typeUrl });
@@ -207,7 +205,7 @@ export function withoutKeys(packed: Any): Any {
   );
 }
 
-/** Removes registry credentials that agents use to pull images. */
+/** Removes registry credentials. */
 export function withoutPullSecret(packed: Any): Any {
   const extension = anyUnpack(packed, TypedExtensionConfigSchema);
   const typed = extension?.typedConfig;

@@ -1,4 +1,3 @@
-/** Page of configuration sources over xDS. */
 import { type DebugPage, okReply, textReply } from './debug-page.ts';
 
 export const configSourcePages: readonly DebugPage[] = [

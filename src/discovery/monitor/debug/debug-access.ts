@@ -1,29 +1,25 @@
-/** Access to debug pages (spec/discovery.md §9.1): local users, and authorized callers from other hosts. */
+/** Access to debug pages (spec/discovery.md §9.1), for local users and authenticated remote callers. */
 import { type DebuggerAccess, foreignness } from '../../../runtime/trace/debugger-access.ts';
 import type { HttpReply, HttpRequest } from '../http/http-server.ts';
 import { type DebugPage, type PageCaller, tokenRequired } from './debug-page.ts';
 
 export interface DebugAccess {
-  /**
-   * Kubernetes namespace of an authenticated caller from another host; resolves to `undefined` if authentication fails. `undefined` if
-   * there is no authenticator.
-   */
+  /** Kubernetes namespace of a remote caller; resolves to `undefined` if authentication fails. `undefined` without an authenticator. */
   readonly namespaceOf?: (request: HttpRequest) => Promise<string | undefined>;
-  /** `ENABLE_DEBUG_ENDPOINT_AUTH`: if false, every authenticated caller has full access. */
+  /** `ENABLE_DEBUG_ENDPOINT_AUTH`. If false, authenticated callers have full access. */
   readonly checksNamespace: boolean;
   readonly rootNamespace: () => string;
-  /** Verifies that a local caller can read files of this program's user. */
+  /** Verifies that a local caller can read files of this process's user. */
   readonly token: Pick<DebuggerAccess, 'isTokenOf'>;
-  /** `DEBUG_ENDPOINT_AUTH_LOCALHOST`: local callers need the token for every page, not only for changes. */
+  /** `DEBUG_ENDPOINT_AUTH_LOCALHOST`: local callers need the token for every page, not only to change something. */
   readonly localNeedsToken: boolean;
-  /** `DEBUG_ENDPOINT_AUTH_ALLOWED_NAMESPACES`: have full access, like the root namespace. */
+  /** `DEBUG_ENDPOINT_AUTH_ALLOWED_NAMESPACES`, with full access like the root namespace. */
   readonly allowedNamespaces: readonly string[];
 }
 
-/** Scope of a caller's access. */
 export type DebugPermission = { readonly onlyNamespace?: string };
 
-/** Returns a caller's permission, or the response that rejects it. */
+/** The caller's permission, or a response that rejects it. */
 export async function permissionOf(
   access: DebugAccess,
   request: HttpRequest,
@@ -49,7 +45,7 @@ export function permissionOfNamespace(access: DebugAccess, namespace: string): D
   return hasFullAccess ? {} : { onlyNamespace: namespace };
 }
 
-/** The response that rejects the caller; `undefined` if it may access the page. */
+/** `undefined` if the caller may access the page. */
 export function pageRefusal(page: DebugPage, { onlyNamespace }: DebugPermission): HttpReply | undefined {
   if (onlyNamespace === undefined || page.forEveryNamespace === true) return undefined;
   return { status: 403, body: `forbidden: workloads of namespace ${onlyNamespace} may not see /debug/${page.path}\n` };

@@ -104,7 +104,7 @@ async function body<T = never>(sources: GivenPlane, path: string): Promise<T> {
 }
 
 describe('debug pages', () => {
-  it('report sent and acknowledged versions in the format of proxy-status', async () => {
+  it('report sent and acknowledged versions in the format of istioctl proxy-status', async () => {
     expect(await body(plane(), '/debug/syncz')).toEqual([
       {
         cluster_id: 'Kubernetes',
@@ -162,7 +162,7 @@ describe('debug pages', () => {
     expect(JSON.stringify(objects)).not.toContain(hidden);
   });
 
-  it('explain the configuration of a proxy', async () => {
+  it('explain the configuration of a proxy by the objects that caused it', async () => {
     const scope = await body<Record<string, never>>(plane(), '/debug/sidecarz?proxyID=web-0.shop');
     expect(scope).toMatchObject({
       name: 'default-sidecar',
@@ -207,7 +207,7 @@ describe('debug pages', () => {
     ]);
   });
 
-  it('list endpoints by registry and cluster, or as lines', async () => {
+  it('list endpoints by registry and cluster, or as text lines', async () => {
     const shards = await body<Record<string, never>>(plane(), '/debug/endpointShardz');
     expect(shards).toMatchObject({
       'cart.example.com': { shop: { Shards: new Map([['External/Kubernetes', [{ port: 8080 }, { port: 8081 }]]]) } },
@@ -215,7 +215,7 @@ describe('debug pages', () => {
     expect(await body(plane(), '/debug/endpointz?brief=1')).toContain('cart.example.com|http shop 10.0.0.1:8080');
   });
 
-  it('push, clear the cache and close a stream for an operator, the last only with the unsafe switch', async () => {
+  it('push, clear the cache and, with the unsafe switch, close a stream for an operator', async () => {
     const sources = plane();
     const post = async (path: string, at = sources) => await request(at, path, { method: 'POST', ...operator });
     expect(await post('/debug/adsz?push=true')).toMatchObject({ body: 'Pushed to 1 servers\n' });
@@ -229,7 +229,7 @@ describe('debug pages', () => {
   });
 
   // Issue 33, item 4.
-  it('change nothing for a GET or a HEAD, regardless of the query', async () => {
+  it('change nothing for GET or HEAD, regardless of the query', async () => {
     const sources = { ...plane(), unsafeAdmin: true };
     await request(sources, '/debug/config_dump?proxyID=web-0.shop');
     const { size } = sources.cache;
@@ -247,7 +247,7 @@ describe('debug pages', () => {
     expect(sources.cache.size).toBe(size);
   });
 
-  it('respond to every listed page, and with 404 to others', async () => {
+  it('exist for each listed name; other names return 404', async () => {
     const sources = plane();
     for (const page of await body<string[]>(sources, '/debug/list')) {
       const method = page === 'force_disconnect' ? 'POST' : 'GET';
@@ -259,7 +259,7 @@ describe('debug pages', () => {
 });
 
 describe('the connection view', () => {
-  it('shows what a proxy received, acknowledged and rejected, with reasons, and what is pending', async () => {
+  it('shows sent, acknowledged, rejected and pending resources of a proxy, with reasons', async () => {
     const [proxy] = await body<{ worst: string; slow: boolean; types: object[] }[]>(plane(), '/debug/proxyz');
     expect(proxy).toMatchObject({
       proxy: 'web-0.shop',
@@ -275,7 +275,7 @@ describe('the connection view', () => {
     ]);
   });
 
-  it('shows the Envoy version of a proxy, and features that it lacks', async () => {
+  it('shows the Envoy version of a proxy, and features that this version lacks', async () => {
     const envoys = [undefined, { version: [1, 40, 0], hasV8: true }, { version: [1, 35, 2], hasV8: false }];
     const shown = await Promise.all(
       envoys.map(async (envoy) => {
@@ -295,7 +295,7 @@ describe('the connection view', () => {
     ]);
   });
 
-  it('reports configuration that gRPC ignores for a proxyless client', async () => {
+  it('shows configuration that gRPC ignores for a proxyless client', async () => {
     const route = `
 ---
 apiVersion: networking.istio.io/v1
@@ -332,7 +332,7 @@ spec: { hosts: [echo.test], http: [{ mirror: { host: echo.test }, route: [{ dest
     expect(proxy!.types[0]).not.toHaveProperty('pending');
   });
 
-  it('is an HTML page for browsers, with all values escaped', async () => {
+  it('is an HTML page for browsers that escapes all values', async () => {
     const html = { headers: { accept: 'text/html,*/*' } };
     const overview = await request(plane(), '/debug/proxyz', html);
     expect(overview.contentType).toContain('text/html');
@@ -344,7 +344,7 @@ spec: { hosts: [echo.test], http: [{ mirror: { host: echo.test }, route: [{ dest
 });
 
 describe('access to debug pages', () => {
-  it('from a local user without the token is limited to pages that change nothing', async () => {
+  it('from a local user without the token is limited to requests that change nothing', async () => {
     const sources = { ...plane(), unsafeAdmin: true };
     const changes = ['adsz?push=true', 'cachez?clear=true', 'force_disconnect?proxyID=web-0.shop'];
     for (const page of changes)
@@ -383,7 +383,7 @@ describe('access to debug pages', () => {
     expect(await statusOf('/v1/registration', open)).toBe(401);
   });
 
-  it('from other hosts is authenticated by the authenticators of xDS', async () => {
+  it('from other hosts is authenticated like xDS streams', async () => {
     const byToken: Authenticator = {
       name: 'token',
       authenticate: ({ metadata }) => {
@@ -401,13 +401,13 @@ describe('access to debug pages', () => {
     expect(await statusOf('/debug/configz', { ...open, namespaceOf: callerNamespace([]) })).toBe(401);
   });
 
-  it('from the root namespace and the allowed ones is unrestricted', async () => {
+  it('from the root namespace and allowed namespaces is unlimited', async () => {
     for (const namespace of ['istio-system', 'ops'])
       expect(await statusOf('/debug/configz', known(namespace))).toBe(200);
     expect(await statusOf('/debug/configz', { ...known('shop'), checksNamespace: false })).toBe(200);
   });
 
-  it('from other namespaces is limited to their own proxies, on three pages', async () => {
+  it('from other namespaces is limited to three pages about their own proxies', async () => {
     for (const page of ['configz', 'syncz', 'proxyz', 'cachez?clear=true', 'adsz?push=true']) {
       expect(await statusOf(`/debug/${page}`, known('shop')), page).toBe(403);
     }

@@ -1,4 +1,4 @@
-/** `/debug/…`: pages about the state of the control plane, for operators and tools (spec/discovery.md §9.1). */
+/** `/debug/…`: pages about the state of the control plane (spec/discovery.md §9.1). */
 
 import type { HttpReply, HttpRequest } from '../http/http-server.ts';
 import { authorityPages } from './authority-pages.ts';
@@ -28,10 +28,10 @@ export const debugPages: readonly DebugPage[] = [
   ...consulPages,
 ];
 
-/** Outside of `/debug`, with the same access rules. */
+/** Has the same access rules as `/debug`. */
 const registrationPath = '/v1/registration';
 
-/** Responds to a request below `/debug`, or for `/v1/registration`; `undefined` for other paths. */
+/** `undefined` for paths other than `/debug` and `/v1/registration`. */
 export async function respondToDebugRequest(
   sources: DebugSources,
   access: DebugAccess,
@@ -57,7 +57,7 @@ export async function respondToDebugRequest(
   });
 }
 
-/** Responds with the page of this name; `undefined` without one. */
+/** `undefined` if there is no page of this name. */
 export async function respondWithPage(
   sources: DebugSources,
   permission: DebugPermission,
@@ -75,8 +75,8 @@ export async function respondWithPage(
 }
 
 /**
- * Rejects changes by GET, which any link or image in a browser sends, and by local users without the token, because any local user can
- * connect to loopback.
+ * Rejects changes by GET, which any link or image in a browser can send, and by callers without the token, because every local user can connect to
+ * loopback.
  */
 function changeRefusal(
   { changes }: DebugPage,

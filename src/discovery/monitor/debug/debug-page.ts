@@ -1,4 +1,4 @@
-/** Type of a debug page, and its inputs (spec/discovery.md §9.1). */
+/** Debug pages and their inputs (spec/discovery.md §9.1). */
 import type { OperatorOrder } from '../../../../machines/discovery/ca/authority-protocol.ts';
 import { tokenChallenge } from '../../../runtime/trace/debugger-access.ts';
 import type { MissingWorkloads } from '../../ca/ledger/workload-ledger.ts';
@@ -12,50 +12,45 @@ import type { ConnectionView } from '../../xds/ads-observer.ts';
 import type { CertificateSources } from '../certificates/known-certificates.ts';
 import type { HttpReply, HttpRequest } from '../http/http-server.ts';
 
-/** State that the pages show. */
 export interface DebugSources {
   readonly state: MeshState;
   readonly resources: MeshResources;
   readonly cache: EncodedCache;
   readonly history: ChangeHistory;
-  /** @param max number of listed workloads */
+  /** @param max limit of listed workloads */
   readonly certificateSources: (max: number) => Omit<CertificateSources, 'secrets'>;
   readonly connections: () => readonly ConnectionView[];
-  /** Closes a stream; its proxy reconnects. Returns `false` if it has already ended. */
+  /** Closes a stream, after which its proxy reconnects. @returns false if it was closed already */
   readonly disconnect: (connection: ConnectionView) => boolean;
-  /** Pushes all resources to all proxies. */
   readonly pushAll: () => void;
-  /** `undefined` if this program signs no certificates. */
+  /** `undefined` if this process signs no certificates. */
   readonly authority?: AuthorityPageSource;
-  /** Sources of configuration over xDS; `undefined` if none are configured. */
+  /** `undefined` without configuration sources over xDS. */
   readonly configSources?: Pick<XdsSources, 'statuses' | 'confirmDeletions'>;
   /** `undefined` if Consul is not a registry. */
   readonly consul?: ConsulPageSource;
   readonly clusterId: string;
   /** `namespace/name` of the Secret that configures a remote cluster; empty without one. */
   readonly secretOfCluster?: (clusterId: string) => string;
-  /** Reason why the API server of a cluster is unreachable; `undefined` if it is reachable. */
+  /** Why the API server of a cluster is unreachable; `undefined` if it is reachable. */
   readonly unreachableCluster?: (clusterId: string) => string | undefined;
-  /** Sidecar injector: settings and webhook configurations; `undefined` if no webhooks are served. */
+  /** Settings and webhook configurations of the injector; `undefined` without webhooks. */
   readonly describeInjection?: () => object;
   /** `UNSAFE_ENABLE_ADMIN_ENDPOINTS`: enables pages that disrupt proxies. */
   readonly unsafeAdmin: boolean;
 }
 
-/** Consul datacenters, for their page. */
 export interface ConsulPageSource {
   readonly datacenters: () => readonly DatacenterView[];
-  /** Applies the held-back response. */
   readonly accept: (datacenter: string) => void;
 }
 
-/** The authority, for its page. */
 export interface AuthorityPageSource {
   readonly describe: () => object;
   /** Workloads that a rotation waits for. */
   readonly missing: () => MissingWorkloads | undefined;
   readonly rotate: (order: OperatorOrder['type']) => void;
-  /** How operators order a rotation if replicas share the authority. */
+  /** How operators start a rotation if replicas share the authority. */
   readonly orderedBy?: string;
 }
 
@@ -69,7 +64,7 @@ export type PageRequest = Pick<HttpRequest, 'headers'> & {
   readonly query: URLSearchParams;
   readonly method: string;
   readonly caller: PageCaller;
-  /** The only namespace whose proxies the caller may access; `undefined` for all. */
+  /** `undefined`: proxies of all namespaces. */
   readonly onlyNamespace?: string;
 };
 
@@ -77,14 +72,14 @@ export interface DebugPage {
   /** Relative to `/debug/`. */
   readonly path: string;
   readonly description: string;
-  /** Whether callers of any namespace may request it for their own proxies (§9.1). */
+  /** Whether callers of other namespaces may request it for their own proxies (§9.1). */
   readonly forEveryNamespace?: boolean;
-  /** Whether a request with this query changes something. It then requires POST, because any link or prefetch sends GET. */
+  /** Whether this query changes something and so requires POST. Any link or prefetch sends GET. */
   readonly changes?: (query: URLSearchParams) => boolean;
   readonly respond: (sources: DebugSources, request: PageRequest) => HttpReply | Promise<HttpReply>;
 }
 
-/** Istio's text, which scripts match. */
+/** Istio's text, which tools match. */
 const notConnected = 'Proxy not connected to this Pilot instance. It may be connected to another instance.\n';
 const usage = 'You must provide a proxyID in the query string: ?proxyID=NODE_ID (/debug/adsz lists them)\n';
 
@@ -96,19 +91,18 @@ export function textReply(body: string, status = 200): HttpReply {
   return { status, body: `${body}\n` };
 }
 
-/** Response to a local caller without the token. */
 export const tokenRequired: HttpReply = {
   status: 401,
   body: 'unauthenticated: this request needs the token of the debugger (debugger-PORT.token in the run directory); pilot-discovery request sends it\n',
   headers: { 'www-authenticate': tokenChallenge },
 };
 
-/** Matches a node ID, a workload (`web-0.shop`), or a prefix of a connection ID. */
+/** Matches a node ID, a workload (`web-0.shop`), or the prefix of a connection ID. */
 export function matchesProxyId({ id, node }: ConnectionView, proxyId: string): boolean {
   return node === proxyId || node.split('~')[2] === proxyId || id.startsWith(proxyId);
 }
 
-/** Responds for the proxy of `?proxyID`: 400 without one, 404 if it is not connected, 403 if the caller may not access it. */
+/** Page of the proxy in `?proxyID`: 400 without the parameter, 404 if it is not connected, 403 if the caller may not access it. */
 export function withProxy(
   { connections, resources }: DebugSources,
   { query, onlyNamespace }: PageRequest,

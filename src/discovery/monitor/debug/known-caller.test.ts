@@ -9,12 +9,15 @@ test.each([
   ['11.0.0.1', undefined],
   ['fd01::5', undefined],
   [undefined, undefined],
-])('a caller whose certificate a gateway at %s forwards is of %s', async (remoteAddress, namespace) => {
-  const gateways = forwardedCertificate(['10.0.0.0/8', 'fd00::/16'], () => 'td');
-  const request = {
-    ...{ method: 'GET', path: '/', query: new URLSearchParams(), local: false },
-    headers: { 'x-forwarded-client-cert': 'URI=spiffe://td/ns/shop/sa/cart' },
-    ...{ body: async () => '', peer: { remoteAddress } },
-  };
-  expect(await callerNamespace([gateways])(request)).toBe(namespace);
-});
+])(
+  'a caller of debug pages whose certificate is forwarded by a gateway at %s has the namespace %s',
+  async (remoteAddress, namespace) => {
+    const gateways = forwardedCertificate(['10.0.0.0/8', 'fd00::/16'], () => 'td');
+    const request = {
+      ...{ method: 'GET', path: '/', query: new URLSearchParams(), local: false },
+      headers: { 'x-forwarded-client-cert': 'URI=spiffe://td/ns/shop/sa/cart' },
+      ...{ body: async () => '', peer: { remoteAddress } },
+    };
+    expect(await callerNamespace([gateways])(request)).toBe(namespace);
+  },
+);

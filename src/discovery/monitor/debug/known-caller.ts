@@ -1,14 +1,11 @@
-/** Identity of an HTTP caller from another host, determined by the authenticators of xDS streams. */
+/** Authenticates remote HTTP callers like xDS streams. */
 
 import { oneWorkloadOf } from '../../../identity/spiffe-id.ts';
 import { type Authenticator, authenticate } from '../../xds/access/authenticator.ts';
 import type { HttpRequest } from '../http/http-server.ts';
 import type { DebugAccess } from './debug-access.ts';
 
-/**
- * The namespace of the only workload among the caller's identities. HTTP is served without TLS, so callers authenticate by token, not by
- * certificate.
- */
+/** Namespace of the caller's only workload identity. HTTP is served without TLS, so callers authenticate by token, not by certificate. */
 export function callerNamespace(authenticators: readonly Authenticator[]): NonNullable<DebugAccess['namespaceOf']> {
   return async ({ headers, peer }: HttpRequest) => {
     const host = peer.remoteAddress ?? '';

@@ -1,5 +1,3 @@
-/** Configuration objects in Kubernetes' format, without secret values. */
-
 import type { Config } from '../../../model/config/config.ts';
 import { standInText } from '../../../model/config/refused.ts';
 import { kinds, writtenKind } from '../../../model/kinds/index.ts';
@@ -7,10 +5,10 @@ import type { Kind } from '../../../model/kinds/kind.ts';
 import { ownValue } from '../../../runtime/json-object.ts';
 
 const redacted = '[redacted]';
-/** Contains a copy of the object, including secret data. */
+/** Contains a copy of the object, including Secret data. */
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
 
-/** The object as applied: decoded fields, including defaults. */
+/** Decoded fields, including defaults. */
 export function asKubernetesObject(config: Config, rootNamespace?: string): object {
   const { apiVersion, kind, name, namespace, labels, resourceVersion, creationTimestamp, status } = config;
   const metadata = {
@@ -41,7 +39,6 @@ function bodyOf({ kind, spec }: Config): object {
   return kind === 'Secret' ? withoutValues(body as Readonly<Record<string, unknown>>) : body;
 }
 
-/** A Secret with its keys, without their values. */
 function withoutValues(body: Readonly<Record<string, unknown>>): object {
   const fields = Object.entries(body).map(([field, value]) => {
     if (field === 'type' || field === 'immutable') return [field, value];
@@ -53,7 +50,7 @@ function withoutValues(body: Readonly<Record<string, unknown>>): object {
 
 function annotationsOf(config: Config, rootNamespace: string | undefined): Readonly<Record<string, string>> {
   const { kind, annotations } = config;
-  // The applied object differs from the one in the source.
+  // The object was translated from another one.
   if (config.standsFor !== undefined) return { 'chartpilot/stands-for': standInText(config, rootNamespace) };
   return kind === 'Secret' && lastApplied in annotations ? { ...annotations, [lastApplied]: redacted } : annotations;
 }

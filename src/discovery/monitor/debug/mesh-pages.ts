@@ -1,4 +1,4 @@
-/** Pages about input of the control plane: settings, objects, services, endpoints. */
+/** Pages about the input of the control plane: settings, objects, services, endpoints. */
 import { kinds } from '../../../model/kinds/index.ts';
 import { type DebugPage, type DebugSources, okReply, textReply } from './debug-page.ts';
 import { asKubernetesObject } from './kubernetes-object.ts';
@@ -67,7 +67,7 @@ function endpointShards({ state }: DebugSources): object {
   return Object.fromEntries([...hosts].map(([host, namespaces]) => [host, Object.fromEntries(namespaces)]));
 }
 
-/** No Secret configures the local cluster. A cluster that was synced may be unreachable now. */
+/** The local cluster has no Secret. A synced cluster may be unreachable now. */
 function clusters({ state, clusterId, secretOfCluster = () => '', unreachableCluster }: DebugSources): object[] {
   const ids = new Set([clusterId, ...state.registries.registries.map((registry) => registry.clusterId)]);
   return [...ids].map((id) => {

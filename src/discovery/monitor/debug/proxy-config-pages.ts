@@ -1,4 +1,4 @@
-/** Pages about the configuration of one proxy and its causes. */
+/** Pages about the configuration of one proxy and the objects that caused it. */
 
 import { toJson } from '@bufbuild/protobuf';
 import { extensionType } from '../../../../machines/discovery/xds/ads-types.ts';
@@ -21,7 +21,7 @@ export const proxyConfigPages: readonly DebugPage[] = [
     forEveryNamespace: true,
     respond: (sources, request) =>
       withProxy(sources, request, async (connection, node) => {
-        // Loaded on demand, because it contains the descriptors of all extensions.
+        // Loaded on demand, because it imports the descriptors of all extensions.
         const { configDump } = await import('./config-dump.ts');
         return okReply(configDump(connection, node, request.query));
       }),
@@ -119,7 +119,7 @@ function nameOf({ namespace, hostname }: { readonly namespace: string; readonly 
   return `${namespace}/${hostname}`;
 }
 
-/** Policies that select the proxy, in the order in which they apply. */
+/** Policies that select the proxy, in order of application. */
 function policies({ state }: DebugSources, { proxy, shape, context }: MeshNode, ...lists: PolicyList[]): HttpReply {
   const inForce = context.policiesFor(shape);
   const found = lists.flatMap((list): readonly Config[] => inForce[list]);

@@ -1,4 +1,4 @@
-/** The connection view: what each proxy received, acknowledged and rejected, and what is pending. */
+/** The connection view: sent, acknowledged, rejected and pending resources of each proxy. */
 import {
   type EnvoyBuild,
   envoyVersionText,
@@ -12,29 +12,28 @@ import { shortType } from '../../xds/short-type.ts';
 import { type SyncState, syncStateOf } from './sync-state.ts';
 import { clustersText, describeWait, type WaitDescription } from './wait-text.ts';
 
-/** State of one resource type of one proxy. */
 export interface TypeDescription {
-  /** Type name without the common prefix, such as `cluster.v3.Cluster`. */
+  /** Without the common prefix, such as `cluster.v3.Cluster`. */
   readonly type: string;
   readonly typeUrl: string;
   readonly state: SyncState;
-  /** `*` for a wildcard subscription; otherwise the number of subscribed names. */
+  /** `*` for a wildcard subscription, otherwise the number of subscribed names. */
   readonly watches: '*' | number;
-  /** Resources that were sent and not removed since. */
+  /** Number of sent resources that were not removed. */
   readonly resources?: number;
   readonly sent: { readonly version: string; readonly nonce: string; readonly at: string };
   readonly acknowledged: { readonly version: string; readonly nonce: string };
-  /** Error of the last response if it was rejected. */
+  /** Error, if the last response was rejected. */
   readonly rejected?: string;
-  /** The pending response, or a change that waits for it. */
+  /** The pending response, or the change that waits for it. */
   readonly pending?: string;
-  /** Clusters that it waits for; `*` if the proxy's clusters are unknown. */
+  /** Clusters that the pending change waits for; `*` if the proxy's clusters are unknown. */
   readonly awaits?: readonly string[];
   /** Clusters that did not become ready in time. Envoy uses them without the missing parts until their configuration changes. */
   readonly givenUp?: readonly string[];
-  /** Changes that are held back, kept, or sent with a time limit, and why (docs/changes-without-loss.md). `undefined` without any. */
+  /** Changes that are delayed, kept, or sent with a time limit, and why (docs/changes-without-loss.md). */
   readonly waits?: readonly WaitDescription[];
-  /** Clusters that were removed early, because the proxy kept too many that are no longer configured. */
+  /** Number of clusters that were removed early, because the proxy kept too many unconfigured ones. */
   readonly evicted?: number;
 }
 
@@ -45,32 +44,31 @@ export interface ProxyDescription {
   readonly namespace: string;
   readonly cluster: string;
   readonly version: string;
-  /** Envoy version, such as `1.40.0`, if it reports one. */
+  /** Reported Envoy version, such as `1.40.0`. */
   readonly envoy?: string;
-  /** Features that this Envoy version or build lacks, if any. */
   readonly envoyProblem?: string;
-  /** For a proxyless gRPC client or server: configured features that gRPC does not support, if any. */
+  /** For proxyless gRPC: configured features that gRPC does not support. */
   readonly limitations?: readonly string[];
   readonly address: string;
   readonly protocol: 'sotw' | 'delta';
   readonly connectedAt: string;
   /** State of the connection's statechart. */
   readonly state: string;
-  /** Version of the push context that it is served from. */
+  /** Version of its push context. */
   readonly context: string;
   readonly worst: SyncState;
-  /** Bytes of responses in the send buffer: the proxy reads more slowly than it is sent to. */
+  /** Response bytes that the proxy has not read. */
   readonly unflushedBytes: number;
   readonly slow: boolean;
   readonly types: readonly TypeDescription[];
 }
 
-/** Buffered bytes from which a proxy counts as slow. The next response waits for it too (src/discovery/xds/stream/ads-stream.ts). */
+/** A proxy with this many unread bytes counts as slow, and the next response waits (src/discovery/xds/stream/ads-stream.ts). */
 const slowBytes = 64 * 1024;
 
 const severity: Readonly<Record<SyncState, number>> = { ERROR: 0, STALE: 1, NOT_SENT: 2, SYNCED: 3 };
 
-/** Sorted by severity, then by name. */
+/** Sorted by severity, then by ID. */
 export function describeProxies(connections: readonly ConnectionView[], resources: MeshResources): ProxyDescription[] {
   const nodes = new Map([...resources.nodes].map((node) => [node.proxy.id, node]));
   return connections

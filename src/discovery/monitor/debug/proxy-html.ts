@@ -1,14 +1,14 @@
-/** The connection view as an HTML page without scripts: an overview of all proxies, or details of some. */
+/** The connection view as HTML without scripts: an overview of all proxies, or details of selected ones. */
 import { ownValue } from '../../../runtime/json-object.ts';
 import { markupText } from '../../../runtime/markup-text.ts';
 import type { ProxyDescription, TypeDescription } from './proxy-description.ts';
 import type { SyncState } from './sync-state.ts';
 import type { WaitDescription } from './wait-text.ts';
 
-/** Per type: a proxy may keep a thousand clusters. */
+/** Of a type. A proxy may keep a thousand clusters. */
 const maxWaitLines = 20;
 
-/** @param one whether the caller selected proxies, so that all details are shown */
+/** @param one whether to show details, because the caller selected proxies */
 export function proxiesPage(proxies: readonly ProxyDescription[], { one }: { one: boolean }): string {
   const title = one ? `Proxy ${proxies[0]?.proxy ?? ''}` : 'Proxies';
   const body = one ? proxies.map(detail).join('\n') : overview(proxies);
@@ -132,7 +132,7 @@ function time(iso: string): string {
   return `<time>${markupText(iso.replace('T', ' ').replace(/\.\d+Z$/, ' UTC'))}</time>`;
 }
 
-/** Types in the order in which Envoy applies them: clusters, endpoints, listeners, routes, then the others. */
+/** In the order in which Envoy applies them, followed by other types. */
 const order = ['Cluster', 'ClusterLoadAssignment', 'Listener', 'RouteConfiguration'];
 const shortNames: Readonly<Record<string, string>> = {
   Cluster: 'clusters',

@@ -1,4 +1,3 @@
-/** Pages about connected proxies. */
 import { scalarText } from '../../../runtime/scalar-text.ts';
 import type { MeshNode } from '../../push/mesh-resources.ts';
 import type { ConnectionView, WatchView } from '../../xds/ads-observer.ts';
@@ -139,7 +138,7 @@ function noncesOf({ watches }: ConnectionView): Record<string, string | number> 
     return [
       [`${name}_sent`, watch?.nonceSent ?? ''],
       [`${name}_acked`, watch?.nonceAcked ?? ''],
-      // A response contains all endpoints or the changed ones, so the proxy has applied either all or none.
+      // A response contains all endpoints or the changed ones, so a proxy has applied either all or none.
       ...(name === 'endpoint' ? ([['endpoint_percent', percentOf(watch)]] as [string, number][]) : []),
     ];
   });
@@ -150,7 +149,7 @@ function percentOf(watch: WatchView | undefined): number {
   return syncStateOf(watch) === 'SYNCED' ? 100 : 0;
 }
 
-/** Indexed by ID: a linear search per proxy would be quadratic. */
+/** A linear search per proxy would be quadratic. */
 function nodesById(nodes: Iterable<MeshNode>): Map<string, MeshNode> {
   return new Map([...nodes].map((node) => [node.proxy.id, node]));
 }

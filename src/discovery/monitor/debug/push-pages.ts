@@ -1,4 +1,4 @@
-/** Pages about the push context and the cache. */
+/** Pages about the push context and the resource cache. */
 import { diagnosticsInTurns } from '../diagnostics/push-status.ts';
 import { type DebugPage, isParameterSet, okReply } from './debug-page.ts';
 import { asKubernetesObject } from './kubernetes-object.ts';
@@ -22,7 +22,7 @@ export const pushPages: readonly DebugPage[] = [
         services: context?.services.length ?? 0,
         AuthorizationPolicies: policies.map((policy) => asKubernetesObject(policy, state.mesh.rootNamespace)),
         NetworkGateways: resolved,
-        // Gateways in the mesh networks without a known address.
+        // Gateways of mesh networks without a known address.
         UnresolvedGateways: Object.entries(settings.networks.networks).flatMap(([network, { gateways }]) =>
           known.has(network) ? [] : gateways.map((gateway) => ({ network, ...gateway })),
         ),

@@ -8,13 +8,13 @@ interface Host {
   readonly port: number;
 }
 
-/** Services by key, without external ones. 503 until there are services. */
+/** Without external services, by key. 503 before the first push context. */
 export function registration({ context }: Pick<MeshState, 'context'>): HttpReply {
   if (context === undefined) return { status: 503, body: 'not ready: services are not synced yet\n' };
   const hosts = new Map<string, Host[]>();
   const seen = new Set<string>();
   for (const { hostname, namespace, ports, meshExternal } of context.services) {
-    // A service with several addresses occurs once for each.
+    // A service with several addresses is listed once.
     if (meshExternal || seen.has(`${namespace}/${hostname}`)) continue;
     seen.add(`${namespace}/${hostname}`);
     const endpoints = context.endpointsOf(hostname, namespace);

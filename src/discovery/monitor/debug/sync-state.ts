@@ -1,4 +1,4 @@
-/** Sync state of a proxy for one resource type, in terms of Envoy's status service. */
+/** Sync state of a resource type at a proxy, in terms of Envoy's client status service. */
 import {
   clusterType,
   endpointType,
@@ -10,7 +10,7 @@ import type { WatchView } from '../../xds/ads-observer.ts';
 
 export type SyncState = 'SYNCED' | 'STALE' | 'NOT_SENT' | 'ERROR';
 
-/** Types whose state tools request, with their names in `/debug/syncz`. */
+/** Types with their names in `/debug/syncz`. */
 export const syncedTypes: readonly (readonly [name: string, typeUrl: string])[] = [
   ['cluster', clusterType],
   ['listener', listenerType],
@@ -19,7 +19,7 @@ export const syncedTypes: readonly (readonly [name: string, typeUrl: string])[] 
   ['extensionconfig', extensionType],
 ];
 
-/** STALE: the last response is not acknowledged. ERROR: it was rejected, or the one before was and the last is not acknowledged. */
+/** STALE: the last response is not acknowledged. ERROR: the last response was rejected, or is not acknowledged and the previous one was rejected. */
 export function syncStateOf(watch: WatchView | undefined): SyncState {
   if (watch === undefined || watch.nonceSent === '') return 'NOT_SENT';
   if (watch.nonceAcked === watch.nonceSent) return 'SYNCED';

@@ -1,4 +1,4 @@
-/** Every type that can be packed into an Any of a generated resource, for conversion to JSON. */
+/** Types that generated resources may contain in an Any, for conversion to JSON. */
 import { createRegistry, type Registry } from '@bufbuild/protobuf';
 import { file_envoy_admin_v3_config_dump } from '../../../gen/envoy/admin/v3/config_dump_pb.ts';
 import { file_envoy_admin_v3_config_dump_shared } from '../../../gen/envoy/admin/v3/config_dump_shared_pb.ts';
@@ -108,7 +108,7 @@ const generated = (): Registry =>
 
 let cachedRegistry: Registry | undefined;
 
-/** Built on the first dump, because it reads all descriptors. EnvoyFilters may contain any other type. */
+/** Built on first use, because it reads all descriptors. EnvoyFilters may contain other types too. */
 export function typeRegistry(): Registry {
   cachedRegistry ??= withCompleteApi(generated());
   return cachedRegistry;

@@ -15,7 +15,7 @@ const warming = (fields: Partial<WarmingWait>): WarmingWait => ({
   ...fields,
 });
 
-describe('each wait is described with its reason', () => {
+describe('describeWait', () => {
   test.each<[RolloutWait, string]>([
     [{ kind: 'held', name: 'r', clusters: ['*'] }, 'names clusters that are not warmed yet: all'],
     [{ kind: 'held', name: 'r', clusters: [] }, 'sent next: the proxy can use all clusters that it names'],
@@ -36,12 +36,12 @@ describe('each wait is described with its reason', () => {
       'no configured listener uses it, kept until the proxy unsubscribes',
     ],
     [{ kind: 'given up', name: 'a', fetchMs: 15_000 }, 'sent with a time limit of 15 s'],
-  ])('%j', (wait, why) => {
+  ])('describes %j', (wait, why) => {
     expect(describeWait(wait).why).toContain(why);
   });
 });
 
-test('for a proxy that keeps many clusters, the page and explain show 20 and the number of others', () => {
+test('the connection view and explain list 20 kept clusters of a proxy and the number of the remaining ones', () => {
   const waits = Array.from({ length: 25 }, (_, index) => describeWait(kept({ name: `<c${index}>` })));
   const type = {
     type: 'cluster.v3.Cluster',

@@ -1,4 +1,4 @@
-/** Texts for what make-before-break delays at a proxy. proxyz and `explain --from` show the same reason for each wait. */
+/** Texts about changes that make-before-break delays. proxyz and `explain --from` show the same reason. */
 
 import { anyCluster } from '../../../../machines/discovery/xds/cluster-rollout.ts';
 import type {
@@ -10,10 +10,9 @@ import type {
 } from '../../xds/rollout/rollout-waits.ts';
 import { shortType } from '../../xds/short-type.ts';
 
-/** One wait on debug pages. */
 export interface WaitDescription {
   readonly kind: RolloutWait['kind'];
-  /** Name of the resource or cluster; `*` for all clusters. */
+  /** Of the resource or cluster; `*` for all clusters. */
   readonly name: string;
   readonly why: string;
 }
@@ -22,7 +21,6 @@ export function describeWait(wait: RolloutWait): WaitDescription {
   return { kind: wait.kind, name: wait.name, why: reasonOf(wait) };
 }
 
-/** Names of clusters as a list. */
 export function clustersText(names: readonly string[]): string {
   return names.map((name) => (name === anyCluster ? 'all' : name)).join(', ');
 }

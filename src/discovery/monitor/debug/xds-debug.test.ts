@@ -39,7 +39,7 @@ function debug(): XdsDebug {
   return new XdsDebug({ sources: plane, access });
 }
 
-/** Sends a request as a workload of a namespace, or without an identity. */
+/** Sends a request with the identity of a namespace, or without one. */
 async function request(typeUrl: string, names: string[], namespace?: string) {
   const identities = namespace === undefined ? [] : [`spiffe://cluster.local/ns/${namespace}/sa/default`];
   const reply = await debug().respond({ typeUrl, names, identities });
@@ -47,7 +47,7 @@ async function request(typeUrl: string, names: string[], namespace?: string) {
   return reply;
 }
 
-/** The resources of a successful response, decoded. */
+/** Decodes the resources of a successful response. */
 async function resources(typeUrl: string, names: string[], namespace = 'istio-system') {
   const reply = await request(typeUrl, names, namespace);
   if ('code' in reply) throw new Error(reply.reason);
@@ -59,7 +59,7 @@ async function resources(typeUrl: string, names: string[], namespace = 'istio-sy
 }
 
 describe('debug pages over xDS', () => {
-  it('respond to a command with one resource that contains the page', async () => {
+  it('return one resource with the page', async () => {
     const command = 'config_dump?proxyID=web-0.shop&types=cds';
     const [resource, ...otherResources] = await resources(debugType, [command]);
     expect(otherResources).toEqual([]);
@@ -75,14 +75,14 @@ describe('debug pages over xDS', () => {
     [['nothing'], 'unknown debug page "nothing"; known pages: proxyz, adsz'],
     [['//'], 'unknown debug page "//"'],
     [['edsz'], 'must provide a proxyID'],
-  ])('return the error in %j', async (names, message) => {
+  ])('reject the names %j with an error', async (names, message) => {
     expect(await request(debugType, names, 'istio-system')).toEqual({
       code: 'INVALID_ARGUMENT',
       reason: expect.stringContaining(message),
     });
   });
 
-  it('respond with a resource if a proxy is not connected, so that tools query the next replica', async () => {
+  it('return a resource if a proxy is not connected, so that tools query the next replica', async () => {
     const [resource] = await resources(debugType, ['config_dump?proxyID=elsewhere.shop']);
     // The sentence that istioctl matches (istioctl/pkg/multixds).
     expect(Buffer.from(resource!.value).toString()).toContain(
@@ -90,11 +90,11 @@ describe('debug pages over xDS', () => {
     );
   });
 
-  it("dump no configuration of a proxy that is connected elsewhere, without an error that ends a tool's search", async () => {
+  it('contain no configuration for a proxy of another replica, and no error, so that tools query the next replica', async () => {
     expect(await request(configDumpType, ['elsewhere.shop'], 'istio-system')).toMatchObject({ resources: [] });
   });
 
-  it.each(['list', '/list', '//list'])('list their names at %s', async (name) => {
+  it.each(['list', '/list', '//list'])('list all page names for %s', async (name) => {
     const [resource] = await resources(debugType, [name]);
     expect(JSON.parse(Buffer.from(resource!.value).toString())).toContain('syncz');
   });
@@ -116,20 +116,20 @@ describe('debug pages over xDS', () => {
     expect(await resources(syncStatusType, ['other.shop'])).toEqual([]);
   });
 
-  it('dump the configuration of one proxy, section by section', async () => {
+  it('dump the configuration of a proxy by section', async () => {
     const parts = await resources(configDumpType, ['web-0.shop']);
     expect(parts.map(({ typeUrl }) => typeUrl.replace(/.*\./, ''))).toContain('EndpointsConfigDump');
     expect(await request(configDumpType, [], 'istio-system')).toMatchObject({ reason: expect.stringContaining('one') });
   });
 
-  it('show a namespace only its own proxies', async () => {
+  it("are limited to proxies of the caller's namespace", async () => {
     expect(await request(configDumpType, ['web-0.shop'], 'shop')).toHaveProperty('resources');
     expect(await request(configDumpType, ['web-0.shop'], 'other')).toMatchObject({ code: 'INVALID_ARGUMENT' });
     expect(await request(syncStatusType, [], 'shop')).toMatchObject({ code: 'INVALID_ARGUMENT' });
     expect(await request(debugType, ['configz'], 'shop')).toMatchObject({ code: 'INVALID_ARGUMENT' });
   });
 
-  it('reject unauthenticated clients, and ignore other types', async () => {
+  it('reject unauthenticated clients, and ignore other resource types', async () => {
     expect(await request(debugType, ['syncz'])).toMatchObject({ code: 'UNAUTHENTICATED' });
     expect(debug().respond({ typeUrl: clusterType, names: [], identities: [] })).toBeUndefined();
   });

@@ -1,6 +1,6 @@
 /**
- * Debug pages over xDS (spec/discovery.md §7.1, §9.1), as `istioctl proxy-status` and `istioctl proxy-config` request them. Each request
- * gets one response; there are no subscriptions.
+ * Debug pages over xDS (spec/discovery.md §7.1, §9.1), as requested by `istioctl proxy-status` and `istioctl proxy-config`. Each request has one
+ * response; there are no subscriptions.
  */
 
 import { create, type JsonObject, toBinary } from '@bufbuild/protobuf';
@@ -26,7 +26,6 @@ export const debugType = 'istio.io/debug';
 export const syncStatusType = 'istio.io/debug/syncz';
 export const configDumpType = 'istio.io/debug/config_dump';
 
-/** One resource of a response, not yet encoded. */
 interface DebugResource {
   readonly name: string;
   readonly typeUrl: string;
@@ -35,7 +34,7 @@ interface DebugResource {
 
 type DebugResult =
   | { readonly resources: readonly DebugResource[] }
-  /** Error message for the stream's status. */
+  /** For the gRPC status of the stream. */
   | { readonly error: string };
 
 export interface XdsDebugOptions {
@@ -44,7 +43,7 @@ export interface XdsDebugOptions {
 }
 
 const clientConfigType = 'type.googleapis.com/envoy.service.status.v3.ClientConfig';
-/** Types in the order in which tools list them. */
+/** In the order of tools. */
 const reportedTypes = [listenerType, routeType, endpointType, clusterType, extensionType];
 
 const statusOf: Readonly<Record<SyncState, ConfigStatus>> = {
@@ -57,7 +56,6 @@ const statusOf: Readonly<Record<SyncState, ConfigStatus>> = {
 type DebugHandler = (names: readonly string[], permission: DebugPermission) => Promise<DebugResult>;
 type DebugRequest = Pick<OneShotRequest, 'typeUrl' | 'names' | 'identities'>;
 
-/** Responds to requests of the debug types. */
 export class XdsDebug {
   readonly #options: XdsDebugOptions;
   readonly #handlers: ReadonlyMap<string, DebugHandler> = new Map<string, DebugHandler>([
@@ -70,7 +68,7 @@ export class XdsDebug {
     this.#options = options;
   }
 
-  /** The response for a stream; `undefined` for other types. */
+  /** `undefined` if this is not a debug type. */
   respond({ typeUrl, names, identities }: DebugRequest): Promise<OneShotResponse> | undefined {
     const handler = this.#handlers.get(typeUrl);
     if (handler === undefined) return undefined;
@@ -86,7 +84,7 @@ export class XdsDebug {
     );
   }
 
-  /** The single resource name is a page with its query: `syncz`, `config_dump?proxyID=x`. */
+  /** The resource name is a page with its query: `syncz`, `config_dump?proxyID=x`. */
   async #page(names: readonly string[], permission: DebugPermission): Promise<DebugResult> {
     const [command, ...extraNames] = names;
     if (command === undefined || extraNames.length > 0) {
@@ -99,12 +97,12 @@ export class XdsDebug {
     if (respond === undefined) return { error: `unknown debug page ${JSON.stringify(command)}; ${known()}` };
     const { status, body } = respond;
     const text = typeof body === 'string' ? body : jsonText(body, url.searchParams.has('pretty'));
-    // On `not connected` a tool tries the next replica; an error ends its search.
+    // Tools query the next replica after `not connected`, but stop after an error.
     if (status !== 200 && status !== 404) return { error: text.trimEnd() };
     return { resources: [{ name: command, typeUrl: debugType, value: Buffer.from(text) }] };
   }
 
-  /** All proxies, or the named ones. */
+  /** All proxies if no name is given. */
   #syncStatus(names: readonly string[], permission: DebugPermission): DebugResult {
     const page = debugPages.find(({ path }) => path === 'syncz')!;
     const refusal = pageRefusal(page, permission);
@@ -144,7 +142,7 @@ export class XdsDebug {
         return { status: 200, body: '' };
       },
     );
-    // Without resources, a tool queries the next replica for the proxy.
+    // Tools query the next replica if there is no resource.
     return respond.status === 200 || respond.status === 404
       ? { resources: parts }
       : { error: String(respond.body).trimEnd() };

@@ -1,4 +1,4 @@
-/** Warnings across objects, for `/debug/push_status` and the objects' status (src/discovery/references). */
+/** Warnings across objects (src/discovery/references), for `/debug/push_status` and statuses. */
 import { type Config, configKeyText } from '../../../model/config/config.ts';
 import type { Problem } from '../../../model/config/problem.ts';
 import { type WarningCode, warningTable } from '../../../runtime/errors.ts';
@@ -8,7 +8,7 @@ import { ObjectsOfControlPlane } from '../../references/known-objects.ts';
 import type { FindDiagnostics } from './find-diagnostics.ts';
 import { findProxyWarnings, type ProxyWarning } from './proxy-warnings.ts';
 
-/** Bounds memory: one namespace could cause any number. */
+/** Bounds memory, because one namespace can cause any number. */
 const maxWarnings = 2_000;
 
 export const findWarningsAcrossObjects: FindDiagnostics = function* (sources, note) {
@@ -48,7 +48,7 @@ function noteWarning(
   });
 }
 
-/** Their status follows the Gateway API instead. */
+/** Gateway API objects have their own status conditions. */
 function noteProblem({ code, key, field = '', message }: Problem, note: Parameters<FindDiagnostics>[1]): void {
   const object = key === undefined ? '' : configKeyText(key);
   const ofTable = code !== undefined && code in warningTable ? { code: code as WarningCode } : {};

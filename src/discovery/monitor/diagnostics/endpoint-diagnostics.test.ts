@@ -42,7 +42,7 @@ function found(metric: string, yaml: string, network = 'n1', addresses = '10.9.0
 }
 const acrossNetworks = (yaml: string, network?: string) => found('pilot_plaintext_across_networks', yaml, network);
 
-it('reports endpoints of a different network that a rule with tls DISABLE withholds from clients', () => {
+it('endpoint diagnostics report endpoints of another network that a rule with tls DISABLE withholds from clients', () => {
   expect(acrossNetworks(entry + gateway + rule('web.test', 'DISABLE'))).toEqual([
     expect.stringMatching(
       /^outbound\|80\|\|web.test shop: endpoints 10.0.0.9:80 of network n2 .* clients of namespace shop .*\(DestinationRule\/shop\/web\)$/,
@@ -50,7 +50,7 @@ it('reports endpoints of a different network that a rule with tls DISABLE withho
   ]);
 });
 
-it('reports them for the namespace of a client whose wildcard rule originates other TLS', () => {
+it('endpoint diagnostics report withheld endpoints for the namespace of a client whose wildcard rule originates other TLS', () => {
   expect(acrossNetworks(entry + gateway + rule('*.test', 'SIMPLE', 'other'))).toEqual([
     expect.stringContaining('clients of namespace other'),
   ]);
@@ -60,11 +60,11 @@ it.each([
   ['clients use mutual TLS', entry + gateway + rule('web.test', 'ISTIO_MUTUAL'), 'n1'],
   ['the network has no gateway', entry + rule('web.test', 'DISABLE'), 'n1'],
   ['no connected proxy is in a different network', entry + gateway + rule('web.test', 'DISABLE'), 'n2'],
-])('reports no endpoint of a different network where %s', (_, yaml, network) => {
+])('endpoint diagnostics report no endpoint of another network if %s', (_, yaml, network) => {
   expect(acrossNetworks(yaml, network)).toEqual([]);
 });
 
-it('reports host names among the endpoints of a service that needs IP addresses', () => {
+it('endpoint diagnostics report host names among endpoints that must be IP addresses', () => {
   const vm = `
 apiVersion: networking.istio.io/v1
 kind: WorkloadEntry
@@ -80,7 +80,7 @@ spec: { hosts: [vm.test], resolution: STATIC, ports: [{ number: 80, name: http, 
   expect(found('pilot_host_name_endpoints', vm.replace('STATIC', 'DNS'))).toEqual([]);
 });
 
-it('reports workloads without an address where no gateway of their network is known', () => {
+it('endpoint diagnostics report workloads without an address or a known gateway of their network', () => {
   const far = entry.replace('{ address: 10.0.0.9, network: n2,', '{ network: n2,');
   expect(found('pilot_endpoints_without_address', far)).toEqual([
     expect.stringMatching(/^shop\/web.test: .*an endpoint of network n2/),
@@ -96,17 +96,20 @@ it.each([
   ['127.0.0.1:80', '10.9.0.1', []],
   ['[::1]:80', '10.9.0.1,fd00::9', []],
   ['unix:///run/app.sock', 'fd00::9', []],
-])('reports defaultEndpoint %s of a workload with addresses %s as %s', (endpoint, addresses, used) => {
-  const sidecar = `
+])(
+  'endpoint diagnostics report defaultEndpoint %s of a workload with addresses %s as %s',
+  (endpoint, addresses, used) => {
+    const sidecar = `
 apiVersion: networking.istio.io/v1
 kind: Sidecar
 metadata: { name: own, namespace: shop }
 spec: { ingress: [{ port: { number: 9080, name: http, protocol: HTTP }, defaultEndpoint: "${endpoint}" }] }`;
-  const reports = found('pilot_default_endpoints_replaced', sidecar, 'n1', addresses);
-  expect(reports).toEqual(used.map((one) => expect.stringContaining(`${one} is used instead of ${endpoint}`)));
-});
+    const reports = found('pilot_default_endpoints_replaced', sidecar, 'n1', addresses);
+    expect(reports).toEqual(used.map((one) => expect.stringContaining(`${one} is used instead of ${endpoint}`)));
+  },
+);
 
-it('names the objects whose status reports an endpoint', () => {
+it('endpoint diagnostics name the objects whose status reports an endpoint', () => {
   const plane = givenPlane(entry.replace('address: 10.0.0.1, ', ''));
   const status = diagnosticsOf(plane.state, plane.resources.nodes);
   expect(Object.values(status.pilot_endpoints_without_address!).flatMap(({ objects }) => objects)).toEqual([

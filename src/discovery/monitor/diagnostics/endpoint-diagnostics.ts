@@ -1,4 +1,4 @@
-/** Healthy endpoints that proxies are not sent (spec/discovery.md §5.7, §8.3). */
+/** Healthy endpoints that are withheld from proxies (spec/discovery.md §5.7, §8.3). */
 import { configKeyText } from '../../../model/config/config.ts';
 import { isHostWithin, isWildcard } from '../../../model/fields/hostname.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
@@ -7,7 +7,6 @@ import { addressList, hostNameEndpoints, isMutualTlsTriedAt } from '../../../net
 import { replacedDefaultEndpoints } from '../../../networking/traffic/default-endpoint.ts';
 import type { FindDiagnostics, FinderInput, ServedProxy } from './find-diagnostics.ts';
 
-/** Host names among endpoints that must be IP addresses. */
 export const findHostNameEndpoints: FindDiagnostics = function* ({ context }, note) {
   for (const service of context.services) {
     yield;
@@ -22,7 +21,7 @@ export const findHostNameEndpoints: FindDiagnostics = function* ({ context }, no
   }
 };
 
-/** Workloads of a network that have no address and no gateway. */
+/** Workloads in networks without a gateway. */
 export const findEndpointsWithoutAddress: FindDiagnostics = function* ({ context }, note) {
   for (const { hostname, namespace, resolution, origin } of context.services) {
     yield;
@@ -42,7 +41,7 @@ export const findEndpointsWithoutAddress: FindDiagnostics = function* ({ context
   }
 };
 
-/** `defaultEndpoint`s of Sidecars with an address family that the workload lacks. */
+/** `defaultEndpoint`s of Sidecars whose address family the workload lacks. */
 export const findReplacedDefaultEndpoints: FindDiagnostics = function* ({ proxies }, note) {
   for (const { proxy, shape, context } of proxies) {
     yield;
@@ -58,7 +57,7 @@ export const findReplacedDefaultEndpoints: FindDiagnostics = function* ({ proxie
   }
 };
 
-/** Endpoints behind gateways of a different network, for clients that do not use mutual TLS. */
+/** Endpoints behind a gateway of another network, which clients without mutual TLS cannot reach. */
 export const findPlaintextAcrossNetworks: FindDiagnostics = function* ({ context, configs, proxies }, note) {
   if (context.networkGateways.all.length === 0) return;
   const networks = yield* networksOf(proxies);
@@ -88,7 +87,6 @@ export const findPlaintextAcrossNetworks: FindDiagnostics = function* ({ context
   }
 };
 
-/** Networks of the connected proxies. */
 function* networksOf(proxies: Iterable<ServedProxy>): Generator<void, ReadonlySet<string>> {
   const networks = new Set<string>();
   for (const { shape } of proxies) {
@@ -98,7 +96,7 @@ function* networksOf(proxies: Iterable<ServedProxy>): Generator<void, ReadonlySe
   return networks;
 }
 
-/** Whether a connected proxy of a different network reaches the endpoint only through a gateway. */
+/** Whether a connected proxy of another network reaches the endpoint only through a gateway. */
 function isRemote(
   { network, clusterId, tlsMode, health }: Endpoint,
   networks: ReadonlySet<string>,
@@ -109,7 +107,6 @@ function isRemote(
   return isReachedFromOutside && networkGateways.to(network, clusterId).length > 0;
 }
 
-/** The namespaces of the service and of DestinationRules for it. */
 function* namespacesWithRules(
   { DestinationRule }: FinderInput['configs'],
   { hostNames }: PushContext,

@@ -41,8 +41,8 @@ function found(...nodes: readonly Given[]) {
 
 const old: EnvoyBuild = { version: [1, 36, 2], hasV8: true };
 
-describe('push_status', () => {
-  it('names each object whose Wasm code is withheld from a version, with the number of proxies', () => {
+describe('push_status with features that an Envoy lacks', () => {
+  it('names each object whose Wasm code is withheld from an Envoy version, with the number of proxies', () => {
     const { withheld, unsupported } = found({ ip: '10.0.0.1', envoy: old }, { ip: '10.0.0.2', envoy: old });
     expect(unsupported).toEqual({});
     expect(withheld).toEqual({
@@ -55,12 +55,12 @@ describe('push_status', () => {
     });
   });
 
-  it('names an EnvoyFilter only if the patch with the code is for the proxy', () => {
+  it('names an EnvoyFilter only if its patch with Wasm code matches the proxy', () => {
     const { withheld } = found({ ip: '10.0.0.1', envoy: old, metadata: { RUNS: 'this' } });
     expect(Object.keys(withheld!)).toEqual(['WasmPlugin shop/counts 1.36.2', 'EnvoyFilter shop/own 1.36.2']);
   });
 
-  it('names each version outside of the supported range once', () => {
+  it('names each unsupported Envoy version once', () => {
     const nodes = [35, 35, 41, 40].map((minor, i) => ({
       ip: `10.0.0.${i + 1}`,
       envoy: { version: [1, minor, 0], hasV8: true } as const,
@@ -73,7 +73,7 @@ describe('push_status', () => {
     });
   });
 
-  it('reports nothing for a proxy that supports Wasm or whose Envoy version is unknown', () => {
+  it('is empty for a proxy that supports Wasm or whose Envoy version is unknown', () => {
     expect(found({ ip: '10.0.0.1' }, { ip: '10.0.0.2', envoy: { version: [1, 40, 0], hasV8: true } })).toEqual({
       unsupported: {},
       withheld: {},

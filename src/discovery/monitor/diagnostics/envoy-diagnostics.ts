@@ -1,10 +1,10 @@
-/** Features that connected Envoys lack because of their version or build (docs/envoy-versions.md). */
+/** Features that connected Envoys lack by version or build (docs/envoy-versions.md). */
 import { configKeyText } from '../../../model/config/config.ts';
 import { envoyVersionText, unsupportedEnvoyText, wasmUnsupportedReason } from '../../../model/node/envoy-build.ts';
 import { withheldWasm } from '../../../networking/patches/withheld-wasm.ts';
 import type { FindDiagnostics } from './find-diagnostics.ts';
 
-/** Proxies whose Envoy is outside of the supported range, by version. */
+/** By version. */
 export const findUnsupportedEnvoys: FindDiagnostics = function* ({ proxies }, note) {
   const byVersion = new Map<string, { readonly reason: string; readonly first: string; count: number }>();
   for (const { proxy } of proxies) {
@@ -19,7 +19,7 @@ export const findUnsupportedEnvoys: FindDiagnostics = function* ({ proxies }, no
   for (const [version, { reason, first, count }] of byVersion) note(version, `${proxiesText(first, count)}: ${reason}`);
 };
 
-/** Wasm code that is replaced because Envoy would exit on it or reject it, by object and version. */
+/** Wasm code that is withheld because Envoy would crash or reject it, by object and version. */
 export const findWithheldWasm: FindDiagnostics = function* ({ proxies }, note) {
   const found = new Map<
     string,

@@ -1,4 +1,3 @@
-/** Inputs and output of the finders of diagnostics. */
 import type { ConfigSet } from '../../../model/config/config-set.ts';
 import type { Problem } from '../../../model/config/problem.ts';
 import type { Proxy } from '../../../model/node/proxy.ts';
@@ -8,14 +7,13 @@ import type { Limitation } from '../../../networking/grpc/limitation.ts';
 import type { WarningCode } from '../../../runtime/errors.ts';
 import type { CredentialReading } from '../../push/mesh-resources.ts';
 
-/** A connected proxy and the context that it is served from. */
 export interface ServedProxy {
   readonly proxy: Proxy;
   readonly shape: ProxyShape;
   readonly context: PushContext;
-  /** For a proxyless gRPC client or server: configured features that gRPC does not support. */
+  /** For proxyless gRPC: configured features that gRPC does not support. */
   readonly grpcLimitations?: readonly Limitation[];
-  /** State of the named credential for this client; `undefined`: as in the context. */
+  /** State of the credential for this client; `undefined`: as in the push context. */
   credentialReading?(name: string): CredentialReading | undefined;
 }
 
@@ -23,33 +21,32 @@ export interface FinderInput {
   readonly context: PushContext;
   readonly configs: ConfigSet;
   readonly proxies: Iterable<ServedProxy>;
-  /** Unreadable configuration files, with the reason. */
+  /** Unreadable configuration files with reasons. */
   readonly unreadable: ReadonlyMap<string, string>;
-  /** Parts of Gateway API objects without effect, with the reason. */
+  /** Gateway API fields without effect. */
   readonly translationProblems: Iterable<Problem>;
 }
 
-/** Subject of a diagnostic, in addition to its key. */
+/** In addition to its key. */
 export interface DiagnosticSubject {
-  /** The proxy, if the diagnostic concerns exactly one. */
+  /** Set if the diagnostic is about exactly one. */
   readonly proxy?: string;
-  /** Keys (`Kind/namespace/name`) of objects that take effect only in part; their status reports it. */
+  /** Keys (`Kind/namespace/name`) of objects that take effect only in part. Their status contains the diagnostic. */
   readonly objects?: readonly string[];
   readonly code?: WarningCode;
-  /** Field of the first object. */
+  /** Of the first object. */
   readonly field?: string;
-  /** The other object involved. */
+  /** The other conflicting object. */
   readonly other?: { readonly object: string; readonly field?: string };
-  /** Another replica may have different information: statuses report it only if no other replica serves proxies. */
+  /** Other replicas may have other results, so statuses contain it only if no other replica serves proxies. */
   readonly isOfReplica?: true;
 }
 
 export type NoteDiagnostic = (key: string, message: string, subject?: DiagnosticSubject) => void;
 
-/** Yields after each checked item, so that the caller can let other tasks run. */
+/** Yields after each item, so that the caller can pause. */
 export type FindDiagnostics = (sources: FinderInput, note: NoteDiagnostic) => Iterable<void>;
 
-/** Kinds that restrict access to workloads. */
 export const policyKinds = ['AuthorizationPolicy', 'PeerAuthentication', 'RequestAuthentication'] as const;
 
 export type PolicyKind = (typeof policyKinds)[number];

@@ -1,4 +1,4 @@
-/** Meanings of the gauges of `/debug/push_status`; the page lists the objects. */
+/** Meaning of each gauge. `/debug/push_status` lists the objects. */
 export const findingMeanings: Readonly<Record<string, string>> = {
   endpoint_no_pod: 'Endpoints without a pod, of services with a selector',
   pilot_eds_no_instances: 'Services that resolve by the registry and have no endpoints',

@@ -1,4 +1,4 @@
-/** Parts of Gateways without effect at connected gateways, with the reason (spec/discovery.md §8.7, §9.2). */
+/** Parts of Gateways without effect at connected proxies, with the reason (spec/discovery.md §8.7, §9.2). */
 import { type Config, configKeyText } from '../../../model/config/config.ts';
 import type { Gateway } from '../../../model/kinds/gateway/gateway.ts';
 import { crlKeyOf, listWarnings } from '../../../model/kinds/kubernetes/credential.ts';
@@ -17,12 +17,12 @@ import type { FindDiagnostics, FinderInput, NoteDiagnostic } from './find-diagno
 import { routers, unservedCredentials } from './unserved-credentials.ts';
 
 /**
- * Servers that conflict with another one or that the proxy does not support: of connected gateways, and of those that selectors describe,
- * because a gateway may be connected to another replica.
+ * Servers that conflict with another one or that the proxy does not support. Includes gateways known by selectors only, because their proxies may be
+ * connected to other replicas.
  */
 export const findRejectedServers: FindDiagnostics = (sources, note) => findInMerged(sources, 'rejected', note);
 
-/** Servers whose hosts overlap with those of servers with other requirements. */
+/** Servers whose hosts overlap with those of a server with other requirements. */
 export const findOverlappingServers: FindDiagnostics = (sources, note) => findInMerged(sources, 'overlapping', note);
 
 function* findInMerged(
@@ -48,13 +48,13 @@ function* findInMerged(
   }
 }
 
-/** Certificates that connected gateways request by name and are not served. Missing objects are also reported as CREDENTIAL_NOT_FOUND. */
+/** Certificates that connected gateways request and do not receive. Missing objects are also reported as CREDENTIAL_NOT_FOUND. */
 export const findUnservedCredentials: FindDiagnostics = function* ({ proxies }, note) {
   for (const unserved of unservedCredentials(proxies)) {
     yield;
     if (unserved === undefined) continue;
     const { name, cause, text, namespace, proxy, users } = unserved;
-    // The status of a missing object uses that code.
+    // The status of a missing object contains CREDENTIAL_NOT_FOUND instead.
     const reported = cause === 'absent' ? [] : users.filter(({ mayKnow }) => mayKnow || cause !== 'content');
     const objects = [...new Set(reported.map(({ gateway }) => configKeyText(gateway)))];
     note(`${namespace} ${name}`, `${name}: ${text}`, { proxy, objects });
@@ -74,7 +74,7 @@ export const findServersWithoutHttp3: FindDiagnostics = function* ({ proxies }, 
   }
 };
 
-/** CRLs in Secrets that are invalid, do not cover an authority, or expire soon. */
+/** CRLs in Secrets that are invalid, lack an authority, or expire soon. */
 export const findRevocationListProblems: FindDiagnostics = function* ({ configs, context }, note) {
   const now = new Date();
   const warnings = new Map<string, string>();
@@ -97,7 +97,7 @@ export const findRevocationListProblems: FindDiagnostics = function* ({ configs,
   for (const [secret, message] of warnings) note(`Secret/${secret}`, message, { objects: users.get(secret) ?? [] });
 };
 
-/** `namespace/name` of Secrets that may contain the CAs for a Gateway's clients. */
+/** `namespace/name` of Secrets that may contain CAs for clients. */
 function rootSecretsOf({ namespace, spec }: Config<Gateway>): readonly string[] {
   const names = spec.servers.flatMap(({ tls }) => (tls === undefined ? [] : credentialsOfServer(tls)));
   const secrets = names.flatMap((name) => {
@@ -110,7 +110,6 @@ function rootSecretsOf({ namespace, spec }: Config<Gateway>): readonly string[] 
   return [...new Set(secrets)];
 }
 
-/** BackendTLSPolicies that cannot be applied, completely or in part. */
 export const findBackendTlsProblems: FindDiagnostics = function* ({ configs, context }, note) {
   if (configs.BackendTLSPolicy.length === 0) return;
   for (const report of backendTlsReports(configs.BackendTLSPolicy, context.credentials)) {

@@ -1,7 +1,7 @@
 /**
- * Findings about the complete mesh, for metrics. They are computed in slices of the event loop after a change or on a scrape, so that a
- * scrape reads stored results. At most a tenth of the time is used for it, however often the mesh changes. Without scrapes one scan covers
- * the changes of several seconds, which leaves the time to pushes.
+ * Diagnostics of the whole mesh for metrics. They are computed in slices of the event loop after a change or during a scrape, so that scrapes read
+ * stored results. A scan uses at most a tenth of the time, however often the mesh changes. Without scrapes, a scan covers the changes of several
+ * seconds to leave time to pushes.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { hasNoProvider } from '../../../networking/index.ts';
@@ -15,21 +15,20 @@ import { diagnosticSteps, type PushStatus } from './push-status.ts';
 import { objectWarnings } from './status-warnings.ts';
 
 export interface MeshFindings {
-  /** Number of diagnostics by metric. */
   readonly counts: ReadonlyMap<string, number>;
   /** `Gateway/namespace/name server port`. */
   readonly rejectedServers: readonly string[];
   readonly patches: readonly PatchCount[];
   /** Objects of the cluster that take effect only in part, by `Kind/namespace/name`. */
   readonly warnings: ReadonlyMap<string, ObjectWarning>;
-  /** Whether other replicas may have different information about a diagnostic. */
+  /** Whether other replicas may have other results for a diagnostic. */
   readonly dependsOnReplicas: boolean;
-  /** CUSTOM policies without a provider, which deny every request that they match. */
+  /** CUSTOM policies without a provider, which deny all matching requests. */
   readonly policiesWithoutProvider: number;
-  /** Pods that endpoints reference and that have not been received yet. */
+  /** Pods that endpoints reference but that were not received yet. */
   readonly pendingPods: number;
   readonly endpointsWithoutPod: number;
-  /** Connected proxies by version. */
+  /** Connected proxies by Istio version. */
   readonly versions: ReadonlyMap<string, number>;
 }
 
@@ -37,20 +36,19 @@ export interface DiagnosticsSources {
   readonly state: MeshState;
   readonly nodes: () => Iterable<ServedProxy>;
   readonly connectedVersions: () => Iterable<string>;
-  /** Whether no other replica serves proxies; `undefined` if there are no replicas. */
+  /** Whether no other replica serves proxies; `undefined` without replicas. */
   readonly isOnlyReplica?: () => boolean;
-  /** Called after each scan. */
   readonly onFindings: (findings: MeshFindings) => void;
 }
 
-/** The pause after a scan, as a multiple of its duration. */
+/** Pause after a scan, as a multiple of its duration. */
 const pauseFactor = 9;
 const maxPauseMs = 5_000;
-/** Time for which a change waits for others or for a scrape; scrapes come every 15 s or more. */
+/** Time in which changes are coalesced without a scrape. Scrape intervals are 15 s or more. */
 const coalesceMs = 5_000;
-/** Interval of scans while a diagnostic depends on the replicas, which change without a change of the mesh. */
+/** Scan interval while a diagnostic depends on other replicas, which change independently of the mesh. */
 const replicasMs = 30_000;
-/** Time for which a scrape waits for a due or running scan before it uses the previous results. */
+/** Maximum time that a scrape waits for a scan before it uses previous results. */
 const maxWaitMs = 3_000;
 
 type Phase =
@@ -62,24 +60,23 @@ export class MeshDiagnostics {
   readonly #sources: DiagnosticsSources;
   #phase: Phase = { at: 'rest' };
   #dependsOnReplicas = false;
-  /** Number of scans started. */
   #startedScans = 0;
-  /** CPU time of the last scan. */
+  /** Of the last scan. */
   #spentMs = 0;
   #nextStartAt = 0;
-  /** The mesh of the last scan. */
+  /** Of the last scan. */
   #scannedState: { readonly context: unknown; readonly objects: unknown } | undefined;
   #scan: Iterator<void, MeshFindings> | undefined;
   readonly #slices = new Slices(() => this.#runSlice());
   #ended = Promise.withResolvers<void>();
-  /** Error of the last scan, thrown to callers of `settled`. */
+  /** Of the last scan, thrown by {@link settled}. */
   #failure: { readonly error: unknown } | undefined;
 
   constructor(sources: DiagnosticsSources) {
     this.#sources = sources;
   }
 
-  /** Something may have changed. Called for each response that is sent, almost always when a scan is already due. */
+  /** Call after any change. Cheap, because each response calls it, usually when a scan is already due. */
   markStale(): void {
     if (this.#phase.at === 'due') {
       if (this.#phase.inMs > coalesceMs) this.#advanceTimer(this.#phase.timer, coalesceMs);
@@ -90,7 +87,7 @@ export class MeshDiagnostics {
   }
 
   /**
-   * Resolves when the findings are current, or after a time limit.
+   * Resolves when the diagnostics are current, or after a time limit.
    *
    * @throws the error of the last scan
    */
@@ -99,7 +96,7 @@ export class MeshDiagnostics {
     if (this.#scannedState?.context !== context || this.#scannedState?.objects !== objects) this.markStale();
     const isStale = this.#phase.at === 'looking' || (this.#phase.at === 'due' && this.#phase.inMs <= coalesceMs);
     if (isStale) {
-      // A mesh that changes continuously is always due: one scan of its current state is enough.
+      // A mesh that changes continuously is always stale, so wait for one scan of its current state.
       const awaitedScan =
         this.#phase.at === 'looking' && !this.#phase.again ? this.#startedScans : this.#startedScans + 1;
       const until = performance.now() + maxWaitMs;

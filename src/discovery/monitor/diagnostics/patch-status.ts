@@ -1,14 +1,14 @@
-/** Results of EnvoyFilter patches, for operators (spec/discovery.md §8.9, §9.2). */
+/** Results of EnvoyFilter patches (spec/discovery.md §8.9, §9.2). */
 import type { Config } from '../../../model/config/config.ts';
 import type { EnvoyFilter } from '../../../model/kinds/envoy-filter/envoy-filter.ts';
 import { patchStatus } from '../../../networking/index.ts';
 
 export interface PatchReport {
-  /** `namespace/name` of the object. */
+  /** `namespace/name`. */
   readonly name: string;
-  /** Type of the patched resource. */
+  /** Patched resource type. */
   readonly patch: string;
-  /** `waiting`: no served proxy had a resource to patch. */
+  /** `waiting`: no proxy has requested a resource to patch. */
   readonly result: 'applied' | 'errored' | 'waiting';
   readonly field: string;
   readonly problem?: string;
@@ -25,7 +25,7 @@ export function patchReports(filters: readonly Config<EnvoyFilter>[]): readonly 
   );
 }
 
-/** Number of patches of an object by kind and result: a value of `pilot_envoy_filter_status`. */
+/** Number of patches of an object by type and result: a sample of `pilot_envoy_filter_status`. */
 export type PatchCount = Pick<PatchReport, 'name' | 'patch' | 'result'> & { readonly count: number };
 
 export function patchCounts(filter: Config<EnvoyFilter>): readonly PatchCount[] {

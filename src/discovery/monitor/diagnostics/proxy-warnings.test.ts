@@ -1,4 +1,4 @@
-/** Issue 36, A4: missing credentials and patches without effect, as connected proxies show them. */
+/** Issue 36, A4: missing credentials and patches without effect at connected proxies. */
 import { describe, expect, it } from 'vitest';
 import { type GivenPlane, givenPlane } from '../../../../test/fixtures/given-plane.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
@@ -45,7 +45,7 @@ function connected(yaml: string): GivenPlane {
   return plane;
 }
 
-/** The connected proxies, with this state of credentials. */
+/** Connected proxies that read credentials in this state. */
 function reading(plane: GivenPlane, known: CredentialReading): ServedProxy[] {
   return [...plane.resources.nodes].map(({ proxy, shape, context }) => ({
     ...{ proxy, shape, context },
@@ -53,7 +53,7 @@ function reading(plane: GivenPlane, known: CredentialReading): ServedProxy[] {
   }));
 }
 
-/** Texts of the statuses of all objects, as if each were in a cluster. */
+/** Status texts, as if all objects were in a cluster. */
 function statusTexts(plane: GivenPlane, proxies: Iterable<ServedProxy>, isOnlyReplica = true): string[] {
   const byKey = { get: (key: string) => ({ kind: key.slice(0, key.indexOf('/')), generation: 1 }) } as never;
   const warnings = atOnce(objectWarnings(diagnosticsOf(plane.state, proxies), { byKey }, isOnlyReplica));
@@ -63,8 +63,8 @@ function statusTexts(plane: GivenPlane, proxies: Iterable<ServedProxy>, isOnlyRe
 const codesOf = (plane: GivenPlane, proxies: Iterable<ServedProxy>): string[] =>
   Object.values(diagnosticsOf(plane.state, proxies).pilot_config_warnings!).map(({ code }) => code!);
 
-describe('CREDENTIAL_NOT_FOUND', () => {
-  it('is the reason in the status of a Gateway whose own namespace has no such Secret', () => {
+describe('the warning CREDENTIAL_NOT_FOUND', () => {
+  it('is in the status of a Gateway whose namespace has no such Secret', () => {
     const plane = connected(gateway('edge', 'absent'));
     expect(statusTexts(plane, plane.resources.nodes)).toEqual([
       expect.stringMatching(
@@ -78,18 +78,18 @@ describe('CREDENTIAL_NOT_FOUND', () => {
     const without = connected(gateway('tenant', name) + granted);
     const present = connected(gateway('tenant', name) + granted + secret('edge', 'web') + secret('keys', 'web'));
     expect(codesOf(without, without.resources.nodes)).toEqual(['CREDENTIAL_NOT_FOUND']);
-    // Its invalid content is hidden as well.
+    // Invalid content is not revealed either.
     expect(diagnosticsOf(present.state, present.resources.nodes).pilot_sds_certificate_errors_total).not.toEqual({});
     expect(statusTexts(without, without.resources.nodes)).toEqual([]);
     expect(statusTexts(present, present.resources.nodes)).toEqual([]);
   });
 
-  it('is in the status of a Gateway of another namespace that is granted the Secret', () => {
+  it('is in the status of a Gateway of another namespace that has a grant for the Secret', () => {
     const plane = connected(gateway('tenant', 'keys/web') + grant('edge') + grant('tenant'));
     expect(statusTexts(plane, plane.resources.nodes)).toEqual([expect.stringContaining('Secret keys/web')]);
   });
 
-  it('is not reported for a Secret of another namespace without a grant, whether or not it exists', () => {
+  it('is not reported for a Secret of another namespace without a grant, even if it does not exist', () => {
     const plane = connected(gateway('edge', 'keys/web'));
     const present = connected(gateway('edge', 'keys/web') + secret('keys', 'web'));
     const texts = statusTexts(plane, plane.resources.nodes);
@@ -97,20 +97,23 @@ describe('CREDENTIAL_NOT_FOUND', () => {
     expect(statusTexts(present, present.resources.nodes)).toEqual(texts);
   });
 
-  it.each(['unread', 'present'] as const)('is not reported for a Secret that is %s and not in the context', (known) => {
-    const plane = connected(gateway('edge', 'absent'));
-    expect(statusTexts(plane, reading(plane, known))).toEqual([]);
-    expect(codesOf(plane, reading(plane, 'absent'))).toEqual(['CREDENTIAL_NOT_FOUND']);
-  });
+  it.each(['unread', 'present'] as const)(
+    'is not reported for a Secret that is %s but not in the push context',
+    (known) => {
+      const plane = connected(gateway('edge', 'absent'));
+      expect(statusTexts(plane, reading(plane, known))).toEqual([]);
+      expect(codesOf(plane, reading(plane, 'absent'))).toEqual(['CREDENTIAL_NOT_FOUND']);
+    },
+  );
 
-  it('is not reported for a Secret that exceeds a limit, because its status reports that it is not read', () => {
+  it('is not reported for a Secret that exceeds a limit, whose own status reports that it is not read', () => {
     const plane = connected(gateway('edge', 'large'));
     expect(statusTexts(plane, reading(plane, 'refused'))).toEqual([
       expect.stringMatching(/^Gateway\/edge\/web CredentialNotServed: .*exceeds a limit/),
     ]);
   });
 
-  it('is replaced by the missing permission if the client may not have the Secret', () => {
+  it('is replaced by the missing permission if the client may not access the Secret', () => {
     const plane = connected(gateway('edge', 'absent'));
     expect(codesOf(plane, reading(plane, 'denied'))).toEqual([]);
     expect(statusTexts(plane, reading(plane, 'denied'))).toEqual([
@@ -119,7 +122,7 @@ describe('CREDENTIAL_NOT_FOUND', () => {
   });
 });
 
-describe('PATCH_NOT_APPLIED', () => {
+describe('the warning PATCH_NOT_APPLIED', () => {
   const filter = (port: number, match = ''): string => `
 apiVersion: networking.istio.io/v1alpha3
 kind: EnvoyFilter
@@ -140,7 +143,7 @@ spec: {selector: {istio: ${name}}, servers: [{port: {number: ${port}, name: http
     for (const node of plane.resources.nodes) node.get(listenerType, '*');
   };
 
-  it('is reported after a proxy that the patch is for was served', () => {
+  it('is reported when a proxy that the patch selects was served', () => {
     const plane = connected(http('edge', 8080) + filter(9999));
     expect(codesOf(plane, plane.resources.nodes)).toEqual([]);
     serve(plane);
@@ -151,14 +154,14 @@ spec: {selector: {istio: ${name}}, servers: [{port: {number: ${port}, name: http
     ]);
   });
 
-  it('is not reported while a patch applies to one of the proxies', () => {
+  it('is not reported while the patch applies to one of the proxies', () => {
     const plane = connected(http('edge', 8080) + http('other', 9090) + filter(9090));
     connectGateway(plane, 'other');
     serve(plane);
     expect(codesOf(plane, plane.resources.nodes)).toEqual([]);
   });
 
-  it('is not reported while a proxy that the patch is for is still served from an older context', () => {
+  it('is not reported while a proxy that the patch selects is served from an older push context', () => {
     const plane = connected(http('edge', 8080) + filter(9999));
     serve(plane);
     expect(codesOf(plane, plane.resources.nodes)).toEqual(['PATCH_NOT_APPLIED']);
@@ -167,7 +170,7 @@ spec: {selector: {istio: ${name}}, servers: [{port: {number: ${port}, name: http
     expect(codesOf(plane, waiting)).toEqual([]);
   });
 
-  it('is not reported for patches for proxies that are not connected', () => {
+  it('is not reported for a patch that selects no connected proxy', () => {
     const plane = connected(http('edge', 8080) + filter(9999, ', proxy: {metadata: {zone: a}}'));
     serve(plane);
     expect(codesOf(plane, plane.resources.nodes)).toEqual([]);
@@ -181,7 +184,7 @@ spec: {selector: {istio: ${name}}, servers: [{port: {number: ${port}, name: http
   });
 });
 
-describe('GRPC_NOT_SUPPORTED', () => {
+describe('the warning GRPC_NOT_SUPPORTED', () => {
   const host = 'echo.shop.svc.cluster.local';
   const cluster = `outbound|7070||${host}`;
   const server = 'xds.istio.io/grpc/lds/inbound/10.0.0.7:7070';
@@ -195,7 +198,7 @@ describe('GRPC_NOT_SUPPORTED', () => {
     object('VirtualService', { hosts: [host], http: [{ route: [{ destination: { host } }], ...more }] });
   const rule = (trafficPolicy: object): string => object('DestinationRule', { host, trafficPolicy });
 
-  /** @param isGrpc whether the node is a gRPC program; otherwise a sidecar requests the same */
+  /** @param isGrpc whether the client is proxyless; otherwise a sidecar requests the same resources */
   function used(yaml: string, names: Readonly<Record<string, string>>, isGrpc = true): GivenPlane {
     const plane = givenPlane(entry + yaml);
     const id = 'sidecar~10.0.0.7~web.shop~shop.svc.cluster.local';
@@ -230,13 +233,16 @@ describe('GRPC_NOT_SUPPORTED', () => {
       { [listenerType]: server },
       'RequestAuthentication/shop/echo GrpcNotSupported: spec: .*no effect on gRPC servers',
     ],
-  ])('is in the status of a %s while a gRPC program that ignores a part of it is connected', (_, yaml, names, text) => {
-    const plane = used(yaml, names);
-    expect(statusTexts(plane, plane.resources.nodes, false)).toEqual([expect.stringMatching(`^${text}`)]);
-    expect(statusTexts(plane, [])).toEqual([]);
-  });
+  ])(
+    'is in the status of a %s while a proxyless client that ignores a part of it is connected',
+    (_, yaml, names, text) => {
+      const plane = used(yaml, names);
+      expect(statusTexts(plane, plane.resources.nodes, false)).toEqual([expect.stringMatching(`^${text}`)]);
+      expect(statusTexts(plane, [])).toEqual([]);
+    },
+  );
 
-  it('is not reported for a sidecar, nor for features that the program does not use', () => {
+  it('is not reported for a sidecar, nor for features of resources that the client does not request', () => {
     const yaml = http({ mirror: { host } });
     const sidecar = used(yaml, { [routeType]: cluster }, false);
     expect(codesOf(sidecar, sidecar.resources.nodes)).toEqual([]);
@@ -244,7 +250,7 @@ describe('GRPC_NOT_SUPPORTED', () => {
     expect(codesOf(other, other.resources.nodes)).toEqual([]);
   });
 
-  it('is not reported any more after the program has unsubscribed', () => {
+  it('is not reported after the client unsubscribed', () => {
     const plane = used(http({ mirror: { host } }), { [routeType]: cluster });
     let names = [cluster];
     for (const node of plane.resources.nodes) node.watched(() => ({ [routeType]: { names } }) as never);
@@ -253,7 +259,7 @@ describe('GRPC_NOT_SUPPORTED', () => {
     expect(codesOf(plane, plane.resources.nodes)).toEqual([]);
   });
 
-  it('is bounded for a program that requests many resources, and the bound is reported', () => {
+  it('is limited for a client that requests many resources, and the limit is reported', () => {
     const route = (index: number) => ({ route: [{ destination: { host } }], mirror: { host }, name: `r${index}` });
     const many = object('VirtualService', {
       hosts: [host],

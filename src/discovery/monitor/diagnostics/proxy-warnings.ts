@@ -1,4 +1,4 @@
-/** Warnings across objects that result from requests and responses of connected proxies. */
+/** Warnings that result from requests and responses of connected proxies. */
 import { type Config, configKeyText, fieldText } from '../../../model/config/config.ts';
 import type { ConfigSet } from '../../../model/config/config-set.ts';
 import type { EnvoyFilter, EnvoyPatch } from '../../../model/kinds/envoy-filter/envoy-filter.ts';
@@ -20,15 +20,15 @@ import type { FinderInput } from './find-diagnostics.ts';
 import { unservedCredentials } from './unserved-credentials.ts';
 
 export interface ProxyWarning extends ConfigWarning {
-  /** Another replica may have different information. */
+  /** Other replicas may have other results. */
   readonly isOfReplica?: true;
-  /** Not reported in the object's status: its author may not learn of it. */
+  /** Omitted from the object's status, because its author must not learn of it. */
   readonly isHidden?: true;
 }
 
 type ProxySources = Pick<FinderInput, 'context' | 'configs' | 'proxies'>;
 
-/** Yields `undefined` after each object, proxy or server without a warning. */
+/** Yields `undefined` for each item without a warning. */
 export function* findProxyWarnings(sources: ProxySources): Generator<ProxyWarning | undefined> {
   yield* absentCredentials(sources);
   yield* patchesWithoutEffect(sources);
@@ -36,7 +36,7 @@ export function* findProxyWarnings(sources: ProxySources): Generator<ProxyWarnin
   yield* ignoredByGrpc(sources);
 }
 
-/** Objects that a connected gateway requests, that it may access, and that the API server does not have. */
+/** Missing objects that a connected gateway requests and may access. */
 function* absentCredentials({ configs, proxies }: ProxySources): Generator<ProxyWarning | undefined> {
   for (const unserved of unservedCredentials(proxies)) {
     yield undefined;
@@ -58,8 +58,7 @@ function* absentCredentials({ configs, proxies }: ProxySources): Generator<Proxy
 }
 
 /**
- * Patches that were tried at connected proxies and matched at none. Waits for proxies that are served from an older context, and skips
- * patches of resources that no proxy has requested.
+ * Patches that matched at no connected proxy. Waits for proxies with older push contexts, and skips patches of resources that no proxy has requested.
  */
 function* patchesWithoutEffect({ context, configs, proxies }: ProxySources): Generator<ProxyWarning | undefined> {
   const waiting = new Map<EnvoyPatch, { readonly config: Config<EnvoyFilter>; readonly index: number }>();
@@ -67,7 +66,7 @@ function* patchesWithoutEffect({ context, configs, proxies }: ProxySources): Gen
     yield undefined;
     for (const [index, patch] of config.spec.configPatches.entries()) {
       const { applied, problem } = patchStatus(patch);
-      // Independent of other replicas.
+      // Applies to all replicas.
       if (problem !== undefined) yield patchWarning(config, index, `cannot be applied at a proxy: ${problem}`);
       else if (!applied && wasTried(patch) && !hasOtherDelivery(patch)) waiting.set(patch, { config, index });
     }
@@ -82,7 +81,7 @@ function* patchesWithoutEffect({ context, configs, proxies }: ProxySources): Gen
     const appliedPatches = seen.get(set) ?? new Set(writtenPatches(set).filter((one) => waiting.has(one)));
     seen.set(set, appliedPatches);
     for (const patch of appliedPatches) counts.set(patch, (counts.get(patch) ?? 0) + 1);
-    // Its responses to the latest change are not generated yet.
+    // Responses to the latest change are not generated yet.
     if (served.context !== context) for (const patch of appliedPatches) waiting.delete(patch);
   }
   for (const [patch, { config, index }] of waiting) {
@@ -93,7 +92,7 @@ function* patchesWithoutEffect({ context, configs, proxies }: ProxySources): Gen
   }
 }
 
-/** Patches for sidecars in objects whose selector selects only gateways, and vice versa. */
+/** Patches for sidecars in objects that select gateways only, and vice versa. */
 function* patchesOfOtherProxies({ context, configs, proxies }: ProxySources): Generator<ProxyWarning | undefined> {
   const byNamespace = new Map<string, LabelIndex<ConnectedProxy>>();
   const candidates = configs.EnvoyFilter.filter(
@@ -140,10 +139,9 @@ function patchWarning(config: Config<EnvoyFilter>, index: number, message: strin
   return { code: 'PATCH_NOT_APPLIED', config, field: `spec.configPatches[${index}]`, message };
 }
 
-/** Texts per field in a warning. */
 const maxTexts = 5;
 
-/** Fields that connected proxyless gRPC programs ignore or apply differently; gRPC does not report them. */
+/** Fields that connected proxyless clients ignore or apply differently. gRPC itself does not report them. */
 function* ignoredByGrpc({ configs, proxies }: ProxySources): Generator<ProxyWarning | undefined> {
   const found = new Map<string, { readonly place: ConfigPlace; readonly texts: Set<string> }>();
   const objects = new Map<KindName, ReadonlyMap<string, Config>>();

@@ -1,7 +1,4 @@
-/**
- * Diagnostics about the pushed configuration (spec/discovery.md §9.1 `push_status`, §9.2), computed object by object so that the caller
- * controls the duration of each step.
- */
+/** Diagnostics of the pushed configuration (spec/discovery.md §9.1 `push_status`, §9.2), computed object by object so that the caller can pause. */
 
 import { configKeyText } from '../../../model/config/config.ts';
 import { standInText } from '../../../model/config/refused.ts';
@@ -42,7 +39,7 @@ import { patchReports } from './patch-status.ts';
 import { findSubsetsBeyondLimit } from './subset-diagnostics.ts';
 import { findUnappliedPolicies } from './unheld-policies.ts';
 
-/** Diagnostics by metric name and subject. */
+/** By metric name and subject. */
 export type PushStatus = Readonly<Record<string, Readonly<Record<string, Diagnostic>>>>;
 
 export interface Diagnostic extends DiagnosticSubject {
@@ -157,7 +154,7 @@ const finders: Readonly<Record<string, FindDiagnostics>> = {
   },
 };
 
-/** Metrics whose diagnostics the page shows and whose values have another source. */
+/** Metrics that the page shows but whose values have another source. */
 const labelledMetrics: Readonly<Record<string, FindDiagnostics>> = {
   pilot_envoy_filter_status: function* ({ configs }, note) {
     for (const filter of configs.EnvoyFilter) {
@@ -169,23 +166,23 @@ const labelledMetrics: Readonly<Record<string, FindDiagnostics>> = {
   },
 };
 
-/** Metrics of this page. Their gauges are set to 0 if there are no diagnostics. */
+/** Set to 0 without diagnostics. */
 export const pushStatusMetrics: readonly string[] = Object.keys(finders);
 
 type DiagnosedState = Pick<MeshState, 'context' | 'configs' | 'unreadable'> &
   Partial<Pick<MeshState, 'translationProblems' | 'objects'>>;
 
-/** Current diagnostics; empty before there is a context. */
+/** Empty before the first push context. */
 export function diagnosticsOf(state: DiagnosedState, proxies: Iterable<ServedProxy>): PushStatus {
   return atOnce(diagnosticSteps(state, proxies));
 }
 
-/** As {@link diagnosticsOf}, with turns for other tasks. */
+/** Like {@link diagnosticsOf}, with pauses for other tasks. */
 export function diagnosticsInTurns(state: DiagnosedState, proxies: Iterable<ServedProxy>): Promise<PushStatus> {
   return new Turns(sliceMs).through(diagnosticSteps(state, proxies));
 }
 
-/** As {@link diagnosticsOf}, one step per object. */
+/** Like {@link diagnosticsOf}, one step per object. */
 export function* diagnosticSteps(
   { context, configs, objects = configs.set, unreadable, translationProblems = [] }: DiagnosedState,
   proxies: Iterable<ServedProxy>,
@@ -199,7 +196,7 @@ export function* diagnosticSteps(
     yield* find(sources, (key, message, subject) => {
       if (!found.has(key)) found.set(key, { ...subject, message });
       if (subject?.objects === undefined) return;
-      // Copied once, at the end: one key may concern all objects.
+      // Copied at the end, because one key may concern all objects.
       const ofKey = objects.get(key) ?? new Set();
       for (const object of subject.objects) ofKey.add(object);
       objects.set(key, ofKey);
@@ -222,7 +219,7 @@ function* noteWithoutEndpoints(
   }
 }
 
-/** Two mesh VirtualServices for one host that are both visible to a client: one has no effect there. */
+/** Two mesh VirtualServices for one host that a client can see: only one applies. */
 function* findSharedDomains(sources: FinderInput, note: NoteDiagnostic): Iterable<void> {
   for (const found of sharedHosts(sources)) {
     yield;

@@ -14,7 +14,7 @@ metadata: { name: web, namespace: shop }
 spec: { action: deny }
 `;
 
-it('closed restrictions and unreadable files are on the page', async () => {
+it('push_status contains restrictions that deny all requests, and unreadable files', async () => {
   const root = mkdtempSync(join(tmpdir(), 'chartpilot-refused-'));
   onTestFinished(() => rmSync(root, { recursive: true }));
   const settings = new SettingsFiles(() => {});

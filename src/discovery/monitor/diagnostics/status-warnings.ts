@@ -1,4 +1,4 @@
-/** Diagnostics for object statuses: those about objects that take effect only in part. */
+/** Diagnostics about objects that take effect only in part, for their statuses. */
 import { conditionReasonOf } from '../../../runtime/errors.ts';
 import type { Steps } from '../../../runtime/turns.ts';
 import { visibleLine } from '../../../runtime/visible-text.ts';
@@ -7,7 +7,7 @@ import type { ObjectWarning } from '../../distribution/object-warnings.ts';
 import { generationOf, kindsWithWarningEvents } from '../../distribution/status-objects.ts';
 import type { PushStatus } from './push-status.ts';
 
-/** Condition reasons by metric. */
+/** By metric. */
 const reasons: Readonly<Record<string, string>> = {
   pilot_gateway_servers_rejected: 'ServerNotServed',
   pilot_gateway_servers_overlap: 'HostsOverlap',
@@ -21,13 +21,11 @@ const reasons: Readonly<Record<string, string>> = {
   pilot_jwks_sources_rejected: 'LimitExceeded',
   pilot_destrule_subsets_beyond_limit: 'LimitExceeded',
   pilot_config_warnings: 'ConfigWarning',
-  // A code is more specific about the same host.
+  // An error code about the same host is more specific.
   pilot_duplicate_envoy_clusters: 'DuplicateHost',
 };
 
-/** Diagnostics per object in its status. */
 const maxTexts = 5;
-/** Maximum length of a status message. */
 const maxMessageLength = 1_024;
 
 /**

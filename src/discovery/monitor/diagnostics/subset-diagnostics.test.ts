@@ -28,7 +28,7 @@ const rules = (count: number, subsets: number, host = 'a.test'): string =>
     }),
   ).join('');
 
-/** Clusters that a client of another namespace receives, and the diagnostics. */
+/** Clusters of a client in another namespace, and the diagnostics. */
 function built(yaml: string): { clusters: string[]; status: Record<string, string>; ms: number } {
   const plane = givenPlane(yaml);
   const id = 'sidecar~10.9.0.1~b.zoo~zoo.svc.cluster.local';
@@ -42,7 +42,7 @@ function built(yaml: string): { clusters: string[]; status: Record<string, strin
   return { clusters: names.filter((name) => name.endsWith('|a.test')), status, ms };
 }
 
-it('builds a bounded number of clusters for a service with many ports and subsets, and one for each port', () => {
+it('a service with many ports and subsets has a limited number of clusters, at least one for each port', () => {
   const { clusters, status, ms } = built(entry(256) + rules(1, 500));
   expect(clusters).toHaveLength(maxServiceClusters);
   expect(clusters.filter((name) => name.includes('||'))).toHaveLength(256);
@@ -52,7 +52,7 @@ it('builds a bounded number of clusters for a service with many ports and subset
   expect(ms).toBeLessThan(1_000);
 });
 
-it('merges many rules for one host up to the subsets of one rule, the oldest first', () => {
+it('rules for one host are merged until the subset limit of a single rule, oldest first', () => {
   const { clusters, status, ms } = built(entry(4) + rules(39, 500));
   expect(clusters).toHaveLength(4 * (maxSubsets + 1));
   expect(clusters).toContain('outbound|80|s1-11|a.test');
@@ -63,12 +63,12 @@ it('merges many rules for one host up to the subsets of one rule, the oldest fir
   expect(ms).toBeLessThan(1_000);
 });
 
-it('merges rules of a wildcard host up to the subsets of one such rule', () => {
+it('rules for a wildcard host are merged until the subset limit of a single rule', () => {
   const { clusters } = built(entry(1) + rules(10, maxWildcardSubsets, '*.test'));
   expect(clusters).toHaveLength(1 + maxWildcardSubsets);
 });
 
-it('reports nothing if every subset has its clusters', () => {
+it('subset diagnostics are empty if every subset has its clusters', () => {
   const { clusters, status } = built(entry(3) + rules(4, 100));
   expect(clusters).toHaveLength(3 * 401);
   expect(status).toEqual({});

@@ -1,11 +1,11 @@
-/** Subsets of DestinationRules without clusters, because a service would have too many. */
+/** Subsets without clusters, because the service would have too many. */
 import { configKeyText } from '../../../model/config/config.ts';
 import { isWildcard } from '../../../model/fields/hostname.ts';
 import { maxServiceClusters, maxSubsets, maxWildcardSubsets } from '../../../model/kinds/object-limits.ts';
 import { limitedSubsets } from '../../../model/services/limited-subsets.ts';
 import type { FinderInput, NoteDiagnostic } from './find-diagnostics.ts';
 
-/** From the view of clients in the service's own namespace. */
+/** For clients in the service's namespace. */
 export function* findSubsetsBeyondLimit({ context, configs }: FinderInput, note: NoteDiagnostic): Iterable<void> {
   const counts = new Map<string, number>();
   for (const { namespace, name, spec } of configs.DestinationRule) {
@@ -32,5 +32,4 @@ export function* findSubsetsBeyondLimit({ context, configs }: FinderInput, note:
   }
 }
 
-/** Rules per message. */
 const maxNamed = 3;

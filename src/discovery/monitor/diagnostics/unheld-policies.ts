@@ -1,4 +1,3 @@
-/** Policies that apply to no connected proxy and so have no effect. */
 import type { Config } from '../../../model/config/config.ts';
 import type { PolicyScope } from '../../../model/kinds/policies/policy-target.ts';
 import type { WorkloadPolicies } from '../../../model/push-context/workload-policies.ts';

@@ -1,4 +1,4 @@
-/** Secrets and ConfigMaps that connected gateways request by name and are not served (spec/discovery.md §8.7). */
+/** Secrets and ConfigMaps that connected gateways request and do not receive (spec/discovery.md §8.7). */
 import type { Config } from '../../../model/config/config.ts';
 import type { Gateway } from '../../../model/kinds/gateway/gateway.ts';
 import type { ProxyShape } from '../../../model/proxy/proxy-shape.ts';
@@ -8,13 +8,11 @@ import { type UnservedCredential, unservedCredential } from '../../../networking
 import { parseCredentialName, serverCredentials } from '../../../networking/secrets/credential-name.ts';
 import type { ServedProxy } from './find-diagnostics.ts';
 
-/** A Gateway server that references the credential. */
 interface CredentialUser extends Pick<GatewayServer, 'gateway' | 'index'> {
-  /** Field of the server's TLS settings that names it. */
   readonly field: string;
   /**
-   * Whether the Gateway's author may learn if the object exists: it is in the Gateway's namespace or granted to it. Otherwise a Gateway for
-   * workloads of another namespace could reveal which Secrets exist.
+   * Whether the Gateway's author may know if the object exists: it is in the Gateway's namespace or granted to it. Otherwise a Gateway for workloads
+   * of another namespace could reveal which Secrets exist.
    */
   readonly mayKnow: boolean;
 }
@@ -22,14 +20,13 @@ interface CredentialUser extends Pick<GatewayServer, 'gateway' | 'index'> {
 interface UnservedByName extends Omit<UnservedCredential, 'cause'> {
   readonly cause: UnservedCredential['cause'] | 'access';
   readonly name: string;
-  /** Of the gateway's workload. */
+  /** Of the gateway workload. */
   readonly namespace: string;
-  /** ID of a connected gateway that requests it. */
   readonly proxy: string;
   readonly users: readonly CredentialUser[];
 }
 
-/** Yields `undefined` after each server without one. Skips objects that no request to the API server has read yet. */
+/** Yields `undefined` for each server without one. Skips objects that are not read yet. */
 export function* unservedCredentials(proxies: Iterable<ServedProxy>): Generator<UnservedByName | undefined> {
   for (const served of routers(proxies)) {
     const { proxy, shape, context } = served;
@@ -62,7 +59,7 @@ function reasonFor(name: string, served: ServedProxy): Pick<UnservedByName, 'cau
     case 'absent':
       return unserved;
     case 'present':
-      // The next context contains it.
+      // The next push context contains it.
       return unserved?.cause === 'absent' ? undefined : unserved;
     case 'unread':
       return undefined;
@@ -90,7 +87,7 @@ function mayKnow(
   );
 }
 
-/** One connected gateway per shape: equal shapes have equal diagnostics. */
+/** One connected gateway for each proxy shape, because equal shapes have equal diagnostics. */
 export function* routers(proxies: Iterable<ServedProxy>): Iterable<ServedProxy> {
   const seen = new Set<ProxyShape>();
   for (const served of proxies) {

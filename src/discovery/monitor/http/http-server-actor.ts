@@ -1,4 +1,4 @@
-/** Effect of `discovery/http`: probes, metrics and debug pages. */
+/** Effects of `discovery/http`: probes, metrics and debug pages. */
 import { type AnyActorRef, fromCallback } from 'xstate';
 import type { OperatorOrder } from '../../../../machines/discovery/ca/authority-protocol.ts';
 import { peer } from '../../../../machines/discovery/peers.ts';
@@ -21,17 +21,16 @@ export interface HttpEffectOptions extends HttpServersOptions {
   readonly metrics: Pick<DiscoveryMetrics, 'text'>;
   /** `undefined` if debug pages are disabled. */
   readonly debug?: DebugSources & { readonly access: DebugAccess };
-  /** Log levels, which callers with access to debug pages may change. */
+  /** Callers with access to debug pages may change log levels. */
   readonly logLevels: LogLevelSources;
-  /** Called with the listener for orders that operators give on pages. */
+  /** Called with the listener for orders on pages. */
   readonly opened?: (orders: PageOrders) => void;
-  /** What the start waits for, for the readiness probe. */
+  /** Unmet condition of the start, for the readiness probe. */
   readonly startCondition?: () => string;
-  /** Unreadable configuration files, with the reason. */
+  /** Unreadable configuration files with reasons. */
   readonly unreadable?: () => ReadonlyMap<string, string>;
-  /** Further conditions of a ready control plane, one per line. */
+  /** Problems that do not affect readiness, one per line. */
   readonly conditions?: () => readonly string[];
-  /** For profiles, and for debug pages that change something. */
   readonly access: DebuggerAccess;
   readonly profile?: boolean;
   readonly heapSnapshots?: boolean;
@@ -39,10 +38,9 @@ export interface HttpEffectOptions extends HttpServersOptions {
 }
 
 export interface PageOrders {
-  /** Pushes all resources to all proxies. */
   readonly pushAll: () => void;
   readonly rotateRoot: (order: OperatorOrder['type']) => void;
-  /** Applies the held-back response of Consul. */
+  /** Applies Consul's held-back response. */
   readonly acceptCatalog: (datacenter: string) => void;
 }
 
@@ -142,7 +140,7 @@ async function respond(
   return { status: 404, body: `not found: ${path}; /debug lists the pages\n` };
 }
 
-/** Files in the response of a probe; the log and `/debug/push_status` list all. */
+/** Files in a probe response. The log and `/debug/push_status` list all. */
 const maxListed = 5;
 
 function textOf(unreadable: ReadonlyMap<string, string>): string {

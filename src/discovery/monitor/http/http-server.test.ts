@@ -20,7 +20,7 @@ async function serve(handler: HttpHandler, count = 1): Promise<{ servers: HttpSe
 }
 
 describe('HttpServers', () => {
-  it('serve the same on every port, objects as JSON', async () => {
+  it('respond equally on every port, with objects as JSON', async () => {
     const requests: HttpRequest[] = [];
     const { urls } = await serve((request) => {
       requests.push(request);
@@ -44,7 +44,7 @@ describe('HttpServers', () => {
     expect([response.status, await response.text()]).toEqual([500, 'a bug\n']);
   });
 
-  it.each(['//', '//[', 'http://[/', '*'])('continue after a request for %s', async (target) => {
+  it.each(['//', '//[', 'http://[/', '*'])('keep running after a request for %s', async (target) => {
     const { urls } = await serve(() => ({ status: 200, body: 'still here' }));
     const socket = connect(Number(new URL(urls[0]!).port), '127.0.0.1');
     const [reply] = await Promise.all([
@@ -56,7 +56,7 @@ describe('HttpServers', () => {
     expect(await (await fetch(urls[0]!)).text()).toBe('still here');
   });
 
-  it('complete running requests on close, and accept no new ones', async () => {
+  it('finish running requests when they close, and accept no new ones', async () => {
     const [begun, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const { servers, urls } = await serve(async () => {
       begun.resolve();
@@ -72,7 +72,7 @@ describe('HttpServers', () => {
     await closed;
   });
 
-  it('leave a stream open on close, without waiting for it', async () => {
+  it('leave a stream open when they close, without waiting for it', async () => {
     let response: ServerResponse | undefined;
     const { servers, urls } = await serve(({ path }) =>
       path === '/stream'
@@ -92,7 +92,7 @@ describe('HttpServers', () => {
     expect(await streamed).toBe('ab');
   });
 
-  it('open nothing if one of the ports is in use, and name it', async () => {
+  it('open no port if one is in use, and name it', async () => {
     const { urls } = await serve(() => ({ status: 200, body: '' }));
     const taken = Number(new URL(urls[0]!).port);
     const servers = new HttpServers(() => ({ status: 200, body: '' }));
@@ -103,7 +103,7 @@ describe('HttpServers', () => {
     });
   });
 
-  it('report an address that this host does not have', async () => {
+  it('report an address that does not exist on this host', async () => {
     const servers = new HttpServers(() => ({ status: 200, body: '' }));
     await expect(servers.open([{ host: '192.0.2.1', port: 15080 }])).rejects.toMatchObject({
       code: 'LISTEN_FAILED',
@@ -112,7 +112,7 @@ describe('HttpServers', () => {
     });
   });
 
-  it('close connections that send nothing', async () => {
+  it('close silent connections', async () => {
     const { servers, urls } = await serve(() => ({ status: 200, body: '' }));
     const socket = connect(Number(new URL(urls[0]!).port), '127.0.0.1');
     await once(socket, 'connect');

@@ -1,4 +1,4 @@
-/** HTTP servers of the control plane: one handler on one or more ports (spec/discovery.md §1.3, §9.1). */
+/** HTTP servers of the control plane: one handler on several ports (spec/discovery.md §1.3, §9.1). */
 import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Server as NetServer, Socket } from 'node:net';
 import { isLoopback } from '../../../runtime/addresses/loopback.ts';
@@ -14,43 +14,40 @@ export interface HttpRequest {
   readonly method: string;
   readonly path: string;
   readonly query: URLSearchParams;
-  /** Whether the caller is on this host. */
   readonly local: boolean;
   readonly headers: IncomingHttpHeaders;
-  /** Reads the body. @returns `undefined` if it is longer or the client aborts */
+  /** @returns `undefined` if the body is longer or the client aborts */
   readonly body: (maxBytes: number) => Promise<string | undefined>;
-  /** Both ends of the connection. */
   readonly peer: { readonly remoteAddress?: string | undefined; readonly localAddress?: string | undefined };
 }
 
 export interface HttpReply {
   readonly status: number;
-  /** An object is sent as JSON. */
+  /** Objects are sent as JSON. */
   readonly body: string | object;
-  /** Content type of a text; default `text/plain`. */
+  /** Of a text; default `text/plain`. */
   readonly contentType?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** A {@link StreamAnswer} owns its connection: closing the servers neither ends it nor waits for it. */
+/** A {@link StreamAnswer} owns its connection: the servers neither close it nor wait for it. */
 export type HttpHandler = (request: HttpRequest) => HttpReply | StreamAnswer | Promise<HttpReply | StreamAnswer>;
 
 export interface HttpServersOptions extends Pick<HttpFenceOptions, 'failed'> {
-  /** Maximum number of connections per port; default derived from the limit of open files. */
+  /** Limit per port. The default depends on the limit of open files. */
   readonly connections?: number;
-  /** Accepts a gRPC connection, or returns `false` if it cannot yet; `undefined` serves only HTTP. */
+  /** Accepts a gRPC connection, or returns `false` if it cannot yet; `undefined`: HTTP only. */
   readonly grpc?: (socket: Socket) => boolean;
 }
 
-/** Opens ports that share one handler. */
 export class HttpServers {
   readonly #handler: HttpHandler;
   readonly #options: HttpServersOptions;
   readonly #http: Server[] = [];
   readonly #listeners: NetServer[] = [];
-  /** Connections without a stream: idle, or with a running request. */
+  /** Connections without a stream: idle or with a running request. */
   readonly #sockets = new Set<Socket>();
-  /** Set while the servers close; resolved when the last connection has ended. */
+  /** Set while closing; resolves when the last connection is closed. */
   #closing: { promise: Promise<void>; resolve: () => void } | undefined;
 
   constructor(handler: HttpHandler, options: HttpServersOptions = {}) {
@@ -61,7 +58,7 @@ export class HttpServers {
   /**
    * Opens all addresses or none.
    *
-   * @returns the opened addresses, with ports that the system chose
+   * @returns addresses with the ports chosen by the system
    * @throws ChartpilotError PORT_IN_USE or LISTEN_FAILED
    */
   async open(addresses: readonly ListenAddress[]): Promise<ListenAddress[]> {
@@ -75,7 +72,7 @@ export class HttpServers {
     return opened;
   }
 
-  /** Accepts no more connections; resolves when the running requests are completed. */
+  /** Accepts no more connections. Resolves when running requests are finished. */
   async close(): Promise<void> {
     this.#closing ??= Promise.withResolvers<void>();
     for (const listener of this.#listeners.splice(0)) listener.close();
@@ -84,7 +81,6 @@ export class HttpServers {
     await this.#closing.promise;
   }
 
-  /** Closes all connections at once. */
   cut(): void {
     for (const listener of this.#listeners.splice(0)) listener.close();
     for (const socket of this.#sockets) socket.destroy();
@@ -118,12 +114,11 @@ export class HttpServers {
     if (this.#sockets.size === 0) this.#closing?.resolve();
   }
 
-  /** The caller handles errors. */
   async #respond(request: IncomingMessage, response: ServerResponse, url: URL): Promise<void> {
     const { method = 'GET', headers, socket } = request;
     const reply = await this.#handler({
       method,
-      // Istio's tools append paths to a base URL with a trailing slash.
+      // Istio's tools join a base URL with a trailing slash and a path.
       path: url.pathname.replace(/\/{2,}/g, '/'),
       query: url.searchParams,
       local: isLoopback(socket.remoteAddress),
@@ -151,7 +146,6 @@ export class HttpServers {
   }
 }
 
-/** Error with the remedy for a port that cannot be opened. */
 function listenError(address: ListenAddress, error: unknown): ChartpilotError {
   const where = formatAddress(address);
   if (isSystemError(error, 'EADDRINUSE')) {
@@ -168,7 +162,7 @@ async function bodyOf(request: IncomingMessage, maxBytes: number): Promise<strin
   const pieces: Buffer[] = [];
   let bytes = 0;
   try {
-    // Leaving the loop would destroy the connection, and the response with it.
+    // By default, leaving the loop would destroy the connection and the response.
     for await (const piece of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       bytes += piece.length;
       if (bytes > maxBytes) return undefined;

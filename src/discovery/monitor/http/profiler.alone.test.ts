@@ -26,7 +26,7 @@ async function serve(): Promise<{ url: string; profiler: Profiler; servers: Http
   return { url: `http://127.0.0.1:${address!.port}/debug/pprof`, profiler, servers };
 }
 
-/** Load that a profile shows. */
+/** CPU load. */
 function spin(ms: number): number {
   let sum = 0;
   for (const end = performance.now() + ms; performance.now() < end; ) sum += Math.sqrt(sum + 1);
@@ -34,7 +34,7 @@ function spin(ms: number): number {
 }
 
 describe('profiles', () => {
-  it('show where CPU time is spent', async () => {
+  it('contain the functions that use CPU time', async () => {
     const { url } = await serve();
     const reply = await fetch(`${url}/profile?seconds=0.5`);
     const body = reply.json();
@@ -49,32 +49,32 @@ describe('profiles', () => {
     expect(samples.length).toBeGreaterThan(0);
   });
 
-  it('of memory state their cost before they are requested', async () => {
+  it('of memory warn of their cost before they start', async () => {
     const { url } = await serve();
     expect(await (await fetch(`${url}/`)).text()).toMatch(/heap.*additional memory, which is not released/);
   });
 
-  it('show allocations', async () => {
+  it('contain allocations', async () => {
     const { url } = await serve();
     expect(await (await fetch(`${url}/allocs?seconds=0.05`)).json()).toMatchObject({
       head: { children: expect.any(Array) },
     });
   });
 
-  it('show the heap', async () => {
+  it('contain the heap', async () => {
     const { url } = await serve();
     const snapshot = (await (await fetch(`${url}/heap`)).json()) as { snapshot: { node_count: number } };
     expect(snapshot.snapshot.node_count).toBeGreaterThan(1_000);
   });
 
-  it('show what the program waits for', async () => {
+  it('list pending operations of the event loop', async () => {
     const { url } = await serve();
     const text = await (await fetch(`${url}/goroutine`)).text();
     expect(text).toMatch(/\d+ {2}TCPServerWrap/);
     expect(text).toMatch(/2 {2}streaming/);
   });
 
-  it('are taken one at a time, with a bounded duration', async () => {
+  it('are taken one at a time with a limited duration', async () => {
     const { url } = await serve();
     const first = fetch(`${url}/profile?seconds=0.3`);
     await first;
@@ -86,7 +86,7 @@ describe('profiles', () => {
     expect((await fetch(`${url}/nothing`)).status).toBe(404);
   });
 
-  it('are aborted if the client disconnects or the program exits', async () => {
+  it('are aborted when the client disconnects or the process exits', async () => {
     const { url, profiler } = await serve();
     const left = request(`${url}/profile?seconds=100`).on('error', () => {});
     left.on('response', () => left.destroy());
@@ -96,7 +96,7 @@ describe('profiles', () => {
       await reply.text();
       return reply.status === 200;
     });
-    // The headers arrive when the profile starts.
+    // Headers arrive when the profile starts.
     const waiting = await fetch(`${url}/profile?seconds=100`);
     profiler.end();
     await expect(waiting.text()).rejects.toThrow();

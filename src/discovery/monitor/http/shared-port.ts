@@ -1,19 +1,18 @@
-/** gRPC and HTTP on one port (spec/discovery.md §1.2, `--grpcAddr` empty), distinguished by a connection's first bytes. */
+/** gRPC and HTTP on one port (spec/discovery.md §1.2, `--grpcAddr` empty), distinguished by the first bytes of a connection. */
 import type { Server as HttpServer } from 'node:http';
 import { createServer, type Server, type Socket } from 'node:net';
 import { ConnectionBounds, type ConnectionBoundsOptions } from '../../../runtime/fences/connection-bounds.ts';
 import { openFilesLimit } from '../../../runtime/fences/open-files.ts';
 
-/** Connection preface of HTTP/2 without TLS (RFC 9113 §3.4). */
+/** Of HTTP/2 without TLS (RFC 9113 §3.4). */
 const http2Preface = 'PRI * HTTP/2.0';
 
-/** Time limit for a connection's first bytes. */
 const firstByteMs = 10_000;
 
 /**
- * Builds a server that hands HTTP/1 connections to `http` and HTTP/2 connections to the xDS server.
+ * Passes HTTP/1 connections to `http` and HTTP/2 connections to `grpc`.
  *
- * @param grpc accepts a connection; returns `false` if it cannot yet, which closes the connection
+ * @param grpc returns `false` if it cannot accept connections yet, which closes the connection
  */
 export function sharedPort(http: HttpServer, grpc: (socket: Socket) => boolean): Server {
   const bounds = new ConnectionBounds<Socket>(silentConnections());
@@ -24,7 +23,7 @@ export function sharedPort(http: HttpServer, grpc: (socket: Socket) => boolean):
     socket.once('data', (first: Buffer) => {
       socket.setTimeout(0);
       socket.removeAllListeners('timeout');
-      // The receiving server has limits of its own.
+      // The receiving server has its own limits.
       bounds.release(socket);
       socket.pause();
       socket.unshift(first);
@@ -38,7 +37,7 @@ export function sharedPort(http: HttpServer, grpc: (socket: Socket) => boolean):
   });
 }
 
-/** Connections that have sent nothing yet; lower if few files may be open. */
+/** Connections without first bytes. Lower if the limit of open files is low. */
 const maxSilent = 4_096;
 const minSilent = 4;
 

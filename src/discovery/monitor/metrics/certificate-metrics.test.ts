@@ -9,7 +9,7 @@ async function samples(registry: Registry): Promise<Record<string, number>> {
   return Object.fromEntries(lines.map((line) => [line.split(' ')[0], Number(line.split(' ')[1])]));
 }
 
-test('the expiry of the authority has no series until there is an authority', async () => {
+test('certificate metrics have no expiry series without an authority', async () => {
   const registry = new Registry();
   let ends: { root: Date; chain: Date } | undefined;
   addCertificateMetrics(registry, { expiry: () => ends, issuance: new IssuanceCounts() });
@@ -22,7 +22,7 @@ test('the expiry of the authority has no series until there is an authority', as
   expect(found.citadel_server_root_cert_expiry_seconds).toBeLessThanOrEqual(-10);
 });
 
-test('requests for certificates are counted by outcome', async () => {
+test('certificate metrics count requests by outcome', async () => {
   const registry = new Registry();
   const issuance = new IssuanceCounts();
   addCertificateMetrics(registry, { expiry: () => undefined, issuance });

@@ -1,10 +1,10 @@
-/** Metrics of the certificate authority, with Istio's names. */
+/** Metrics of the certificate authority with Istio's names. */
 import { Gauge, type Registry } from 'prom-client';
 import type { IssuanceCounts } from '../../ca/issuing/issuance-counts.ts';
 import { readCounter } from './cheap-metrics.ts';
 
 export interface CertificateMetricsOptions {
-  /** Expiry of the current authority; `undefined` while nothing can be signed. */
+  /** `undefined` while nothing can be signed. */
   readonly expiry: () => { readonly root: Date; readonly chain: Date } | undefined;
   readonly issuance: Omit<IssuanceCounts, 'responded'>;
 }
@@ -16,7 +16,7 @@ export function addCertificateMetrics(registry: Registry, { expiry, issuance }: 
         ...{ name: `citadel_server_${name}_expiry_${suffix}`, help, registers: [registry] },
         collect: () => {
           const end = expiry()?.[of];
-          // Without an authority there is no series: a value of 0 would mean expired.
+          // Without an authority there is no series, because 0 would mean expired.
           if (end === undefined) gauge.remove();
           else gauge.set(value(end));
         },

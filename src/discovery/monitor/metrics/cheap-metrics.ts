@@ -1,4 +1,4 @@
-/** Metrics for the push path: counting changes a map entry or array cell, without hashing or copying. Text is generated on a scrape. */
+/** Metrics for the push path: counting changes a map entry or array cell without hashing or copying. A scrape generates the text. */
 import type { Registry } from 'prom-client';
 
 interface Description {
@@ -13,7 +13,6 @@ interface Value {
   readonly value: number;
 }
 
-/** Conversion of a key to labels. */
 export interface KeyLabels {
   readonly names: readonly string[];
   readonly of: (key: string) => Readonly<Record<string, string>>;
@@ -27,13 +26,13 @@ function register(
   type: string,
   values: () => Value[],
 ): void {
-  // The interface that a registry requires. prom-client's own metrics support any labels and cost a thousand times as much.
+  // The interface that a registry requires. Metrics of prom-client support arbitrary labels and cost a thousand times as much.
   const get = async () => ({ name, help, type, values: values() });
   const metric = { name, help, type, labelNames, aggregator: 'sum', get };
   registry.registerMetric(metric as never);
 }
 
-/** The key is the value of one label, or of two separated by a space. */
+/** The key is the value of one label, or of two joined by a space. */
 export function labelNamesOf(first: string, second?: string): KeyLabels {
   if (second === undefined) return { names: [first], of: (key) => ({ [first]: key }) };
   return {
@@ -45,17 +44,17 @@ export function labelNamesOf(first: string, second?: string): KeyLabels {
   };
 }
 
-/** A counter stored elsewhere, read on each scrape. */
+/** A counter that is stored elsewhere and read on each scrape. */
 export function readCounter(registry: Registry, description: Description, values: () => Value[]): void {
   register(registry, description, 'counter', values);
 }
 
-/** Series per counter. Tenants choose names of rejected objects: without a limit they would fill memory and each scrape. */
+/** Tenants choose names of rejected objects, so series without a limit would exhaust memory and slow down scrapes. */
 export const maxSeriesPerCounter = 5_000;
-/** Series that counts keys beyond the limit. */
+/** Counts keys beyond the limit. */
 const overflowKey = 'other other';
 
-/** A counter for each key, up to {@link maxSeriesPerCounter}. */
+/** Limited to {@link maxSeriesPerCounter} keys. */
 export class CounterByKey {
   readonly #counts = new Map<string, number>();
 
@@ -71,10 +70,9 @@ export class CounterByKey {
   }
 }
 
-/** A histogram for each key. */
 export class HistogramByKey {
   readonly #bounds: readonly number[];
-  /** Cells by key: the count of each bucket, the last one above all bounds; then the sum. */
+  /** Cells by key: the count of each bucket, then of values above all bounds, then the sum. */
   readonly #cells = new Map<string, Float64Array>();
 
   constructor(

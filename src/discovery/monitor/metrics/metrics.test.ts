@@ -49,7 +49,7 @@ function given(): { metrics: DiscoveryMetrics; plane: GivenPlane; note: (record:
   return { metrics, plane, note: (record) => emit(record as TraceRecord) };
 }
 
-/** Sample lines of some metrics. */
+/** Samples of matching metrics. */
 async function lines(metrics: DiscoveryMetrics, name: RegExp): Promise<string[]> {
   const { body } = await metrics.text();
   return body.split('\n').filter((line) => !line.startsWith('#') && name.test(line));
@@ -60,7 +60,7 @@ function request(from: string, configs: string[], reasons: object = { config: 1 
 }
 
 describe('metrics of xDS', () => {
-  it('count responses, rejections and streams under the names of dashboards', async () => {
+  it("count responses, rejections and streams with Istio's names", async () => {
     const { metrics } = given();
     metrics.responseSent(clusterType, { bytes: 20_000 });
     metrics.responseSent(clusterType, { bytes: 5 });
@@ -99,7 +99,7 @@ describe('metrics of xDS', () => {
     ]);
   });
 
-  it('count durations in seconds, with inclusive bucket bounds', async () => {
+  it('measure durations in seconds with inclusive bucket bounds', async () => {
     const { metrics } = given();
     metrics.generated(clusterType, 10);
     metrics.queueTime(50);
@@ -118,7 +118,7 @@ describe('metrics of xDS', () => {
     );
   });
 
-  it('count rejected connections by reason, as label values', async () => {
+  it('count rejected connections with the reason as label', async () => {
     const { metrics } = given();
     metrics.connectionRefused('address held off');
     metrics.addressHeldOff();
@@ -128,7 +128,7 @@ describe('metrics of xDS', () => {
     ]);
   });
 
-  it('remove the rejections of a disconnected proxy, and keep only its last of a type', async () => {
+  it('contain only the last rejection of a type by a connected proxy', async () => {
     const { metrics } = given();
     metrics.responseRejected(clusterType, 'web', 'one');
     metrics.responseRejected(clusterType, 'web', 'two');
@@ -141,7 +141,7 @@ describe('metrics of xDS', () => {
   });
 });
 
-describe('metrics of the sources', () => {
+describe('metrics of sources', () => {
   it('distinguish added or changed services from removed ones', async () => {
     const { metrics, plane, note } = given();
     const reasons = { service: 2, endpoint: 1 };
@@ -164,7 +164,7 @@ describe('metrics of the sources', () => {
     ]);
   });
 
-  it('count added, changed and removed objects, those of the cluster separately', async () => {
+  it('count added, changed and removed objects, and separately those of the cluster', async () => {
     const { metrics, note } = given();
     metrics.configsChanged([
       { key: 'Service/shop/cart', event: 'add' },
@@ -193,7 +193,7 @@ describe('metrics of the sources', () => {
     ]);
   });
 
-  it('measure the time from the first request to the context', async () => {
+  it('measure the time from the first change to the push context', async () => {
     const { metrics, note } = given();
     note({ ...request('mesh-config', [], { global: 1 }, true), t: 1_000 });
     note({ ...request('mesh-config', [], { global: 1 }, true), t: 1_050 });
@@ -205,8 +205,8 @@ describe('metrics of the sources', () => {
   });
 });
 
-describe('metrics that are read on a scrape', () => {
-  it('show versions, sizes and diagnostics of the last push', async () => {
+describe('metrics that are read during a scrape', () => {
+  it('contain versions, sizes and diagnostics of the last push', async () => {
     const { metrics } = given();
     const expected =
       /^(pilot_(info|xds\{|services|virt|eds_no|vservice|destrule|no_ip|k8s_end)|istiod_managed|endpoint_no_pod)/;

@@ -1,4 +1,4 @@
-/** Metrics of the control plane, with the names of Istio's dashboards (spec/discovery.md §9.2). */
+/** Metrics of the control plane with the names of Istio's dashboards (spec/discovery.md §9.2). */
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { ConfigChange } from '../../../../machines/discovery/protocol.ts';
 import type { UncaughtOrigin } from '../../../runtime/fences/uncaught.ts';
@@ -24,32 +24,31 @@ export interface MetricsOptions {
   readonly version: string;
   readonly state: MeshState;
   readonly cache: EncodedCache;
-  /** Istio versions of the connected proxies. */
   readonly connectedVersions: () => Iterable<string>;
-  /** Fetches of token issuers' keys; `undefined` without any. */
+  /** Requests for keys of token issuers; `undefined` without issuers. */
   readonly keyFetches?: { readonly success: number; readonly failure: number };
   readonly nodes?: () => Iterable<MeshNode>;
-  /** Called after each scan of the mesh, with the objects of a cluster that take effect only in part. */
+  /** Called after each scan with objects of the cluster that take effect only in part. */
   readonly onWarnings?: (warnings: MeshFindings['warnings']) => void;
-  /** Whether no other replica serves proxies; `undefined` if there are no replicas. */
+  /** Whether no other replica serves proxies; `undefined` without replicas. */
   readonly isOnlyReplica?: () => boolean;
-  /** Sources of configuration over xDS; `undefined` if none are configured. */
+  /** `undefined` without configuration sources over xDS. */
   readonly configSources?: () => readonly XdsSourceStatus[];
-  /** Consul datacenters; `undefined` if Consul is not a registry. */
+  /** `undefined` if Consul is not a registry. */
   readonly datacenters?: () => readonly DatacenterView[];
-  /** Of the DNS server; `undefined` without one. */
+  /** `undefined` without a DNS server. */
   readonly nameQueries?: NameServerCounts;
-  /** Of the webhooks; `undefined` if none are served. */
+  /** `undefined` without webhooks. */
   readonly webhooks?: WebhookCounts;
-  /** Of the certificate authority; `undefined` if this program signs no certificates. */
+  /** `undefined` if this process signs no certificates. */
   readonly certificates?: CertificateMetricsOptions;
-  /** Objects of a cluster that exceed their namespace's memory limit; `undefined` if no cluster is watched. */
+  /** Objects beyond the memory limit of their namespace; `undefined` without a cluster. */
   readonly refusedObjects?: () => Iterable<{ readonly kind: string; readonly count: number }>;
 }
 
 /**
- * Counts xDS streams and pushes by calls, and sources by observing the trace. Single numbers are read on a scrape; values with the size of
- * the mesh are computed before.
+ * Streams and pushes call it; sources are counted by observing the trace. A scrape reads single numbers, and values whose size depends on the mesh
+ * are computed before.
  */
 export class DiscoveryMetrics extends XdsMetrics {
   readonly #registry: Registry;
@@ -88,13 +87,12 @@ export class DiscoveryMetrics extends XdsMetrics {
     if (options.certificates !== undefined) addCertificateMetrics(registry, options.certificates);
   }
 
-  /** In Prometheus' text format. */
   async text(): Promise<{ body: string; contentType: string }> {
     await this.#diagnostics.settled();
     return { body: visibleMetrics(await this.#registry.metrics()), contentType: this.#registry.contentType };
   }
 
-  /** All metrics, including those without a sample. */
+  /** Includes metrics without a sample. */
   get definitions(): readonly MetricDefinition[] {
     return definitionsOf(this.#registry);
   }
@@ -104,12 +102,10 @@ export class DiscoveryMetrics extends XdsMetrics {
     return this.#sources.observe(recorder);
   }
 
-  /** Receives all added, changed and removed objects. */
   configsChanged(changes: readonly ConfigChange[]): void {
     this.#sources.configsChanged(changes);
   }
 
-  /** Called for each new context, with the time that it took to build it. */
   contextPublished(durationMs: number): void {
     this.#contextTime.observe(durationMs / 1_000);
     this.#diagnostics.markStale();
@@ -124,7 +120,7 @@ export class DiscoveryMetrics extends XdsMetrics {
     this.#diagnostics.markStale();
   }
 
-  /** Patches may or may not have applied to the resources in it. */
+  /** Patches may have been applied to these resources. */
   override responseSent(typeUrl: string, response: { bytes: number }): void {
     super.responseSent(typeUrl, response);
     this.#diagnostics.markStale();
@@ -138,12 +134,11 @@ export class DiscoveryMetrics extends XdsMetrics {
     this.#diagnostics.markStale();
   }
 
-  /** Called for each uncaught error. */
   errorEscaped(origin: UncaughtOrigin, cost: 'owner' | 'nothing'): void {
     this.#uncaught.inc({ origin, cost });
   }
 
-  /** @returns gauge of connected proxies, which has the size of the mesh */
+  /** @returns gauge of connected proxies, whose size depends on the mesh */
   #addProgram(): Gauge<'version'> {
     const { version } = this.#options;
     this.#gauge('pilot_info', 'Version of this control plane', ['version']).set({ version }, 1);
@@ -209,10 +204,7 @@ export class DiscoveryMetrics extends XdsMetrics {
     });
   }
 
-  /**
-   * Value 1 if the condition applies; no series otherwise. Conditions are `synced`, `reading`, `held` (a response is held back) and
-   * `failing`.
-   */
+  /** 1 if the condition applies, otherwise no series. Conditions are `synced`, `reading`, `held` (a response is held back) and `failing`. */
   #addRegistryConditions(): void {
     const { datacenters } = this.#options;
     if (datacenters === undefined) return;
@@ -228,7 +220,7 @@ export class DiscoveryMetrics extends XdsMetrics {
     );
   }
 
-  /** Only by kind, because there may be thousands of namespaces. */
+  /** By kind only, because there may be thousands of namespaces. */
   #addRefusedObjects(): void {
     const { refusedObjects } = this.#options;
     if (refusedObjects === undefined) return;

@@ -1,4 +1,4 @@
-/** Metrics of sources: objects, services, and triggers of pushes (spec/discovery.md §9.2). */
+/** Metrics of sources: objects, services and triggers of pushes (spec/discovery.md §9.2). */
 import type { Registry } from 'prom-client';
 import type { ConfigChange, ConfigKeyText, ConfigProblem, PushOrder } from '../../../../machines/discovery/protocol.ts';
 import { parseConfigKey } from '../../../model/config/config.ts';
@@ -11,15 +11,14 @@ import { CounterByKey, HistogramByKey, labelNamesOf } from './cheap-metrics.ts';
 
 const bounds = [0.01, 0.1, 0.5, 1, 3, 5, 10, 20, 30];
 
-/** Kinds of a Kubernetes cluster from which a registry builds services. All other kinds are configuration. */
+/** Kinds of a cluster from which a registry builds services. Others are configuration. */
 const registryKinds: ReadonlySet<string> = new Set(
   Object.keys(kubernetesKinds).filter((kind) => !['Secret', 'ConfigMap', 'Ingress', 'IngressClass'].includes(kind)),
 );
 
-/** Up to this number, services are searched for one by one; beyond it a set of all names is built. */
+/** Up to this number, services are looked up one by one; beyond it, a set of all names is built. */
 const maxSearched = 16;
 
-/** Counts trace events. */
 export class SourceMetrics {
   readonly #state: MeshState;
   readonly #debounce: HistogramByKey;
@@ -69,7 +68,6 @@ export class SourceMetrics {
     return recorder.observe((record) => this.#note(record));
   }
 
-  /** Receives all added, changed and removed objects. */
   configsChanged(changes: readonly ConfigChange[]): void {
     for (const { key, event } of changes) {
       const kind = key.slice(0, key.indexOf('/'));
@@ -78,9 +76,9 @@ export class SourceMetrics {
   }
 
   /**
-   * Counts each gateway server when it is first rejected.
+   * Counts each rejected gateway server once.
    *
-   * @param servers current ones, `Gateway/namespace/name server port`
+   * @param servers current ones, as `Gateway/namespace/name server port`
    */
   gatewayServersRejected(servers: readonly string[]): void {
     for (const server of servers) {
@@ -107,7 +105,7 @@ export class SourceMetrics {
         break;
       case 'configs.rejected':
         for (const { object, severity } of event.problems as readonly ConfigProblem[]) {
-          // An object with only warnings is accepted.
+          // An object with warnings only is accepted.
           if (object !== '' && severity === 'error') this.#rejected.add(object);
         }
         break;
@@ -128,15 +126,15 @@ export class SourceMetrics {
   #countServiceChange(key: ConfigKeyText, isServed: (namespace: string, hostname: string) => boolean): void {
     const { kind, namespace, name } = parseConfigKey(key);
     if (kind === 'Endpoints') this.#updates.add('eds');
-    // Proxies to re-evaluate and DNS names come with an update that is counted.
+    // Changed proxies and DNS names come with an update that is counted.
     else if (kind !== 'ServiceEntry') return;
     else if (isServed(namespace, name)) this.#updates.add('svc');
-    // A service that existed before was removed; otherwise the key is that of the object from which a service was built.
+    // A key of an existing service is that of a removed one; otherwise it is the object from which a service was built.
     else if ((this.#state.context?.servicesOf(name, namespace).length ?? 0) > 0) this.#updates.add('svcdelete');
     else this.#updates.add('config');
   }
 
-  /** @param count of services that it is called for */
+  /** @param count number of services to look up */
   #isServed(count: number): (namespace: string, hostname: string) => boolean {
     const { registry } = this.#state;
     return count <= maxSearched

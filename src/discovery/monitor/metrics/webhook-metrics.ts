@@ -1,13 +1,13 @@
-/** Metrics of the webhooks, with Istio's names. Unlike Istio, an injection counts as successful only if a sidecar was added. */
+/** Metrics of webhooks with Istio's names. Unlike in Istio, an injection counts as successful only if it added a sidecar. */
 import type { Registry } from 'prom-client';
 import type { InjectionOutcome } from '../../webhooks/injection-reviews.ts';
 import { readCounter } from './cheap-metrics.ts';
 
 export interface WebhookCounts {
   readonly injection: ReadonlyMap<InjectionOutcome, number>;
-  /** Reviews of Istio objects, by `group/plural`. */
+  /** Reviews of Istio objects by `group/plural`. */
   readonly validation: { readonly passed: ReadonlyMap<string, number>; readonly failed: ReadonlyMap<string, number> };
-  /** Requests without a review, by HTTP status. */
+  /** Rejected requests without a review, by HTTP status. */
   readonly refused: ReadonlyMap<number, number>;
 }
 

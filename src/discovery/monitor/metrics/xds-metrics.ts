@@ -13,9 +13,9 @@ const pushBounds = [0.01, 0.1, 0.5, 1, 3, 5, 10, 20, 30];
 const sendBounds = [0.01, 0.1, 1, 3, 5, 10, 20, 30];
 const waitBounds = [0.1, 0.5, 1, 3, 5, 10, 20, 30];
 const sizeBounds = [1, 10_000, 1_000_000, 4_000_000, 10_000_000, 40_000_000];
-/** Maximum number of label sets of rejections: a thousand proxies may reject a thousand different resources. */
+/** Limit of label sets: a thousand proxies may reject a thousand different resources. */
 const maxRejections = 10_000;
-/** Maximum length of a label: Envoy's errors can be very long. */
+/** Longer errors are truncated. */
 const maxReasonLength = 200;
 
 interface Rejection {
@@ -45,15 +45,14 @@ export class XdsMetrics implements AdsObserver {
   #admission: AdmissionView = { streams: 0, connections: 0, slots: initialSlots };
   readonly #abandoned: CounterByKey;
   readonly #evicted: CounterByKey;
-  /** Waiting proxies. */
   #waiting = 0;
-  /** Clusters, by the reason why proxies keep them. */
+  /** Number of clusters by the reason why proxies keep them. */
   readonly #kept = new Map<string, number>(
     ['named', 'unacknowledged', 'lingering', 'removable'].map((reason) => [reason, 0]),
   );
   #givenUp = 0;
   readonly #rejectGauges: ReadonlyMap<string, Gauge<'node' | 'err'>>;
-  /** Rejections by node and gauge: a proxy is counted with its last rejection of a type. */
+  /** By node and gauge. A proxy counts with its last rejection of a type. */
   readonly #rejections = new Map<string, Map<string, Rejection>>();
   #rejectionCount = 0;
   #largestRequest = 0;
@@ -284,7 +283,7 @@ export class XdsMetrics implements AdsObserver {
     this.#started.add(method);
   }
 
-  /** @param code name of a gRPC status */
+  /** @param code gRPC status name */
   streamClosed(method: string, code: string): void {
     this.#handled.add(`${method} ${code}`);
   }
@@ -299,7 +298,7 @@ export class XdsMetrics implements AdsObserver {
     this.#rejectionCount--;
   }
 
-  /** Short name of a type on dashboards, such as `cds`. Other types share one name, because clients choose them. */
+  /** Name of a type on dashboards, such as `cds`. Other types share one name, because clients choose them. */
   #shortType(typeUrl: string): string {
     return pushedTypeOf(typeUrl)?.toLowerCase() ?? (isOneTimeType(typeUrl) ? 'debug' : 'other');
   }

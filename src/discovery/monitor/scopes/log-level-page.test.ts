@@ -1,4 +1,4 @@
-/** `/scopej` of a running control plane, with the requests of ControlZ. */
+/** Requests of ControlZ to `/scopej` of a running control plane. */
 import { afterEach, expect, it } from 'vitest';
 import { ControlPlane, sidecar, stopControlPlanes } from '../../../../test/harness/control-plane.ts';
 import { eventually } from '../../../../test/harness/eventually.ts';
@@ -29,7 +29,7 @@ async function given(env: NodeJS.ProcessEnv = {}) {
 
 const debugLines = (plane: ControlPlane): string[] => plane.lines.filter((line) => /\tdebug\tads\t/.test(line));
 
-it('lists the scopes with their levels, and changes the level of one, which is logged', async () => {
+it('the log level page lists the scopes with their levels, and changes and logs the level of one', async () => {
   const { plane, put, levelOf } = await given();
   const scopes = (await plane.get('/scopej/')).json() as { name: string }[];
   expect(scopes.find(({ name }) => name === 'ads')).toEqual({
@@ -37,7 +37,7 @@ it('lists the scopes with their levels, and changes the level of one, which is l
     description: expect.stringContaining('xDS streams'),
     ...{ output_level: 'info', stack_trace_level: 'none', log_callers: false },
   });
-  // Scopes of the agent are unused here.
+  // Scopes of the agent are unused in the control plane.
   expect(scopes.map(({ name }) => name)).not.toContain('cert-watcher');
   expect(await put('/scopej/ads', { output_level: 'debug', stack_trace_level: 'error' })).toEqual({
     ...{ status: 202, text: '' },
@@ -50,7 +50,7 @@ it('lists the scopes with their levels, and changes the level of one, which is l
   expect([await levelOf('ads'), await levelOf('push')]).toEqual(['warn', 'warn']);
 });
 
-it('logs requests and responses of one proxy, and of no other', async () => {
+it('the log level page enables logs about requests and responses of one proxy only', async () => {
   const { plane, put } = await given();
   const { id } = sidecar;
   expect(await put(`/scopej/ads?proxyID=${id}`, { output_level: 'debug' })).toMatchObject({ status: 202 });
@@ -72,20 +72,20 @@ it('logs requests and responses of one proxy, and of no other', async () => {
   expect((await plane.get('/scopej/ads')).json()).not.toHaveProperty('proxies');
 });
 
-it('a change needs the token of the debugger, unless local callers may change levels', async () => {
+it("the log level page requires the debugger's token for a change, unless local callers may change levels", async () => {
   const { plane, put, levelOf } = await given();
   expect(await put('/scopej/ads', { output_level: 'debug' }, 'local user')).toMatchObject({ status: 401 });
   expect((await plane.get('/scopej/ads', { headers: {} })).status).toBe(200);
   expect(await levelOf('ads')).toBe('info');
   const open = await given({ PILOT_LOG_LEVELS_FROM_LOCALHOST: 'true' });
   expect(await open.put('/scopej/ads', { output_level: 'debug' }, 'local user')).toMatchObject({ status: 202 });
-  // A web site in a browser on this host is not a local caller.
+  // A web site in a local browser is not a local caller.
   const site = { 'sec-fetch-site': 'cross-site' };
   expect(await open.put('/scopej/ads', { output_level: 'none' }, 'local user', site)).toMatchObject({ status: 401 });
   expect(await open.levelOf('ads')).toBe('debug');
 });
 
-it('rejects a request that would have no effect, with the reason', async () => {
+it('the log level page rejects a request without effect, and returns the reason', async () => {
   const { plane, put, levelOf } = await given();
   const debug = { output_level: 'debug' };
   for (const [status, reason, path, settings] of [

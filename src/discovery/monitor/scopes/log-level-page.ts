@@ -1,7 +1,4 @@
-/**
- * `/scopej`: log levels at run time, with the API of Istio's ControlZ, which `istioctl admin log` uses. `?proxyID` sets the level of one
- * proxy.
- */
+/** `/scopej`: log levels at run time, with the API of Istio's ControlZ for `istioctl admin log`. `?proxyID` sets the level for one proxy. */
 import { isObject } from '../../../runtime/json-object.ts';
 import type { Logger } from '../../../runtime/output/log.ts';
 import { isLogLevel, logLevels, maxProxyLevels, type ScopeSettings } from '../../../runtime/output/log-levels.ts';
@@ -12,18 +9,18 @@ import type { HttpReply, HttpRequest } from '../http/http-server.ts';
 
 export interface LogLevelSources {
   readonly log: Logger;
-  /** `PILOT_LOG_LEVELS_FROM_LOCALHOST`: local callers may change levels without the token. */
+  /** `PILOT_LOG_LEVELS_FROM_LOCALHOST`: local callers need no token to change levels. */
   readonly localMayChange: boolean;
 }
 
 const basePath = '/scopej';
 const maxBodyBytes = 4_096;
-/** Length of two Kubernetes names. */
+/** Of two Kubernetes names. */
 const maxNameLength = 507;
-/** Scopes with lines about single proxies. */
+/** Scopes with log lines about single proxies. */
 const scopesOfProxies = ['ads'];
 
-/** Responds to a request below `/scopej`; `undefined` for other paths. */
+/** `undefined` for paths other than `/scopej`. */
 export async function respondToLogLevels(
   sources: LogLevelSources,
   access: DebugAccess,
@@ -66,7 +63,7 @@ async function change(log: Logger, scope: string, { body, query }: HttpRequest):
   const proxy = proxyID?.split('~')[2] ?? proxyID;
   const failure = proxy === null ? undefined : proxyProblem(log, scope, proxy, settings);
   if (failure !== undefined) return failure;
-  // Logged before the change, which may silence the log.
+  // First, because the change may silence the log.
   log.info('log.levelChanged', { scope, ...settings, ...(proxy !== null && { proxy }) });
   if (proxy === null) log.levels.change(scope, settings);
   else log.levels.changeProxy(proxy, scope, settings.outputLevel!);
@@ -93,7 +90,7 @@ function proxyProblem(
   return { status: 409, body };
 }
 
-/** As ControlZ. */
+/** Like ControlZ. */
 const accepted: HttpReply = { status: 202, body: '' };
 
 function invalid(reason: string): HttpReply {
@@ -114,7 +111,7 @@ function described({ levels }: Logger, name: string, description: string): objec
   };
 }
 
-/** Settings in the body, or the reason why it is invalid. */
+/** Valid settings, or the reason for their rejection. */
 function settingsIn(body: string | undefined): Partial<ScopeSettings> | string {
   if (body === undefined) return `the body is incomplete or has more than ${maxBodyBytes} bytes`;
   const object = parsed(body);

@@ -4,7 +4,7 @@ import { ClusterSchema } from '../../../gen/envoy/config/cluster/v3/cluster_pb.t
 import { type AheadPart, Encodable } from '../../../networking/messages/resource.ts';
 import { AheadBuild } from './ahead-build.ts';
 
-/** The number of parts that each piece builds. @param msOfPart duration of building one part */
+/** Number of parts in each piece. @param msOfPart build time of a part */
 function partsByPiece(parts: readonly (AheadPart | undefined)[], msOfPart = 0): number[] {
   let requestedParts = 0;
   const counted = (function* () {
@@ -30,11 +30,11 @@ it('AheadBuild builds a limited number of parts in a piece', () => {
   expect(partsByPiece(Array.from({ length: 20 }, () => part))).toEqual([8, 8, 4]);
 });
 
-it('AheadBuild ends a piece when the source pauses, because the work before the pause may have been slow', () => {
+it('AheadBuild ends a piece when the source pauses, because the work before it may have been slow', () => {
   expect(partsByPiece([undefined, undefined, part, part, undefined, part])).toEqual([1, 1, 3, 1]);
 });
 
-it('AheadBuild builds fewer parts in a piece if one of them is slow', () => {
+it('AheadBuild builds fewer parts in a piece if a part is slow', () => {
   expect(partsByPiece([part, part, part], 3)).toEqual([1, 1, 1, 0]);
   expect(partsByPiece([part, part, part, part], 1)).toEqual([3, 1]);
 });

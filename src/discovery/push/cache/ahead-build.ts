@@ -4,7 +4,7 @@ const maxPartsPerPiece = 8;
 /** One virtual host may have thousands of routes. */
 const maxPieceMs = 2;
 
-/** Builds what the lists of many proxies share, in the turn of any of these proxies. */
+/** Builds what lists of many proxies share, while any of these proxies is served. */
 export class AheadBuild {
   readonly #parts: Iterator<AheadPart | undefined>;
   readonly #encode: (part: AheadPart) => void;
@@ -27,8 +27,7 @@ export class AheadBuild {
   }
 
   /**
-   * Runs until a limit or a pause (`undefined`). After an error, no further parts are built, and building the list
-   * reports it.
+   * Runs until a limit or a pause (`undefined`). After an error, nothing more is built ahead, and building the list reports it.
    *
    * @returns whether there is more to build
    */

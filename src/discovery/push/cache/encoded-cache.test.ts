@@ -13,11 +13,11 @@ import { EncodedCache } from './encoded-cache.ts';
 
 const names = ['secret://one', 'secret://one-cacert', 'secret://two', 'secret://three'];
 
-/** A type of named resources that may not exist. */
+/** Resource type with names that may not exist. */
 class Secrets {
-  /** Existing secrets of each context, with their content. */
+  /** Existing secrets with their content. */
   readonly #contents = new Map<PushContext, Readonly<Record<string, string>>>();
-  /** The names of each build. */
+  /** Requested names of each build. */
   readonly built: (readonly string[])[] = [];
   readonly cache: EncodedCache;
   #context: PushContext | undefined;
@@ -71,7 +71,7 @@ describe('EncodedCache, for named resources that may not exist', () => {
     secrets.publish({ 'secret://one': '1', 'secret://one-cacert': '1', 'secret://two': '1' });
   });
 
-  it('omits missing names, and returns nothing for a wildcard', () => {
+  it('omits missing names, and returns an empty list for a wildcard', () => {
     expect([...secrets.get().keys()].sort()).toEqual(['secret://one', 'secret://one-cacert', 'secret://two']);
     expect(secrets.get('*').size).toBe(0);
   });
@@ -84,7 +84,7 @@ describe('EncodedCache, for named resources that may not exist', () => {
     expect([...secrets.get().keys()]).toEqual(['secret://two', 'secret://three']);
   });
 
-  it('rebuilds only the names that a change affects, and ignores kinds that the type does not depend on', () => {
+  it('rebuilds only affected names, and ignores kinds that the type does not depend on', () => {
     secrets.get();
     secrets.built.length = 0;
     secrets.publish({ 'secret://one': '2', 'secret://two': '2' }, 'Secret/n/one', 'ServiceEntry/n/two');
@@ -92,7 +92,7 @@ describe('EncodedCache, for named resources that may not exist', () => {
     expect(secrets.built).toEqual([['secret://one', 'secret://one-cacert']]);
   });
 
-  it('rebuilds all names after a change of a kind that cannot be narrowed down', () => {
+  it('rebuilds all names after a change that cannot be narrowed down', () => {
     secrets.get();
     secrets.built.length = 0;
     secrets.publish({ 'secret://one': '2' }, 'ConfigMap/n/one');
@@ -107,7 +107,7 @@ describe('EncodedCache, for named resources that may not exist', () => {
   });
 });
 
-it('EncodedCache releases a list that no client requests any more, even if there are few lists', async () => {
+it('EncodedCache releases an unused list, even if there are few lists', async () => {
   const generator: Generator = {
     scope: 'named',
     build: (_shape, _push, requested) => requested.map((name) => secret(name, 'content')),
@@ -164,9 +164,9 @@ describe('EncodedCache, for a resource that cannot be encoded', () => {
   }
 
   it.each([
-    ['asked for by name', secretType, requestedNames],
-    ['of a list of all', clusterType, '*'],
-  ] as const)('omits only that resource and reports it once: %s', (_, type, names) => {
+    ['requested by name', secretType, requestedNames],
+    ['in a wildcard list', clusterType, '*'],
+  ] as const)('omits and reports that resource once: %s', (_, type, names) => {
     publish({ one: 'bad', two: 'good' });
     for (let i = 0; i < 3; i++) expect([...cache.get(context!, type, shape, names)!.keys()]).toEqual(['two']);
     expect(failed).toEqual(['one: no such number']);

@@ -1,11 +1,10 @@
 /**
  * Encoded resources, built once and shared by all proxies that receive the same ones (spec/discovery.md §6.7).
  *
- * Two layers: a {@link ResourceMemory} keeps single values (a service's clusters, an assignment, a virtual host) across
- * contexts. Above it are whole lists by context, type and shape. The next context takes over a list by reference if the
- * change cannot affect it; otherwise the list is the base of a new one, built on the first request. Lists that differ
- * little from a common one store only the differences ({@link LayeredResources}). So publishing costs one step for each
- * shape and type, however long the lists are.
+ * There are two layers. A {@link ResourceMemory} caches single values (a service's clusters, an assignment, a virtual host) across push contexts.
+ * Above it are complete lists by context, type and shape. The next context reuses a list if the change cannot affect it; otherwise the list is the
+ * base of a new one, built on the first request. Lists that differ little from a common one store only the differences ({@link LayeredResources}). So
+ * publishing costs one step for each shape and type, independent of the length of lists.
  */
 
 import { WeakValues } from '../../../model/collections/weak-values.ts';
@@ -40,18 +39,14 @@ import { WholeListBuild } from './whole-list-build.ts';
 export interface EncodedCacheOptions {
   readonly encode?: Encode;
   readonly generators?: ReadonlyMap<string, Generator>;
-  /**
-   * Maximum number of cached values, without whole lists (PILOT_XDS_CACHE_SIZE). 0 disables the cache
-   * (PILOT_ENABLE_XDS_CACHE).
-   */
+  /** PILOT_XDS_CACHE_SIZE: limit of cached values, without lists. 0 disables the cache (PILOT_ENABLE_XDS_CACHE). */
   readonly maxEntries: number;
-  /** Approximate maximum size of the cached values in bytes (PILOT_XDS_CACHE_BYTES). Unlimited if absent. */
+  /** PILOT_XDS_CACHE_BYTES: approximate limit of the size of cached values. Default: unlimited. */
   readonly maxBytes?: number;
-  /** Called when the cache is so small that many values are built repeatedly. */
+  /** Called when many values are built repeatedly because the cache is too small. */
   readonly onThrashing?: (figures: ThrashingFigures) => void;
-  /** Called once for each resource that cannot be encoded. */
   readonly onUnencodable?: (resource: EnvoyResource, error: unknown) => void;
-  /** PILOT_ENABLE_CDS_CACHE and PILOT_ENABLE_RDS_CACHE (default true). */
+  /** PILOT_ENABLE_CDS_CACHE and PILOT_ENABLE_RDS_CACHE; default true. */
   readonly keepsClusters?: boolean;
   readonly keepsRoutes?: boolean;
   readonly maxChangesAtOnce?: number;
@@ -61,9 +56,9 @@ type AllGenerator = Extract<Generator, { scope: 'all' }>;
 type NamedGenerator = Extract<Generator, { scope: 'named' }>;
 
 const maxShortWholeList = 64;
-/** After larger changes, lists are built ahead in pieces. Services count as objects. */
+/** Changed objects and services, beyond which lists are built ahead in pieces. */
 const defaultMaxChangesAtOnce = 64;
-/** As above, for the number of values in changed objects. */
+/** Values in changed objects, beyond which lists are built ahead in pieces. */
 const maxChangeSizeAtOnce = 10_000;
 
 export class EncodedCache {
@@ -74,7 +69,7 @@ export class EncodedCache {
   readonly #notKept: ReadonlySet<string>;
   readonly #sets = new ContextSets((typeUrl) => this.#keeps(typeUrl));
   readonly #history = new ContextHistory();
-  /** Lists of a context that several shapes share, by the part of the shape that they depend on. */
+  /** Lists that several shapes share, by the part of the shape that they depend on. */
   readonly #sharedLists = new WeakMap<PushContext, WeakValues<ResourceMap>>();
   readonly #names = new InternedNameLists();
   readonly #ahead: ListsAhead;
@@ -137,7 +132,7 @@ export class EncodedCache {
     return (proxyless ? grpcGenerators : this.#generators).get(typeUrl);
   }
 
-  /** Resources of a type for a shape, by name. `undefined` if no generator exists for the type. */
+  /** By name; `undefined` if there is no generator of the type. */
   get(
     context: PushContext,
     typeUrl: string,
@@ -150,11 +145,11 @@ export class EncodedCache {
       const all = this.#getAll(context, typeUrl, shape, generator);
       return names === '*' ? all : selectFrom(all, names);
     }
-    // Wildcards do not apply to named types: a proxy learns the names from other resources.
+    // Named types have no wildcard: a proxy learns names from other resources.
     return names === '*' ? noResources : this.#getNamed(context, typeUrl, shape, this.#names.intern(names), generator);
   }
 
-  /** For debug pages that show the sources of resources. */
+  /** For debug pages that show how resources were generated. */
   generate(
     context: PushContext,
     typeUrl: string,
@@ -169,10 +164,7 @@ export class EncodedCache {
     return names === '*' ? [] : (generator?.build(shape, context, names, this.#memory) ?? []);
   }
 
-  /**
-   * Steps that build the list which `get` needs; each call returns whether there are more. `undefined` if building it
-   * is fast.
-   */
+  /** Steps that prepare the list for `get`; each returns whether there are more. `undefined` if the list is fast to build. */
   prepare(
     context: PushContext,
     typeUrl: string,
@@ -199,7 +191,7 @@ export class EncodedCache {
     return listBuild?.isLong ? () => listBuild.step() : undefined;
   }
 
-  /** The unfinished list build on which this list depends. For a layered list, that of the common list. */
+  /** The build that must finish first; for a layered list, that of the common list. */
   #pendingBuildOf(
     context: PushContext,
     typeUrl: string,
@@ -214,7 +206,7 @@ export class EncodedCache {
     return this.#pendingBuildOf(context, typeUrl, layer.common, this.#models.modelFor(nameList).model, generator);
   }
 
-  /** Takes over all lists that the change cannot affect. */
+  /** Reuses all lists that the change cannot affect. */
   carryOver(published: ContextPublication & Partial<Pick<Publication, 'configs'>>): void {
     const { context, previous, forced, configs } = published;
     const changed = withGateways(published);
@@ -249,7 +241,7 @@ export class EncodedCache {
     }
   }
 
-  /** Clears the cache (`/debug/cachez?clear=true`), including the lists of the given context. */
+  /** Clears the cache (`/debug/cachez?clear=true`) and the lists of this context. */
   clear(context: PushContext | undefined): void {
     this.#memory.clear();
     if (context === undefined) return;
@@ -291,7 +283,7 @@ export class EncodedCache {
     return listBuild;
   }
 
-  /** Steps that build a long list of all resources. `undefined` if the list exists or is short. */
+  /** Steps that build a complete long list. `undefined` if it exists or is short. */
   #prepareWhole(context: PushContext, typeUrl: string, shape: ProxyShape): (() => boolean) | undefined {
     const generator = this.#generatorOf(typeUrl, shape);
     if (generator?.scope !== 'all' || generator.building === undefined || !this.#keeps(typeUrl)) return undefined;
@@ -364,7 +356,7 @@ export class EncodedCache {
     return set.list;
   }
 
-  /** The build of a set's list; `undefined` if the list exists. Shapes that share a list share its build. */
+  /** `undefined` if the list exists. Shapes that share a list share its build. */
   #listBuildFor(
     context: PushContext,
     typeUrl: string,
@@ -388,7 +380,7 @@ export class EncodedCache {
     const shapeKey = this.#sets.key(typeUrl, shape, undefined);
     const since = base === undefined ? undefined : this.#history.since(set.baseOf, context);
     const affected =
-      // The history does not reach back to the base, so any name may be affected.
+      // Without history since the base, any name may be affected.
       since === undefined || since.forced
         ? nameList.names
         : affectedNames(
@@ -417,7 +409,7 @@ export class EncodedCache {
     return listBuild;
   }
 
-  /** The list shared by all shapes for which the type reads the same. */
+  /** The list that shapes share if the type depends on the same part of them. */
   #sharedListFor(context: PushContext, typeUrl: string, shape: ProxyShape, names: NameList, generator: Generator) {
     if (!this.#keeps(typeUrl)) return undefined;
     const projection = generator.projection?.(shape, context);

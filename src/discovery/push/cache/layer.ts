@@ -1,15 +1,15 @@
-/** Resources of a shape as the resources of a common shape with a few differences. */
+/** Resources of a shape as those of a common shape with a few differences. */
 import type { ProxyShape } from '../../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
 import type { Generator } from '../../../networking/index.ts';
 
-/** The common shape, and the subjects whose resources differ from it. */
+/** `subjects` are those whose resources differ from the common shape. */
 export interface Layer {
   readonly common: ProxyShape;
   readonly subjects: ReadonlySet<string>;
 }
 
-/** `undefined` if the shape needs a list of its own. */
+/** `undefined` if the shape needs a separate list. */
 export function layerOf(context: PushContext, shape: ProxyShape, { sharing }: Generator): Layer | undefined {
   for (const common of sharing?.commonShapes(shape, context) ?? []) {
     const subjects = sharing!.differing(shape, common, context);

@@ -1,35 +1,34 @@
-/** Builds a list of named resources in steps, so that other work can run in between. */
+/** Builds a list of named resources in steps that other work can interrupt. */
 import type { EnvoyResource } from '../../../networking/index.ts';
 import type { AheadPart } from '../../../networking/messages/resource.ts';
 import type { EncodedResource } from '../../xds/resource-source.ts';
 
-/** A few milliseconds of work, even before the code is optimized. */
+/** Takes a few milliseconds, even before the code is optimized. */
 const namesPerStep = 16;
 
-/** Longest list that is built in one step. */
 const maxShortList = 64;
 
 export interface ListBuildOptions {
-  /** All other names are taken over from the base. */
+  /** All other names are reused from the base. */
   readonly names: readonly string[];
-  /** The previous version of the list, if any. */
+  /** Previous version of the list. */
   readonly base: ResourceMap | undefined;
-  /** Of the same context and shape; its resources are reused. */
+  /** A list of the same context and shape, whose resources are reused. */
   readonly sibling: ResourceMap | undefined;
   readonly build: (names: readonly string[]) => readonly EnvoyResource[];
-  /** As `build`, in steps. Absent if building is fast. */
+  /** Like `build`, in steps. Absent if building is fast. */
   readonly buildInSteps?:
     | ((names: readonly string[]) => Iterator<AheadPart | undefined, readonly EnvoyResource[]>)
     | undefined;
   readonly isHeavy?: boolean;
-  /** `undefined` if the name has no valid version. */
+  /** `undefined` if no version is valid. */
   readonly encode: (resource: EnvoyResource, previous: EncodedResource | undefined) => EncodedResource | undefined;
   readonly onComplete: (list: ResourceMap) => void;
 }
 
 export class ListBuild {
   readonly #options: ListBuildOptions;
-  /** `undefined` while nothing differs from the base. */
+  /** `undefined` while equal to the base. */
   #list: Map<string, EncodedResource> | undefined;
   #position = 0;
   #batch: Generator<void, void> | undefined;
@@ -107,12 +106,12 @@ export class ListBuild {
   }
 }
 
-/** The error is reported when the containing resource is encoded. */
+/** An error is reported later, with the resource that contains the part. */
 export function encodeAhead(part: AheadPart): void {
   try {
     void part.bytes;
   } catch {
-    // See above.
+    // Reported later.
   }
 }
 

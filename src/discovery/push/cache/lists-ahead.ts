@@ -1,4 +1,4 @@
-/** Builds shared parts of long lists in pieces before the lists. */
+/** Builds shared parts of long lists in pieces, before the lists themselves. */
 import type { ProxyShape } from '../../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
 import { EnvoyResource, type Generator } from '../../../networking/index.ts';
@@ -29,7 +29,7 @@ export class ListsAhead {
     this.#parts = parts;
   }
 
-  /** @returns `undefined` if nothing is left to build ahead */
+  /** @returns `undefined` if there is nothing to build ahead */
   buildFor(
     context: PushContext,
     typeUrl: string,
@@ -58,7 +58,6 @@ export class ListsAhead {
     return build.isDone ? undefined : build;
   }
 
-  /** Whether no earlier context has the list. */
   #isNew(
     context: PushContext,
     typeUrl: string,

@@ -17,19 +17,19 @@ test('NameList returns exactly the names of a subject, in alphabetical order', (
   );
 });
 
-test('InternedNameLists intern equal lists of names, regardless of their order', () => {
+test('InternedNameLists intern equal lists, regardless of their order', () => {
   const lists = new InternedNameLists();
   expect(lists.intern(['b', 'a'])).toBe(lists.intern(['a', 'b']));
   expect(lists.intern(['a'])).not.toBe(lists.intern(['a', 'b']));
 });
 
-test('ModelLists stores a similar list as its differences from the model, with the same result each time', () => {
+test('ModelLists stores the differences of a list from a similar model, with the same result each time', () => {
   const longList = fc.uniqueArray(fc.integer({ min: 0, max: 99 }), { minLength: 40 });
   fc.assert(
     fc.property(longList, fc.uniqueArray(fc.integer({ min: 0, max: 99 }), { maxLength: 3 }), (numbers, changed) => {
       const [lists, models] = [new InternedNameLists(), new ModelLists()];
       const first = lists.intern(numbers.map(String));
-      // Remove the changed names that the list contains, and add the others.
+      // Removes changed names that the list contains, and adds the others.
       const other = lists.intern(
         [...numbers, ...changed].filter((one) => numbers.includes(one) !== changed.includes(one)).map(String),
       );
@@ -43,7 +43,7 @@ test('ModelLists stores a similar list as its differences from the model, with t
   );
 });
 
-test('ModelLists makes a list without a similar one its own model, and keeps no unused list in memory', async () => {
+test('ModelLists makes a list without a similar one its own model, and releases unused lists', async () => {
   const [lists, models] = [new InternedNameLists(), new ModelLists()];
   const listFrom = (start: number) => lists.intern(Array.from({ length: 100 }, (_, index) => `name-${start + index}`));
   const kept = listFrom(0);
@@ -52,7 +52,7 @@ test('ModelLists makes a list without a similar one its own model, and keeps no 
     expect(models.modelFor(list).model).toBe(list);
     return new WeakRef(list);
   });
-  // Too many lists were added since for a comparison with this one, but it is still its own model.
+  // More lists were added since than are compared, but it is still its own model.
   expect(models.modelFor(kept).model).toBe(kept);
   await eventually('lists that nobody holds are gone', async () => {
     await collectGarbage();

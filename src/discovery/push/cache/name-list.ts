@@ -5,7 +5,7 @@ import { WeakValues } from '../../../model/collections/weak-values.ts';
 export class NameList {
   readonly key: string;
   readonly names: readonly string[];
-  /** Indexes of names sorted by subject, compact because lists may have thousands of names. */
+  /** Indexes of names sorted by subject. Compact, because lists may have thousands of names. */
   #bySubject: Uint32Array | undefined;
 
   constructor(key: string, names: readonly string[]) {
@@ -13,7 +13,7 @@ export class NameList {
     this.names = names;
   }
 
-  /** @param subjectOf must be the same function in every call */
+  /** @param subjectOf must be the same function in each call */
   namesOf(subject: string, subjectOf: (name: string) => string): readonly string[] {
     this.#bySubject ??= inOrderOf(this.names.map(subjectOf));
     const places = this.#bySubject;
@@ -42,7 +42,7 @@ function inOrderOf(subjects: readonly string[]): Uint32Array {
   return places.sort((a, b) => (subjects[a]! < subjects[b]! ? -1 : subjects[a]! > subjects[b]! ? 1 : a - b));
 }
 
-/** Interns lists. An array is looked up by identity, so a repeated lookup does not read its names. */
+/** Caches arrays by identity, so that a repeated lookup does not read names. */
 export class InternedNameLists {
   readonly #ofArrays = new WeakMap<readonly string[], NameList>();
   readonly #lists = new WeakValues<NameList>();
@@ -72,16 +72,13 @@ export interface ModelledList {
   readonly missing: readonly string[];
 }
 
-/**
- * Finds a recent list (the model) that a list nearly equals. Resources are built for the model and shared by all
- * similar lists.
- */
+/** Finds a recent similar list (the model). Resources are built for the model and shared by similar lists. */
 export class ModelLists {
   readonly #modelled = new WeakMap<NameList, ModelledList>();
-  /** Most recent first. A model stays alive through the lists that refer to it. */
+  /** Most recent first. Lists keep their models alive. */
   #models: readonly WeakRef<NameList>[] = [];
 
-  /** A list without a similar one is its own model. */
+  /** Without a similar list, the list itself. */
   modelFor(list: NameList): ModelledList {
     const known = this.#modelled.get(list);
     if (known !== undefined) return known;
@@ -103,7 +100,7 @@ function findSimilar(list: NameList, models: readonly NameList[]): ModelledList 
   return undefined;
 }
 
-/** `undefined` if there are more than `maxDifferences` differences. */
+/** `undefined` beyond `maxDifferences`. */
 function nameDifference(
   list: NameList,
   model: NameList,

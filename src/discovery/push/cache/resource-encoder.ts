@@ -1,4 +1,3 @@
-/** Encodes each resource once. */
 import type { EnvoyResource } from '../../../networking/index.ts';
 import type { EncodedResource } from '../../xds/resource-source.ts';
 import { LayeredResources } from '../../xds/responses/layered-resources.ts';
@@ -20,7 +19,7 @@ export class ResourceEncoder {
 
   /**
    * @param previous returned if its content is equal
-   * @returns `undefined` if the resource cannot be encoded; its name then keeps the previous version
+   * @returns `undefined` if the resource cannot be encoded, so that its name keeps the previous version
    */
   encode(resource: EnvoyResource, previous: EncodedResource | undefined): EncodedResource | undefined {
     const known = this.#encoded.get(resource);
@@ -51,7 +50,7 @@ export class ResourceEncoder {
       const { name } = resource;
       const latest = this.encode(resource, base.get(name)) ?? previous?.get(name);
       if (latest === undefined) missing.push(name);
-      // The base or the previous list may contain the same bytes.
+      // Reuse equal bytes of the base or the previous list.
       else encoded.push([base.get(name), previous?.get(name)].find((one) => one?.version === latest.version) ?? latest);
     }
     return LayeredResources.over(base, encoded, missing, previous);

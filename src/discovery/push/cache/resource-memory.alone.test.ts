@@ -1,4 +1,4 @@
-/** Replaced and evicted values are garbage-collected: counts the rest after full collections. */
+/** Replaced and evicted values are garbage-collected: counts surviving values after full collections. */
 import { setImmediate as turn } from 'node:timers/promises';
 import { getHeapStatistics } from 'node:v8';
 import { expect, test } from 'vitest';
@@ -20,7 +20,7 @@ function thing(key: string): { dependsOn: ConfigKey[] } {
   return { dependsOn: [parseConfigKey(key)] };
 }
 
-/** Twenty values, each built repeatedly from new inputs. */
+/** Builds twenty values repeatedly from new inputs. */
 async function replaced(memory: ResourceMemory): Promise<readonly WeakRef<object>[]> {
   const builtRefs: WeakRef<object>[] = [];
   for (let round = 0; round < 200; round++) {
@@ -33,7 +33,7 @@ async function replaced(memory: ResourceMemory): Promise<readonly WeakRef<object
   return builtRefs;
 }
 
-test('ResourceMemory releases a replaced value, whether or not it has evicted one before', async () => {
+test('ResourceMemory releases a replaced value, also after an eviction', async () => {
   const roomy = new ResourceMemory({ maxEntries: 1_000 });
   const full = new ResourceMemory({ maxEntries: 1_000 });
   for (let index = 0; index < 1_001; index++) full.recall('CDS', `${index}`, [], () => thing('ServiceEntry/n/gone'));
@@ -59,7 +59,7 @@ test('ResourceMemory releases an evicted value and its neighbors in the eviction
   expect(living(builtRefs.slice(-50))).toBe(50);
 });
 
-test('ResourceMemory remembers a bounded number of evicted keys, however often they are requested again', async () => {
+test('ResourceMemory limits the number of remembered evicted keys, even if they are requested again', async () => {
   const memory = new ResourceMemory({ maxEntries: 1_000 });
   const rounds = (times: number): void => {
     for (let at = 0; at < times * 1_500; at++)
@@ -92,7 +92,7 @@ function route(index: number, timeoutMs: number): Config {
   return givenObject('VirtualService', space(index), `v${index}`, { hosts: [host(index)], http });
 }
 
-test('EncodedCache keeps only the latest route configurations after 200 changes of routes', async () => {
+test('EncodedCache keeps only the latest route configurations after 200 route changes', async () => {
   const all = Array.from({ length: 40 }, (_, index) => index);
   const world = new GivenWorld(all.flatMap((index) => [service(index), route(index, 1)]));
   const nodes = Array.from({ length: namespaces }, (_, index) =>
@@ -110,6 +110,6 @@ test('EncodedCache keeps only the latest route configurations after 200 changes 
   expect(living(sent)).toBeGreaterThan(0);
   await collectGarbage();
   await collectGarbage();
-  // Those of the last context and of the previous one, and the bases of the latter.
+  // Those of the last context, of the previous one, and the bases of the latter.
   expect(living(sent)).toBeLessThanOrEqual(3 * namespaces);
 });

@@ -12,13 +12,13 @@ import { ResourceMemory } from './resource-memory.ts';
 const thing = (...keys: string[]): { dependsOn: ConfigKey[] } => ({ dependsOn: keys.map(parseConfigKey) });
 
 describe('ResourceMemory', () => {
-  it('returns a value only for exactly the inputs it was built from', () => {
+  it('returns a value only for the inputs that it was built from', () => {
     const memory = new ResourceMemory({ maxEntries: 10 });
     const [input, other] = [{}, {}];
     const first = memory.recall('CDS', 'a', [input], () => thing());
     expect(memory.recall('CDS', 'a', [input], () => thing())).toBe(first);
     expect(memory.recall('EDS', 'a', [input], () => thing())).not.toBe(first);
-    // An older context that is still served receives its own value, and the newer context does not receive that one.
+    // A served older context receives its own value, and the newer context does not receive that one.
     const old = memory.recall('CDS', 'a', [other], () => thing());
     expect(old).not.toBe(first);
     expect(memory.recall('CDS', 'a', [input], () => thing())).not.toBe(old);
@@ -46,7 +46,7 @@ describe('ResourceMemory', () => {
     expect([memory.size, memory.dependentConfigs, memory.counts.evictions]).toEqual([3, 3, 3]);
   });
 
-  it('evicts an entry at the same cost, however many entries there are', () => {
+  it('evicts an entry at a cost that does not depend on the number of entries', () => {
     const costOf = (maxEntries: number): number => {
       const memory = new ResourceMemory({ maxEntries });
       let next = 0;
@@ -77,7 +77,7 @@ describe('ResourceMemory', () => {
     expect([memory.size, memory.bytes]).toEqual([0, 0]);
   });
 
-  it('counts a shared block once, until its last holder is removed', () => {
+  it('counts a shared block once, until its last entry is removed', () => {
     const memory = new ResourceMemory({ maxEntries: 1_000 });
     const secret = new EnvoyResource('x', SecretSchema, create(SecretSchema, { name: 'x'.repeat(100_000) }));
     const block = new PartBlock(1, [secret]);
@@ -96,7 +96,7 @@ describe('ResourceMemory', () => {
     expect(memory.bytes).toBe(0);
   });
 
-  it('counts no bytes twice for an entry that was replaced or removed', () => {
+  it('does not count bytes of replaced or removed entries', () => {
     const memory = new ResourceMemory({ maxEntries: 1_000, maxBytes: 1_000_000 });
     const keep = (input: object) => memory.recall('CDS', 'a', [input], () => thing('ServiceEntry/n/a'));
     keep({});
@@ -128,7 +128,7 @@ describe('ResourceMemory', () => {
     expect([memory.size, memory.bytes]).toEqual([0, 0]);
   });
 
-  it('evicts even the newest entry if it exceeds the limit', () => {
+  it('evicts even the newest entry if it alone exceeds the limit', () => {
     const memory = new ResourceMemory({ maxEntries: 10_000, maxBytes: 1 });
     for (let index = 0; index < 10_000; index++) memory.recall('EDS', `${index}`, [], () => thing('ServiceEntry/n/s'));
     expect(memory.size).toBeLessThan(2_000);
@@ -152,7 +152,7 @@ describe('ResourceMemory', () => {
     expect([memory.counts.remade, reports]).toEqual([0, []]);
     for (let times = 0; times < 8; times++) round(3_000);
     expect(memory.counts.remade).toBeGreaterThan(15_000);
-    // The threshold doubles with each report, so that a small cache does not fill the log.
+    // Each report doubles the threshold, so that a small cache does not flood the log.
     expect(reports.length).toBeGreaterThan(1);
     expect(reports.length).toBeLessThan(7);
     expect(reports[0]).toMatchObject({ entries: 1_500 });

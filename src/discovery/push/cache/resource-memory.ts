@@ -8,13 +8,13 @@ import { PartBlock } from '../../../networking/messages/part-block.ts';
 import { Encodable, ResourceOfParts } from '../../../networking/messages/resource.ts';
 
 export interface ResourceMemoryOptions {
-  /** PILOT_XDS_CACHE_SIZE: maximum number of entries. 0 disables the cache. */
+  /** PILOT_XDS_CACHE_SIZE; 0 disables the cache. */
   readonly maxEntries: number;
-  /** PILOT_XDS_CACHE_BYTES: approximate maximum size. Unlimited if absent. */
+  /** PILOT_XDS_CACHE_BYTES: approximate limit. Default: unlimited. */
   readonly maxBytes?: number;
   /** The threshold doubles after each call. */
   readonly onThrashing?: (figures: ThrashingFigures) => void;
-  /** Types that are not cached (PILOT_ENABLE_CDS_CACHE, PILOT_ENABLE_RDS_CACHE). */
+  /** Disabled by PILOT_ENABLE_CDS_CACHE or PILOT_ENABLE_RDS_CACHE. */
   readonly notKept?: ReadonlySet<RememberedType>;
 }
 
@@ -34,9 +34,9 @@ export interface MemoryCounts {
 }
 
 const entryBytes = 300;
-/** Entries are measured later, because their resources are encoded after they are built. */
+/** Entries are measured after their resources are encoded. */
 const maxUnmeasured = 8_192;
-/** Up to as many older keys are kept too. */
+/** The same number of older keys is kept too. */
 const maxDropped = 32_768;
 /** A listener may depend on all services. */
 const maxDependencies = 256;
@@ -50,9 +50,8 @@ interface Entry extends LinkedItem<Entry> {
   readonly dependsOn: readonly string[];
   /** Requested since the last eviction pass. */
   used: boolean;
-  /** Approximate size of what only this entry holds. 0 until measured, -1 after removal. */
+  /** Approximate size of data that no other entry shares. 0 until measured, -1 after removal. */
   bytes: number;
-  /** Set when measured. */
   blocks: readonly PartBlock[];
 }
 
@@ -62,9 +61,9 @@ interface SharedBytes {
 }
 
 /**
- * An entry is returned only for exactly the inputs it was built from, so an old context that is still served neither
- * receives newer values nor leaves outdated ones behind (§6.7, token rule). When a change is published, entries that
- * depend on the changed objects are removed. If the cache is full, the least recently used entry is evicted.
+ * An entry is returned only for the inputs that it was built from. So an old context that is still served neither receives newer values nor leaves
+ * outdated ones (§6.7, token rule). A published change removes entries that depend on changed objects. If the cache is full, the least recently used
+ * entry is evicted.
  */
 export class ResourceMemory implements Memory {
   readonly counts: MemoryCounts = { hits: 0, misses: 0, evictions: 0, remade: 0 };
@@ -116,14 +115,14 @@ export class ResourceMemory implements Memory {
     this.counts.misses++;
     if (known === undefined && this.#wasDropped(id)) this.counts.remade++;
     const value = build(known?.value as T | undefined);
-    // The build may have added an entry with this ID.
+    // The build may have added this entry.
     const existing = this.#entries.get(id);
     if (existing !== undefined) this.#remove(existing);
     this.#add({
       id,
       inputs,
       value,
-      // One of so many objects changes soon, and the next value replaces this one.
+      // One of so many objects changes soon, so the value is not indexed by them.
       dependsOn: value.dependsOn.length > maxDependencies ? noKeys : value.dependsOn.map(configKeyText),
       used: false,
       bytes: 0,
@@ -138,7 +137,7 @@ export class ResourceMemory implements Memory {
     return this.#entries.get(`${type} ${key}`)?.value;
   }
 
-  /** Also evicts entries until the limits are kept. */
+  /** Also evicts entries beyond the limits. */
   forget(changed: Iterable<string>): void {
     this.#measure();
     this.#reportThrashing();
@@ -188,7 +187,7 @@ export class ResourceMemory implements Memory {
     this.#bytes -= shared.bytes;
   }
 
-  /** Ignores few repeated builds, which changes and rare use explain. */
+  /** Ignores a few repeated builds, which changes and rare use cause. */
   #reportThrashing(): void {
     const remade = this.counts.remade - this.#reportedRemade;
     if (remade < this.#reportThreshold) return;
@@ -207,12 +206,12 @@ export class ResourceMemory implements Memory {
       if (ids === undefined) this.#dependants.set(key, new Set([id]));
       else ids.add(id);
     }
-    // From here on the entry may be evicted.
+    // After this, the entry may be evicted.
     if (this.#unmeasured.length >= maxUnmeasured) this.#measure();
     while (this.#entries.size > this.#options.maxEntries) this.#evict();
   }
 
-  /** Second-chance eviction: an entry is evicted on the second pass if it was not used since the first. */
+  /** Second-chance algorithm: a used entry is evicted if it is unused until the next pass. */
   #evict(): void {
     const entry = this.#queue.oldest!;
     if (entry.used) {

@@ -5,29 +5,28 @@ import type { ListBuild, ResourceMap } from './list-build.ts';
 import type { NameList } from './name-list.ts';
 import type { WholeListBuild } from './whole-list-build.ts';
 
-/** The resources of a type for a shape (and a list of names), in one context or in all contexts that share the set. */
+/** Resources of a type for a shape (and a list of names), in one or several contexts. */
 export interface CachedSet {
   readonly typeUrl: string;
-  /** Weak: a set without proxies is not carried over. */
+  /** Weak, so that a set without proxies is not reused. */
   readonly shape: WeakRef<ProxyShape>;
   readonly names: WeakRef<NameList> | undefined;
   list: ResourceMap | undefined;
-  /** The list of an earlier context, and the number of that context in the history. */
+  /** The list of an earlier context, and its number in the history. */
   readonly base: ResourceMap | undefined;
   readonly baseOf: number;
-  /** A later context changed the visible services. */
   readonly visibilityChanged: boolean;
 }
 
 export interface CachedSets {
   readonly byKey: Map<string, CachedSet>;
-  /** Number of sets at which unused ones are removed. */
+  /** Size at which unused sets are removed. */
   sweepAt: number;
-  /** A client that adds a name to its subscription reuses these resources. */
+  /** Reused when a client adds a name to its subscription. */
   readonly lists: WeakValues<ResourceMap>;
-  /** Too much has changed to build a list in one step. */
+  /** Whether too much has changed to build a list in one step. */
   readonly buildsAhead: boolean;
-  /** By type and the part of a proxy that they depend on. */
+  /** By type and the part of proxies that they depend on. */
   readonly ahead: Map<string, AheadBuild>;
   readonly builds: WeakValues<ListBuild>;
   readonly wholeBuilds: WeakValues<WholeListBuild>;
@@ -35,14 +34,14 @@ export interface CachedSets {
 
 export const minSweptSets = 1_000;
 
-/** An unused list stays a base for this many contexts. */
+/** Number of contexts in which an unused list remains a base. */
 const maxLag = 256;
 
 export function isInUse({ shape, names }: CachedSet): boolean {
   return shape.deref() !== undefined && (names === undefined || names.deref() !== undefined);
 }
 
-/** Removes unused sets, because clients may change their subscriptions without a new context. */
+/** Removes unused sets, because clients may change subscriptions within one context. */
 export function addSet(sets: CachedSets, key: string, set: CachedSet): void {
   const { byKey } = sets;
   if (byKey.size >= sets.sweepAt) {
@@ -52,7 +51,7 @@ export function addSet(sets: CachedSets, key: string, set: CachedSet): void {
   byKey.set(key, set);
 }
 
-/** The set for the next context, with this list or its base as base. */
+/** For the next context. This list, or else its base, becomes the base. */
 export function outdatedSet(set: CachedSet, number: number, changesVisibility: () => boolean): CachedSet | undefined {
   const isNamed = set.names !== undefined;
   if (set.list !== undefined) {

@@ -5,15 +5,15 @@ import type { ResourceMap } from './list-build.ts';
 export interface WholeListBuildOptions {
   readonly base: ResourceMap | undefined;
   readonly build: () => readonly EnvoyResource[];
-  /** As `build`, in steps. Absent if building is fast. */
+  /** Like `build`, in steps. Absent if building is fast. */
   readonly buildSteps: Iterator<undefined, readonly EnvoyResource[]> | undefined;
-  /** `undefined` if the name has no valid version. */
+  /** `undefined` if no version is valid. */
   readonly encode: (resource: EnvoyResource, previous: EncodedResource | undefined) => EncodedResource | undefined;
-  /** The base if nothing differs. */
+  /** Called with the base if nothing differs. */
   readonly onComplete: (list: ResourceMap) => void;
 }
 
-/** Builds a list of all resources of a type in steps, so that other work can run in between. */
+/** Builds a complete list of a type in steps that other work can interrupt. */
 export class WholeListBuild {
   readonly #steps: Iterator<void, void>;
   #hasFailed = false;
@@ -50,7 +50,7 @@ function* listSteps({ base, build, buildSteps, encode, onComplete }: WholeListBu
     const previous = base?.get(resource.name);
     const encoded = encode(resource, previous) ?? previous;
     if (encoded !== undefined) list.set(resource.name, encoded);
-    // Unchanged resources cost little.
+    // Pause less often for unchanged resources.
     if (encoded !== previous || ++unchanged % unchangedPerStep === 0) yield;
   }
   onComplete(isSameMap(base, list) ? base! : list);

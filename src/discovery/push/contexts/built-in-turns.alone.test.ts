@@ -1,6 +1,6 @@
 /**
- * Services and contexts of a large mesh are built in steps: other work runs in between, no reader sees a partial
- * result, and requests during the build are processed after it.
+ * Services and contexts of a large mesh are built in steps, interrupted by other work. Readers see no partial result, and requests during the build
+ * are processed afterwards.
  */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { GivenWorld, givenObject } from '../../../../test/fixtures/given-world.ts';
@@ -41,7 +41,7 @@ const mesh = new Map(
 let world: GivenWorld;
 let state: MeshState;
 
-/** Replaces objects of the configuration. */
+/** Replaces objects. */
 function put(objects: ReadonlyMap<string, Config>): { key: string; event: 'update' }[] {
   world.directory.snapshot = world.directory.snapshot.edited(objects);
   return [...objects.keys()].map((key) => ({ key, event: 'update' as const }));
@@ -61,7 +61,7 @@ beforeEach(() => {
 });
 
 describe('MeshState with 5,000 services in 300 namespaces', () => {
-  it('computes services in short turns and shows them all at once', async () => {
+  it('computes services in short steps and publishes them at once', async () => {
     put(mesh);
     const seen = new Set<string>();
     const observe = (): void => {
@@ -71,11 +71,11 @@ describe('MeshState with 5,000 services in 300 namespaces', () => {
     const first = await measuredTurns(() => state.computeServicesInTurns(), observe);
     expect([...seen]).toEqual(['0 services, endpoints of 0', '5000 services, endpoints of 5000']);
     expect(first.result).toMatchObject({ services, endpoints: 10 * services });
-    // Turns last 10 ms; one may include a garbage collection.
+    // A step takes 10 ms and may include a garbage collection.
     expect(first.longestMs, JSON.stringify(first.longestMs)).toBeLessThan(first.sumMs / 4);
   });
 
-  it('applies a change of all services in short turns, and builds a context of them in short turns', async () => {
+  it('applies a change of all services, and builds their push context, in short steps', async () => {
     put(mesh);
     state.computeServices();
     const changes = put(changedEntries(services, 9));
@@ -98,8 +98,8 @@ describe('MeshState with 5,000 services in 300 namespaces', () => {
   });
 });
 
-describe('MeshState, while services are computed', () => {
-  it('builds a requested context afterwards, with these services', async () => {
+describe('MeshState, while it computes services', () => {
+  it('builds a requested context afterwards with the new services', async () => {
     put(mesh);
     const computing = state.computeServicesInTurns();
     const context = await state.publishContextInTurns({ forced: true, changed: [] });
@@ -107,18 +107,18 @@ describe('MeshState, while services are computed', () => {
     expect((await computing).services).toBe(services);
   });
 
-  it('applies the next change of the same objects afterwards, and loses neither change', async () => {
+  it('applies the next change of the same objects afterwards and loses neither', async () => {
     put(mesh);
     state.computeServices();
     const two = state.computeServicesInTurns(put(changedEntries(1_000, 2)));
     const three = state.computeServicesInTurns(put(changedEntries(500, 3)));
     expect((await two).changedEndpoints).toHaveLength(1_000);
-    // A computation uses the objects that exist when it starts.
+    // A computation reads the objects at its start.
     expect((await three).changedEndpoints).toHaveLength(0);
     expect([endpointsOf(0), endpointsOf(500), endpointsOf(1_000)]).toEqual([3, 2, 10]);
   });
 
-  it('completes an aborted computation, and reports its changes with the next one', async () => {
+  it('completes an aborted computation with the next one, which reports its changes', async () => {
     put(mesh);
     state.computeServices();
     const given = new AbortController();
@@ -130,7 +130,7 @@ describe('MeshState, while services are computed', () => {
     expect([endpointsOf(0), endpointsOf(1_000)]).toEqual([2, 10]);
   });
 
-  it('recovers from a failed computation with the next one', async () => {
+  it('completes a failed computation with the next one', async () => {
     put(mesh);
     state.computeServices();
     const changes = put(changedEntries(1_000, 2));

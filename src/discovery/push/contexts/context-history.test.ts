@@ -5,7 +5,7 @@ import { eventually } from '../../../../test/harness/eventually.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
 import { ContextHistory } from './context-history.ts';
 
-/** A history of this many steps, of which the tenth was forced. Step i changed key i. */
+/** History in which step i changed key i and step 10 was forced. */
 function walked(steps: number): { history: ContextHistory; contexts: PushContext[] } {
   const history = new ContextHistory();
   const contexts = Array.from({ length: steps + 1 }, (_, i) => ({ version: `v${i}` }) as PushContext);
@@ -27,7 +27,7 @@ test('ContextHistory returns all changes between two contexts', () => {
   expect(history.between(contexts[0]!, contexts[12]!)?.changed.size).toBe(12);
 });
 
-test('ContextHistory reports that anything may differ from a context before the history, but not from a recent one', () => {
+test('ContextHistory reports unknown changes since a context that is too old', () => {
   const { history, contexts } = walked(3_000);
   expect(history.between(contexts[20]!, contexts[3_000]!)).toMatchObject({ forced: true });
   const near = history.between(contexts[2_900]!, contexts[3_000]!);
@@ -56,7 +56,7 @@ test('ContextHistory keeps no context in memory', async () => {
   expect(history.between(first, previous)).toBeDefined();
 });
 
-test('A push context keeps no earlier context in memory, whatever it has taken over from it', async () => {
+test('a push context keeps no earlier context in memory, even if it reuses parts of it', async () => {
   const entry = (host: string) =>
     givenObject('ServiceEntry', 'a', 'web', {
       hosts: [host],
@@ -78,7 +78,7 @@ test('A push context keeps no earlier context in memory, whatever it has taken o
     node.context.policiesFor(node.shape);
     seen.push(new WeakRef(world.state.context!));
   }
-  // Other references in this process are temporary. References held by a context are not.
+  // Other references are temporary; those of a context are not.
   await eventually('few are left', async () => {
     await collectGarbage();
     return seen.filter((context) => context.deref() !== undefined).length < 5;

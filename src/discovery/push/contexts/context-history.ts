@@ -2,21 +2,21 @@ import type { PushContext } from '../../../model/push-context/push-context.ts';
 import type { ContextPublication } from './mesh-state.ts';
 
 export interface ChangesBetween {
-  /** Anything may differ, regardless of the keys. */
+  /** Anything may differ, also objects that are not in `keys`. */
   readonly forced: boolean;
   readonly changed: ReadonlySet<string>;
 }
 
-/** Between contexts that are further apart, anything may differ. */
+/** Between contexts further apart, anything may differ. */
 const maxSteps = 256;
 const everything: ChangesBetween = { forced: true, changed: new Set() };
 
-/** Steps hold no context, so that a waiting node keeps alive only its own one. */
+/** Steps do not reference contexts, so that a waiting node keeps only its own context in memory. */
 export class ContextHistory {
   readonly #numbers = new WeakMap<PushContext, number>();
   #steps: ChangesBetween[] = [];
   #newest = 0;
-  /** Many nodes move between the same two contexts. */
+  /** Cached, because many nodes move between the same two contexts. */
   #lastResult: { readonly from: number; readonly to: number; readonly changes: ChangesBetween } | undefined;
 
   add({ context, previous, forced, changed }: ContextPublication): void {
@@ -35,7 +35,7 @@ export class ContextHistory {
     return this.since(this.#numbers.get(previous), current);
   }
 
-  /** As {@link between}, for callers that keep only the number of the earlier context. */
+  /** Like {@link between}, by the number of the earlier context. */
   since(from: number | undefined, current: PushContext): ChangesBetween | undefined {
     const to = this.#numbers.get(current);
     const oldest = this.#newest - this.#steps.length;

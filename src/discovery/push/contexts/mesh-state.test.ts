@@ -11,20 +11,20 @@ const entry = (endpoints: readonly string[]) =>
     endpoints: endpoints.map((address) => ({ address })),
   });
 
-it('MeshState reports the reasons for changes of services and endpoints, as counted by their registries', () => {
+it('MeshState reports why services and endpoints changed, as counted by their registries', () => {
   const world = new GivenWorld([]);
   const reasons = (endpoints: readonly string[]): unknown => {
     const key = 'ServiceEntry/a/x';
     world.directory.snapshot = world.directory.snapshot.edited(new Map([[key, entry(endpoints)]]));
     return world.state.computeServices([{ key, event: 'update' }]).reasons;
   };
-  // Both the service and its first endpoints are new.
+  // The service and its first endpoints are both new.
   expect(reasons(['10.0.0.1'])).toEqual({ service: 2 });
   expect(reasons(['10.0.0.1', '10.0.0.2'])).toEqual({ endpoint: 1 });
   expect(reasons(['10.0.0.1', '10.0.0.2'])).toEqual({});
 });
 
-it('MeshState names services in the next context if their computation was cancelled before it reported them', async () => {
+it('MeshState names services in the next context if their computation was cancelled', async () => {
   const world = new GivenWorld([]);
   const changes: (readonly string[])[] = [];
   world.state.onPublished(({ changed }) => changes.push([...changed]));
@@ -36,11 +36,11 @@ it('MeshState names services in the next context if their computation was cancel
   expect(changes).toEqual([expect.arrayContaining(['ServiceEntry/a/x.test'])]);
 });
 
-it('MeshState builds no context before the computation of services that follows the running one', async () => {
+it('MeshState builds no context before the computation after the running one', async () => {
   const world = new GivenWorld([]);
   const key = 'ServiceEntry/a/x';
   const first = world.state.computeServicesInTurns([]);
-  // As in the chart: a change during a computation starts the next one afterwards.
+  // Like the chart, which starts the next computation afterwards.
   const next = first.then(() => world.state.computeServicesInTurns([{ key, event: 'add' }]));
   const published = world.state.publishContextInTurns({ forced: false, changed: [] });
   world.directory.snapshot = world.directory.snapshot.edited(new Map([[key, entry(['10.0.0.1'])]]));

@@ -1,6 +1,6 @@
 /**
- * Current state of the mesh: settings, objects, services, and the push context built from them. The statecharts decide
- * when each of these changes, and know them by version only.
+ * State of the mesh: settings, objects, services, and the push context built from them. The statecharts decide when each changes, and know it by
+ * version only.
  */
 import type { ServicesReading } from '../../../../machines/discovery/registry/service-registry.setup.ts';
 import { type Config, configKeyText, parseConfigKey } from '../../../model/config/config.ts';
@@ -37,34 +37,32 @@ export interface MeshStateOptions {
   };
   readonly domain: string;
   readonly clusterId: string;
-  /** Values of `--registries`. `Mock` and `Memory` create registries of their own. */
+  /** Values of `--registries`. */
   readonly registries?: readonly string[];
-  /** From environment variables. */
   readonly registryOptions?: Partial<RegistryOptions>;
-  /** From environment variables. */
   readonly features?: Features;
   readonly observer?: RegistryObserver;
-  /** Objects of the watched cluster that only the registry reads. Absent without a Kubernetes registry. */
+  /** Objects of the cluster that only the registry reads. Absent without a Kubernetes registry. */
   readonly cluster?: FollowedObjects;
   readonly maxEndpointsPerNamespace?: number;
-  /** Absent if no keys are fetched. */
+  /** Absent if no token keys are fetched. */
   readonly keySets?: { resolve(set: ConfigSet): ConfigSet };
 }
 
 export interface ContextPublication {
   readonly context: PushContext;
   readonly previous: PushContext | undefined;
-  /** Anything may differ. */
+  /** Anything may differ, also objects that are not in `changed`. */
   readonly forced: boolean;
-  /** Keys of changed objects. */
+  /** Keys of objects. */
   readonly changed: ReadonlySet<string>;
 }
 
 export interface Publication extends ContextPublication {
   readonly configs: ConfigSnapshot;
-  /** The same, but a RequestAuthentication that waits for keys has its previous version. */
+  /** Like `configs`, but a RequestAuthentication that waits for keys has its previous version. */
   readonly shown: ConfigSnapshot;
-  /** Keys of changed objects. Empty in the first publication. */
+  /** Keys of changed objects; empty in the first publication. */
   readonly objects: readonly string[];
 }
 
@@ -76,9 +74,8 @@ export interface ContextOrder {
 
 interface NextObjects {
   readonly shown: ConfigSnapshot;
-  /** Keys of changed objects that the order does not name. */
+  /** Keys of changed objects that are not in the order. */
   readonly differing: readonly string[];
-  /** Keys of all changed objects. */
   readonly objects: readonly string[];
 }
 
@@ -101,10 +98,9 @@ export class MeshState {
   #objects:
     | { readonly of: ConfigSet; readonly pods: unknown; readonly nodes: unknown; readonly set: ConfigSet }
     | undefined;
-  /** The input of a running build must not change. */
+  /** Serializes builds, because their input must not change. */
   readonly #builds = new OneByOne();
   readonly #computations = new ServiceComputations();
-  /** The registries have received all objects once. */
   #hasApplied = false;
   #context: PushContext | undefined;
   #contextConfigs: ConfigSnapshot | undefined;
@@ -127,7 +123,7 @@ export class MeshState {
     return this.#options.directory?.snapshot ?? ConfigSnapshot.empty;
   }
 
-  /** Includes the Pods and Nodes that only the registry reads. The same set until an object changes. */
+  /** Includes Pods and Nodes that only the registry reads. Same object until a change. */
   get objects(): ConfigSet {
     const { set } = this.configs;
     if (this.#options.cluster === undefined) return set;
@@ -146,12 +142,11 @@ export class MeshState {
     return (this.#options.directory?.limitedCount ?? 0) + this.registries.objects.limitedCount;
   }
 
-  /** Parts of Gateway API objects that have no effect, with the reason. */
+  /** Gateway API fields without effect. */
   get translationProblems(): Iterable<Problem> {
     return this.#options.directory?.translationProblems ?? [];
   }
 
-  /** Configuration files that cannot be read, with the reason. */
   get unreadable(): ReadonlyMap<string, string> {
     return this.#options.directory?.unreadable ?? new Map();
   }
@@ -160,7 +155,7 @@ export class MeshState {
     return this.registries.snapshot;
   }
 
-  /** `undefined` until the first one is built. */
+  /** `undefined` before the first one is built. */
   get context(): PushContext | undefined {
     return this.#context;
   }
@@ -169,19 +164,19 @@ export class MeshState {
     return this.settings.mesh;
   }
 
-  /** Called before any proxy is notified. */
+  /** Called before proxies are notified. */
   onPublished(listener: (published: Publication) => void): void {
     this.#listeners.push(listener);
   }
 
-  /** Called after each {@link computeServices}. */
+  /** Called after {@link computeServices}. */
   onReported(listener: (report: ServiceObjectReport) => void): void {
     this.#reportListeners.push(listener);
   }
 
   /**
-   * Called when host names of gateways resolve to new addresses. {@link computeServices} then reports the change.
-   * @returns unsubscribes
+   * Called when a host name of a gateway resolves to new addresses. Then {@link computeServices} reports the change.
+   * @returns stop function
    */
   onGatewaysResolved(listener: () => void): () => void {
     this.#gatewayListeners.add(listener);
@@ -189,19 +184,18 @@ export class MeshState {
   }
 
   /**
-   * Returns what changed since the last call.
-   *
    * @param changes absent: all objects may have changed
-   * @param registries `Provider/cluster` of the existing registries; absent: none is removed
+   * @param registries `Provider/cluster` of existing registries; absent: none is removed
+   * @returns changes since the last call
    */
   computeServices(changes?: readonly ChangedConfigObject[], registries?: readonly string[]): ServicesReading {
     return atOnce(this.#computeServicesInSteps(changes, registries));
   }
 
   /**
-   * As {@link computeServices}, in steps, after the running build.
+   * Like {@link computeServices}, in steps, after the running build.
    *
-   * @param signal aborts: the next call reports these changes too
+   * @param signal aborts; the next call then reports these changes too
    */
   computeServicesInTurns(
     changes?: readonly ChangedConfigObject[],
@@ -226,7 +220,7 @@ export class MeshState {
       else yield* this.registries.loading(byKey);
       this.#hasApplied = true;
     } catch (error) {
-      // Only a part of the change may be applied.
+      // The change may be applied partially.
       this.#hasApplied = false;
       yield* this.registries.rebuilding();
       throw error;
@@ -249,14 +243,14 @@ export class MeshState {
   }
 
   /**
-   * The publication also names objects and services that changed since the order. Otherwise a later order would name an
-   * object that equals that in the contexts before and after it, and proxies would not receive its change.
+   * Also names objects and services that changed since the order. Otherwise a later order would name an object that does not differ between two
+   * contexts, and proxies would not receive the change.
    */
   publishContext(order: ContextOrder): PushContext {
     return atOnce(this.#publishContextInSteps(order));
   }
 
-  /** As {@link publishContext}, in steps, after services reflect all earlier changes. */
+  /** Like {@link publishContext}, in steps, after services reflect all earlier changes. */
   async publishContextInTurns(order: ContextOrder): Promise<PushContext> {
     await this.#computations.settled();
     return await this.#builds.do(() => new Turns().through(this.#publishContextInSteps(order)));
@@ -265,14 +259,14 @@ export class MeshState {
   *#publishContextInSteps({ forced, changed }: ContextOrder): Steps<PushContext> {
     const previous = this.#context;
     const { mesh } = this.settings;
-    // Services depend on mesh settings, such as the trust domain and the default visibility.
+    // Services depend on mesh settings such as the trust domain and the default visibility.
     const everything = forced || previous?.mesh !== mesh;
     if (everything) yield* this.registries.configuring(this.registrySettings);
     const { services, endpoints, workloads, gateways } = this.registry;
     const { registries, features } = this.#options;
     const { configs } = this;
     const { shown, differing, objects } = yield* this.#nextObjects(configs, everything ? undefined : new Set(changed));
-    // Properties of a single proxy's workload are not part of shared resources.
+    // Shared resources do not depend on a single proxy's workload.
     const named = changed.filter((key) => !key.startsWith('Proxy/'));
     const shared = [...new Set([...named, ...differing, ...this.registries.unpublished])];
     const context = yield* buildingPushContext(
@@ -303,8 +297,7 @@ export class MeshState {
   }
 
   /**
-   * A RequestAuthentication that the order does not name keeps its previous version, because its push waits for the
-   * keys of its issuers.
+   * A RequestAuthentication outside of the order keeps its previous version, because its push waits for the keys of its issuers.
    *
    * @param named keys of the order; `undefined`: anything may differ
    */
@@ -334,7 +327,7 @@ export class MeshState {
     return {
       ...defaultRegistryOptions,
       ...registryOptions,
-      // Whether a service's unhealthy endpoints are sent is decided when they are generated.
+      // Endpoint generation decides for each service whether unhealthy ones are sent.
       sendUnhealthy: features.sendUnhealthy || features.autoSendUnhealthy,
       persistentSessionLabel: features.persistentSessionLabel,
       ...{ domain, clusterId, trustDomain, defaultServiceExportTo, discoverySelectors, networks },

@@ -12,7 +12,7 @@ describe('ServiceComputations.settled', () => {
     await new ServiceComputations().settled();
   });
 
-  test('resolves after the computation that follows the running one, whether they succeed or fail', async () => {
+  test('resolves after the computation that follows the running one, even if they fail', async () => {
     const computations = new ServiceComputations();
     const [first, second, third] = [
       Promise.withResolvers<void>(),
@@ -34,7 +34,7 @@ describe('ServiceComputations.settled', () => {
   });
 });
 
-describe('A configuration file with a service and routes to it', () => {
+describe('a configuration file with a service and its routes', () => {
   afterEach(stopControlPlanes);
 
   const serviceEntries = (count: number): string =>
@@ -77,7 +77,7 @@ spec:
   ports: [{number: 8080, name: http, protocol: HTTP}]
 `;
 
-  test('becomes one push context, however long the computation of services takes', async () => {
+  test('becomes one push context, even if the computation of services is slow', async () => {
     const files = { 'many.yaml': serviceEntries(3_000), 'front.yaml': front, 'moved.yaml': moved(0) };
     const plane = new ControlPlane({}, files, undefined, {
       PILOT_DEBOUNCE_AFTER: '1ms',
@@ -101,12 +101,12 @@ spec:
     const node = { ...sidecar, metadata: { ...sidecar.metadata, INTERCEPTION_MODE: 'REDIRECT' } };
     stream.send({ node, typeUrl: typeUrls.CDS });
     stream.send({ typeUrl: typeUrls.RDS, resourceNames: ['8080'] });
-    // Only make-before-break holds back a response that is newer than the clusters.
+    // Make-before-break delays responses that are newer than the clusters.
     await eventually('the first routes are served', () => routeResponses > 0);
     for (let generation = 1; generation <= 5; generation++) {
       plane.write('moved.yaml', moved(generation));
       await eventually(`routes lead to generation ${generation}`, () => seen.includes(`target-${generation}.`));
-      // The file is read as a whole, so all of it has arrived before the next file.
+      // Files are read completely before the next one.
       plane.write('after.yaml', front.replaceAll('front', `after-${generation}`));
       const after = `outbound|8080||after-${generation}.shop.test`;
       await eventually('the next file is served', () => clusters.has(after));

@@ -1,7 +1,7 @@
-/** Ensures that a push context contains no objects whose services are not computed yet: one file may define both. */
+/** Ensures that a push context contains only objects whose services are computed, because one file may define both. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-/** Runs one computation at a time. After a change during one, another follows. */
+/** Runs one computation at a time, followed by another if something changed in between. */
 export class ServiceComputations {
   #running: Promise<unknown> | undefined;
 
@@ -14,14 +14,11 @@ export class ServiceComputations {
     return computation;
   }
 
-  /**
-   * Resolves when the services reflect all objects changed before this call, or computing them failed: after the
-   * running computation and the next one.
-   */
+  /** Resolves after the running computation and the next one, even if they fail. Services then reflect all objects changed before this call. */
   async settled(): Promise<void> {
     for (let waits = 0; waits < 2 && this.#running !== undefined; waits++) {
       await this.#running.catch(() => {});
-      // The chart starts the next computation when it receives the result.
+      // The chart starts the next computation when it receives this result.
       await nextTurn();
     }
   }

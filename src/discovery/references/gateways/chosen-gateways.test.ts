@@ -20,20 +20,20 @@ const routes = (gateways: string, chosen: string, list = 'http'): string =>
 
 it.each([
   ['a gateway that is misspelt', '[g, mesh]', '[gg]', 'http'],
-  ['the mesh of routes at a gateway', '[g]', '[mesh]', 'tcp'],
-  ['a gateway of another namespace', '[g]', '[edge/g]', 'http'],
-])('a match that chooses %s is reported', async (_, gateways, chosen, list) => {
+  ['the mesh, which the VirtualService does not', '[g]', '[mesh]', 'tcp'],
+  ['a gateway of another namespace with the same name', '[g]', '[edge/g]', 'http'],
+])('a match that selects %s is reported', async (_, gateways, chosen, list) => {
   expect(await found('GATEWAY_NOT_FOUND', routes(gateways, chosen, list))).toEqual([
     `VirtualService shop/v spec.${list}[0].match[0].gateways 4`,
   ]);
 });
 
 it.each([
-  ['a gateway of the object', '[g, mesh]', '[g]'],
+  ['a gateway of the VirtualService', '[g, mesh]', '[g]'],
   ['the same gateway with its namespace', '[g]', '[shop/g]'],
-  ['one gateway of the object among others', '[g]', '[other, g]'],
+  ['a gateway of the VirtualService and another one', '[g]', '[other, g]'],
   ['the mesh', '[mesh]', '[mesh]'],
-])('a match that chooses %s is not reported', async (_, gateways, chosen) => {
+])('a match that selects %s is not reported', async (_, gateways, chosen) => {
   expect(await found('GATEWAY_NOT_FOUND', routes(gateways, chosen))).toEqual([]);
 });
 
@@ -51,7 +51,7 @@ it.each([
   ],
   [`subsets: [{name: s, trafficPolicy: {${tls('absent')}}}]`, 'subsets[0].trafficPolicy.tls'],
   [`workloadSelector: {matchLabels: {app: a}}, trafficPolicy: {${tls('absent')}}`, 'trafficPolicy.tls'],
-])('a Secret that a DestinationRule names and files with Secrets lack is reported: %s', async (policy, at) => {
+])('a missing Secret in a DestinationRule is reported if the files contain Secrets: %s', async (policy, at) => {
   expect(await found('CREDENTIAL_NOT_FOUND', secret, rule(policy))).toEqual([
     `DestinationRule shop/d spec.${at}.credentialName 9`,
   ]);

@@ -1,6 +1,6 @@
 /**
- * Reports Secrets and ConfigMaps that TLS settings name and files do not contain (spec/discovery.md §8.7). A control plane has only the objects that
- * proxies request: `src/discovery/monitor/diagnostics/proxy-warnings.ts`.
+ * Reports Secrets and ConfigMaps in TLS settings that files do not contain (spec/discovery.md §8.7). A control plane reads only objects that proxies
+ * request, see `src/discovery/monitor/diagnostics/proxy-warnings.ts`.
  */
 import { onceFor } from '../../../model/collections/once-for.ts';
 import { type Config, configKeyText, fieldText } from '../../../model/config/config.ts';
@@ -42,7 +42,7 @@ export const checkCredentials: ConfigCheck = function* (sources) {
     for (const { credential, field } of clientCredentials(config.spec)) {
       const resource = credentialResourceName(credential);
       const named = parseCredentialName(resource, config.namespace);
-      // Certain with a selector: the rule then applies to clients of its namespace. Otherwise it applies to gateways of any namespace.
+      // With a selector, the rule applies to clients of its namespace only; otherwise to gateways of any namespace.
       const isSure = config.spec.workloadSelector !== undefined || isCertain(resource, config);
       if (named !== undefined) yield warningOf({ config, field }, named, isSure, names, sources);
     }
@@ -71,7 +71,7 @@ function* clientCredentials({
 }
 
 /**
- * Place of a server's credential; `undefined` if no user-written object contains it.
+ * Location of a server's credential; `undefined` if no user-written object contains it.
  *
  * @param field of the TLS settings
  */
@@ -95,7 +95,7 @@ export function credentialPlace(
   return isWritten(config) ? { config, field: `spec.servers[${index}].tls.${field}` } : undefined;
 }
 
-/** A server generated from a listener has `credentialName` for one reference, and `credentialNames` for several. */
+/** A generated server has `credentialName` for one reference of its listener, and `credentialNames` for several. */
 function indexOf(field: string): string {
   return /\[(\d+)\]$/.exec(field)?.[1] ?? '0';
 }
@@ -106,7 +106,7 @@ export function absentCredentialText(object: string, advice: string): string {
   return `there is no ${object}, so TLS connections fail: ${advice}`;
 }
 
-/** Reports whether the namespace of the credential is known: without one in the name, it is that of the gateway's workload. */
+/** Whether the namespace is known: without one in the name, it is that of the gateway's workload. */
 function isCertain(resource: string, { kind }: Config): boolean {
   return kind === 'KubernetesGateway' || resource.slice(resource.indexOf('://') + '://'.length).includes('/');
 }

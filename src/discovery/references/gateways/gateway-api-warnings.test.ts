@@ -79,21 +79,21 @@ it.each([
     'HOST_NOT_FOUND HTTPRoute shop/web spec.rules[0].filters[0].requestMirror.backendRef',
   ],
   [
-    'a parentRef that names no Gateway',
+    'a parentRef of a missing Gateway',
     gateway(http) +
       service('web') +
       route('{parentRefs: [{name: egde}], rules: [{backendRefs: [{name: web, port: 80}]}]}'),
     'GATEWAY_NOT_FOUND HTTPRoute shop/web spec.parentRefs[0]',
   ],
   [
-    'a parentRef that names no listener',
+    'a parentRef of a missing listener',
     gateway(http) +
       service('web') +
       route('{parentRefs: [{name: edge, sectionName: none}], rules: [{backendRefs: [{name: web, port: 80}]}]}'),
     'NOT_PROGRAMMED HTTPRoute shop/web spec.parentRefs[0]',
   ],
   [
-    'a class that does not exist',
+    'a missing GatewayClass',
     gateway(http).replace('gatewayClassName: istio', 'gatewayClassName: none') +
       object(api, 'GatewayClass', 'other', 'spec: {controllerName: example.test/other}'),
     'CLASS_NOT_FOUND Gateway shop/edge spec.gatewayClassName',
@@ -106,7 +106,7 @@ it.each([
   ['backends', gateway(http) + route(`{${toEdge}, rules: [{backendRefs: [{name: web, port: 80}]}]}`)],
   ['Gateways', service('web') + route('{parentRefs: [{name: edge}], rules: [{backendRefs: [{name: web, port: 80}]}]}')],
   ['Secrets', gateway(https('{certificateRefs: [{name: web}]}'))],
-  ['grants of namespaces', gateway(https('{certificateRefs: [{name: web, namespace: keys}]}'))],
-])('validate reports no %s as missing that may be in the cluster', async (_, yaml) => {
+  ['ReferenceGrants', gateway(https('{certificateRefs: [{name: web, namespace: keys}]}'))],
+])('validate reports no missing %s that may be in the cluster', async (_, yaml) => {
   expect(await warningsOf(yaml)).toEqual([]);
 });

@@ -1,4 +1,4 @@
-/** Reports Gateways that VirtualServices name and that do not exist or do not serve their hosts (spec/discovery.md §8.7). */
+/** Reports Gateways of VirtualServices that do not exist or do not serve their hosts (spec/discovery.md §8.7). */
 import type { Config } from '../../../model/config/config.ts';
 import { objectsByName } from '../../../model/config/config-set.ts';
 import { hostsOverlap } from '../../../model/fields/hostname.ts';
@@ -30,7 +30,7 @@ function qualified(gateway: string, { namespace }: Config): string {
   return gateway === 'mesh' || gateway.includes('/') ? gateway : `${namespace}/${gateway}`;
 }
 
-/** A match may select among the gateways of its object. A delegate has the gateways of its root. */
+/** A match may select among the gateways of its VirtualService. A delegate has the gateways of its root. */
 function* matchesOfNoGateway(config: Config<VirtualService>): Generator<ConfigWarning> {
   const { hosts, gateways = [], http = [], tls = [], tcp = [] } = config.spec;
   if (hosts.length === 0) return;

@@ -1,6 +1,6 @@
 /**
- * Reports TLS servers of one port whose certificates cover each other's hosts and whose routes are separate: a browser reuses an HTTP/2 connection
- * for both hosts, and requests for the second find no route.
+ * Reports TLS servers on one port whose certificates cover each other's hosts but whose routes are separate: a browser reuses an HTTP/2 connection
+ * for both hosts, and requests for the second host match no route.
  */
 import { X509Certificate } from 'node:crypto';
 import { isLeft } from 'fp-ts/lib/Either.js';
@@ -19,7 +19,7 @@ interface TlsServer {
 }
 
 export const checkSharedCertificates: ConfigCheck = function* (sources) {
-  /** Servers by workload, port and certificate, and by workload, port and DNS name of the certificate. */
+  /** By workload, port and certificate, and by workload, port and DNS name of the certificate. */
   const byCertificate = new Map<string, TlsServer>();
   const byName = new Map<string, TlsServer>();
   for (const config of sources.configs.Gateway) {
@@ -55,7 +55,7 @@ function warningAbout({ config, server, index }: TlsServer, other: TlsServer, is
   };
 }
 
-/** Name of the certificate; `undefined` for the certificate of the workload. */
+/** `undefined` for the certificate of the workload. */
 function certificateText({ config: { namespace }, server: { tls } }: TlsServer): string | undefined {
   if (tls === undefined) return undefined;
   const names = [tls.credentialName, ...(tls.credentialNames ?? [])].filter(
@@ -82,7 +82,7 @@ function coveringHost(
   return undefined;
 }
 
-/** Reports whether all hosts of one are hosts of the other: then only one of them serves these. */
+/** Whether all hosts of one are hosts of the other, so that only one serves them. */
 function isContained(a: TlsServer, b: TlsServer): boolean {
   const [fewer, more] = a.hosts.length < b.hosts.length ? [a, b] : [b, a];
   return fewer.hosts.every((host) => more.hosts.includes(host));
@@ -90,7 +90,7 @@ function isContained(a: TlsServer, b: TlsServer): boolean {
 
 const namesOfSecret = new WeakMap<Secret, readonly string[]>();
 
-/** DNS names of the server's certificates, as far as their Secrets are known. */
+/** DNS names of the server's certificates, if their Secrets are known. */
 function namesOf(
   { config, server: { tls } }: TlsServer,
   { context: { credentials } }: CheckSources,

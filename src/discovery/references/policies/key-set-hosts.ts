@@ -1,4 +1,4 @@
-/** Reports hosts of `jwksUri` that are names of missing Kubernetes Services or ports (spec/discovery.md §8.10). */
+/** Reports hosts of `jwksUri` that belong to missing Kubernetes Services or ports (spec/discovery.md §8.10). */
 import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from '../config-warning.ts';
 
 export const checkKeySetHosts: ConfigCheck = function* (sources) {
@@ -20,7 +20,7 @@ function problemOf(
   { hostname, port: written, protocol }: URL,
   { hosts }: CheckSources,
 ): Pick<ConfigWarning, 'code' | 'message'> | undefined {
-  // Any other host may be resolved elsewhere.
+  // Other hosts may be resolved elsewhere.
   if (hosts.namespaceOf(hostname) === undefined) return undefined;
   if (hosts.isMissing(hostname))
     return {

@@ -44,12 +44,12 @@ describe('MTLS_CONFLICT of Deployments in files is reported', () => {
       'trafficPolicy.portLevelSettings[0].tls.mode',
     ],
     [
-      'at a port whose number only the container has',
+      'at a port level with the number of a container port',
       rule(`trafficPolicy: {portLevelSettings: [${level(90, 'SIMPLE')}]}`),
       'trafficPolicy.portLevelSettings[0].tls.mode',
     ],
     [
-      'at trafficPolicy for the ports without a level',
+      'at trafficPolicy for ports without a port level',
       rule(`trafficPolicy: {tls: {mode: DISABLE}, portLevelSettings: [${level(80, 'ISTIO_MUTUAL')}]}`),
       'trafficPolicy.tls.mode',
     ],
@@ -65,7 +65,7 @@ describe('MTLS_CONFLICT of Deployments in files is reported', () => {
       ),
       'subsets[0].trafficPolicy.portLevelSettings[0].tls.mode',
     ],
-  ])('for %s', async (_, rules, field) => {
+  ])('%s', async (_, rules, field) => {
     expect(await conflicts(deployment(), service, strict, rules)).toEqual(at(field));
   });
 
@@ -78,7 +78,7 @@ describe('MTLS_CONFLICT of Deployments in files is reported', () => {
     expect(await conflicts(deployment(), service, policy, mutual(90))).toEqual([]);
   });
 
-  it('for a policy of the mesh if the sidecar is certainly injected', async () => {
+  it('for a policy of the mesh if a sidecar is certainly injected', async () => {
     const ofMesh = peers('{mtls: {mode: STRICT}}', 'istio-system');
     const expected = ['DestinationRule shop/web spec.trafficPolicy.tls.mode; PeerAuthentication istio-system/peers'];
     const labelled = (labels: string): string =>
@@ -94,7 +94,7 @@ describe('MTLS_CONFLICT of Deployments in files is reported', () => {
   });
 });
 
-describe('MTLS_CONFLICT of a rule with a wildcard', () => {
+describe('MTLS_CONFLICT of a DestinationRule with a wildcard host', () => {
   const wide = (host: string, namespace = 'shop', more = ''): string =>
     object(
       'networking.istio.io/v1',
@@ -111,7 +111,7 @@ describe('MTLS_CONFLICT of a rule with a wildcard', () => {
     expect(await conflicts(deployment(), service, strict, wide(host))).toEqual(reported());
   });
 
-  it('of another namespace, and of the root namespace, is reported', async () => {
+  it('in another namespace or the root namespace is reported', async () => {
     expect(await conflicts(deployment(), service, strict, wide('*.local', 'bank'))).toEqual(reported('bank'));
     expect(await conflicts(deployment(), service, strict, wide('*.local', 'istio-system'))).toEqual(
       reported('istio-system'),
@@ -124,20 +124,20 @@ describe('MTLS_CONFLICT of a rule with a wildcard', () => {
     expect(await conflicts(deployment(), service, off, mutual)).toEqual(reported());
   });
 
-  it('is not reported where a narrower rule applies, or no service lies within', async () => {
+  it('is not reported if a narrower rule applies or the wildcard matches no service', async () => {
     const narrower = rule('trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}');
     expect(await conflicts(deployment(), service, strict, narrower, wide('*.local'))).toEqual([]);
     const between = wide('*.shop.svc.cluster.local')
       .replace('name: wide', 'name: own')
       .replace('DISABLE', 'ISTIO_MUTUAL');
     expect(await conflicts(deployment(), service, strict, between, wide('*.local'))).toEqual([]);
-    // Clients of namespace shop use the rule of their own namespace.
+    // Clients in namespace shop use the rule of their own namespace.
     expect(await conflicts(deployment(), service, strict, narrower, wide('*.local', 'istio-system'))).toEqual([]);
     expect(await conflicts(deployment(), service, strict, wide('*.bank.svc.cluster.local'))).toEqual([]);
     expect(await conflicts(deployment(), service, peers('{mtls: {mode: PERMISSIVE}}'), wide('*.local'))).toEqual([]);
   });
 
-  it('is reported if the narrower rule is for selected clients only', async () => {
+  it('is reported if the narrower rule applies to selected clients only', async () => {
     const chosen = rule('workloadSelector: {matchLabels: {app: web}}, trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}');
     expect(await conflicts(deployment(), service, strict, chosen, wide('*.local'))).toEqual(reported());
   });
@@ -145,17 +145,17 @@ describe('MTLS_CONFLICT of a rule with a wildcard', () => {
 
 describe('MTLS_CONFLICT is not reported', () => {
   it.each([
-    ['where the policy is PERMISSIVE', [deployment(), peers('{mtls: {mode: PERMISSIVE}}'), disabled]],
+    ['the policy is PERMISSIVE', [deployment(), peers('{mtls: {mode: PERMISSIVE}}'), disabled]],
     [
-      'where the policy selects other workloads',
+      'the policy selects other workloads',
       [deployment(), peers('{selector: {matchLabels: {app: x}}, mtls: {mode: STRICT}}'), disabled],
     ],
     [
-      'of mutual TLS to workloads that require it',
+      'the rule uses mutual TLS to workloads that require it',
       [deployment(), strict, rule('trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}')],
     ],
     [
-      'where each port has a level without tls',
+      'each port has a port level without tls',
       [
         deployment(),
         strict,
@@ -165,7 +165,7 @@ describe('MTLS_CONFLICT is not reported', () => {
       ],
     ],
     [
-      'where the subset has other workloads',
+      'the subset has other workloads',
       [
         deployment(),
         deployment('{app: web, version: v2, sidecar.istio.io/inject: "false"}', 'plain'),
@@ -174,7 +174,7 @@ describe('MTLS_CONFLICT is not reported', () => {
       ],
     ],
     [
-      'where the port accepts plaintext',
+      'the port accepts plaintext',
       [
         deployment(),
         peers('{selector: {matchLabels: {app: web}}, mtls: {mode: STRICT}, portLevelMtls: {8080: {mode: PERMISSIVE}}}'),
@@ -182,10 +182,10 @@ describe('MTLS_CONFLICT is not reported', () => {
       ],
     ],
     [
-      'where the template says that no sidecar is injected',
+      'the Pod template disables injection',
       [deployment('{app: web}', 'web', '{sidecar.istio.io/inject: "false"}'), strict, disabled],
     ],
-  ])('for %s', async (_, documents) => {
+  ])('if %s', async (_, documents) => {
     expect(await conflicts(service, ...documents)).toEqual([]);
   });
 });

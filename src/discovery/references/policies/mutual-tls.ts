@@ -1,4 +1,4 @@
-/** Reports DestinationRules whose TLS mode the PeerAuthentications of the workloads reject (spec/discovery.md §8.10). */
+/** Reports DestinationRules whose TLS mode a PeerAuthentication of the workloads rejects (spec/discovery.md §8.10). */
 import type { Config } from '../../../model/config/config.ts';
 import { isWildcard, mostSpecific } from '../../../model/fields/hostname.ts';
 import type { DestinationRule } from '../../../model/kinds/destinations/destination-rule.ts';
@@ -13,13 +13,11 @@ import { PodsOfServices } from '../services/pods-of-services.ts';
 type Labels = Readonly<Record<string, string>>;
 type TlsMode = ClientTlsSettings['mode'];
 
-/** Maximum endpoints of a service that a rule is compared with. */
 const maxEndpoints = 32;
 
-/** Maximum services within a wildcard that a rule is compared with. */
 const maxServices = 1_000;
 
-/** Maximum conflicting servers of a wildcard: a subset or a port level may apply to some of them only. */
+/** Of a wildcard: a subset or a port level may apply to some servers only. */
 const maxConflicts = 32;
 
 export const checkMutualTls: ConfigCheck = function* (sources) {
@@ -54,7 +52,7 @@ interface Conflict {
   readonly policy: Config;
 }
 
-/** Servers that reject connections of rules, cached by host. */
+/** Servers that reject connections of a rule, cached by host. */
 class Conflicts {
   readonly #sources: CheckSources;
   readonly #rules: HostsByNamespace;
@@ -117,7 +115,7 @@ function* hostsOfRules({ configs, context }: CheckSources): Generator<undefined,
 }
 
 /**
- * Hosts within a wildcard to which its rules of a namespace apply: those without a narrower rule for the same clients. A rule of the root namespace
+ * Hosts of a wildcard to which its rules in a namespace apply: those without a narrower rule for the same clients. A rule of the root namespace
  * applies to clients of namespaces without one.
  */
 function* hostsWithin(
@@ -141,7 +139,7 @@ function* hostsWithin(
 
 const none: ReadonlySet<string> = new Set();
 
-/** TLS settings of a rule, with the ports and workloads they apply to. */
+/** TLS settings of a rule, and the ports and workloads to which they apply. */
 interface TlsPlace {
   readonly mode: TlsMode;
   readonly field: string;
@@ -175,7 +173,7 @@ function placesOfPolicy(policy: TrafficPolicy | undefined, path: string, labels:
   return [{ mode: tls.mode, field: `${path}.tls.mode`, labels, hasPort: (number) => !first.has(number) }, ...ofLevels];
 }
 
-/** A port of a workload that receives requests for a service. */
+/** Workload port that receives requests for a service. */
 interface ServerPort {
   readonly host: string;
   readonly namespace: string;
@@ -183,7 +181,7 @@ interface ServerPort {
   readonly servicePort: number;
   /** `undefined` for a named container port. */
   readonly port: number | undefined;
-  /** The sidecar is only assumed: then only a policy of the workload's own namespace is evidence of it. */
+  /** Without proof of a sidecar, only a policy of the workload's own namespace counts. */
   readonly isAssumed: boolean;
 }
 

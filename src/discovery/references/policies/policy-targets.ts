@@ -1,4 +1,4 @@
-/** Reports objects that policies name in `targetRefs` and that do not exist (spec/discovery.md §8.9 to §8.11). */
+/** Reports missing objects in `targetRefs` of policies (spec/discovery.md §8.9 to §8.11). */
 import { onceFor } from '../../../model/collections/once-for.ts';
 import type { Config } from '../../../model/config/config.ts';
 import { type ConfigSet, objectsByName } from '../../../model/config/config-set.ts';
@@ -71,7 +71,6 @@ function missingTarget(
   };
 }
 
-/** A Gateway of a class that another controller serves. */
 function foreignGateway(
   config: Config,
   field: string,

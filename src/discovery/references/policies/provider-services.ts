@@ -1,6 +1,6 @@
 /**
- * Reports default extension providers of the mesh configuration that do not exist, and providers without their service or port (spec/discovery.md
- * §8.10, §8.11).
+ * Reports missing default extension providers of the mesh configuration, and providers without their service or port (spec/discovery.md §8.10,
+ * §8.11).
  */
 import type { Config } from '../../../model/config/config.ts';
 import type { DefaultProviders, ExtensionProvider } from '../../../model/mesh/mesh-config.ts';
@@ -49,7 +49,7 @@ export const checkProviderServices: ConfigCheck = function* (sources) {
   }
 };
 
-/** Uses the index of the provider's file if known: a mesh configuration may be merged from several. */
+/** With the index in the provider's file if known: a mesh configuration may be merged from several. */
 function placeOf(name: string, { spec }: Config): string {
   const { extensionProviders: written } = spec as { extensionProviders?: unknown };
   const index = Array.isArray(written) ? written.findIndex((one) => isObject(one) && one.name === name) : -1;
@@ -59,7 +59,7 @@ function placeOf(name: string, { spec }: Config): string {
 interface LocatedProvider {
   readonly address: ProviderAddress;
   readonly field: string;
-  /** A problem that all clients have. */
+  /** A problem for all clients. */
   readonly problem: ProviderProblem | undefined;
 }
 

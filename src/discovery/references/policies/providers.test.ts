@@ -4,7 +4,7 @@ import { givenPlane } from '../../../../test/fixtures/given-plane.ts';
 import { validateFiles } from '../../config/validation/validate-files.ts';
 import { diagnosticsOf } from '../../monitor/diagnostics/push-status.ts';
 
-/** Invalid without a port, so the first provider is ignored. */
+/** The first provider is invalid without a port, so it is ignored. */
 const meshConfig = `extensionProviders:
 - {name: broken, zipkin: {service: a.test}}
 - {name: good, zipkin: {service: a.test, port: 9411}}`;
@@ -23,13 +23,13 @@ async function validated(provider: string): Promise<string[]> {
   return problems.map(({ code, field }) => `${code} ${field}`);
 }
 
-it('validate reports a reference to a provider that does not exist, and none to one that is invalid itself', async () => {
+it('validate reports a reference to a missing provider, but not to one that is itself invalid', async () => {
   expect(await validated('absent')).toEqual(['PROVIDER_NOT_FOUND spec.tracing[0].providers[0].name']);
   expect(await validated('broken')).toEqual([]);
   expect(await validated('good')).toEqual([]);
 });
 
-it('a control plane reports that the provider is invalid, and not as missing', () => {
+it('a control plane reports a provider as invalid instead of missing', () => {
   const messages = (provider: string): string[] => {
     const plane = givenPlane(telemetry(provider), { meshConfig });
     const { pilot_config_warnings: found = {} } = diagnosticsOf(plane.state, []);
@@ -96,7 +96,7 @@ describe('the mesh configuration is reported', () => {
       '2 PROVIDER_UNREACHABLE extensionProviders[0].envoyExtAuthzHttp.service',
     ],
     [
-      'a provider whose host no ServiceEntry has',
+      'a provider whose host has no ServiceEntry',
       provider('x.test', 80),
       '2 PROVIDER_UNREACHABLE extensionProviders[0].envoyExtAuthzHttp.service',
     ],
@@ -111,7 +111,7 @@ describe('the mesh configuration is reported', () => {
       '2 PROVIDER_UNREACHABLE extensionProviders[0].envoyExtAuthzHttp.port',
     ],
     [
-      'a provider whose host another namespace has',
+      'a provider whose host is in another namespace',
       provider('shop/a.test', 9411),
       '2 PROVIDER_UNREACHABLE extensionProviders[0].envoyExtAuthzHttp.service',
     ],
@@ -121,7 +121,7 @@ describe('the mesh configuration is reported', () => {
     expect(await reports(provider('b.shop.svc.cluster.local', 80))).toEqual([]);
   });
 
-  it('and a policy whose clients do not see the service, with the place of the provider', async () => {
+  it('and a policy whose clients do not see the service, with the location of the provider', async () => {
     const policy = (namespace: string): string => `${services}---
 apiVersion: security.istio.io/v1
 kind: AuthorizationPolicy

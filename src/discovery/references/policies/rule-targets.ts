@@ -1,4 +1,4 @@
-/** Reports DestinationRules without effect: missing host, port or subset, or no client that receives the rule (spec/discovery.md §8.2). */
+/** Reports DestinationRules without effect: the host, port or subset is missing, or no client receives the rule (spec/discovery.md §8.2). */
 import type { Config } from '../../../model/config/config.ts';
 import { isWildcard } from '../../../model/fields/hostname.ts';
 import type { DestinationRule } from '../../../model/kinds/destinations/destination-rule.ts';
@@ -35,8 +35,8 @@ export const checkRuleTargets: ConfigCheck = function* (sources) {
 };
 
 /**
- * Rules are looked up in the client's namespace, then the service's, then the root namespace. A rule of any other namespace applies to clients of its
- * own namespace only.
+ * Rules are looked up in the client's, then the service's, then the root namespace. A rule in any other namespace applies to clients of that
+ * namespace only.
  */
 function unapplied(
   config: Config<DestinationRule>,
@@ -85,7 +85,7 @@ function* emptySubsets(
 ): Generator<ConfigWarning | undefined> {
   for (const [index, { name, labels: selector = {} }] of (config.spec.subsets ?? []).entries()) {
     yield undefined;
-    // The pods in files may be only some of those that run.
+    // Files may contain only some of the running Pods.
     if (labels.isSelectedBy(selector) || (labels.areOfPods && !isRouted(name))) continue;
     const text = Object.entries(selector)
       .map(([key, value]) => `${key}=${value}`)
@@ -99,7 +99,7 @@ function* emptySubsets(
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Labels of the endpoints of a host; without endpoints, of the Pods that its Services select. */
+/** Labels of a host's endpoints; without endpoints, of the Pods that its Services select. */
 function labelsOfHost(
   services: readonly Service[],
   context: CheckSources['context'],
@@ -126,11 +126,10 @@ function* routedSubsets({ configs, context }: CheckSources): Generator<undefined
   return found;
 }
 
-/** The distinct label sets of a host's workloads. */
 class EndpointLabels {
   readonly #sets: ReadonlyMap<string, Labels>;
   readonly #pairs = new Set<string>();
-  /** No endpoint is known, so the labels are those of Pods. */
+  /** Labels of Pods, because no endpoint is known. */
   readonly areOfPods: boolean;
 
   constructor(all: readonly Labels[], areOfPods: boolean) {
@@ -141,7 +140,7 @@ class EndpointLabels {
       for (const [key, value] of Object.entries(labels)) this.#pairs.add(`${key}=${value}`);
   }
 
-  /** Also `true` without any labels: the workloads may be elsewhere or not started. */
+  /** True without labels, because workloads may be elsewhere or not started. */
   isSelectedBy(selector: Labels): boolean {
     if (this.#sets.size === 0) return true;
     const pairs = Object.entries(selector);

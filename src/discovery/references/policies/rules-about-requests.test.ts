@@ -1,4 +1,4 @@
-/** Reports about request fields and workload ports must match the generated rules. */
+/** Compares reports about request fields and workload ports with the generated rules. */
 import { expect, it } from 'vitest';
 import { validateFiles } from '../../config/validation/validate-files.ts';
 
@@ -37,19 +37,22 @@ it.each([
   ['a token of a TCP workload', [tcp], '{from: [{source: {requestPrincipals: ["*"]}}]}', reported],
   ['a header condition of a TCP workload', [tcp], '{when: [{key: "request.headers[x]", values: [y]}]}', reported],
   [
-    'paths at the TCP port of a workload with both',
+    'paths at the TCP port of a workload with an HTTP port',
     [tcp, http],
     '{to: [{operation: {paths: [/a], ports: ["9000"]}}]}',
     reported,
   ],
-  ['paths of a workload with both', [tcp, http], paths, []],
+  ['paths of a workload with a TCP and an HTTP port', [tcp, http], paths, []],
   ['paths of a workload whose protocol is detected', ['{name: data, port: 9000}'], paths, []],
   ['ports of a TCP workload', [tcp], '{to: [{operation: {ports: ["9000"]}}]}', []],
-])('reports %s', async (_, ports, rule, expected) => {
-  expect((await reports(service(...ports) + policy(rule))).codes).toEqual(expected);
-});
+])(
+  'validate compares the request fields of a rule with the ports of workloads: %s',
+  async (_, ports, rule, expected) => {
+    expect((await reports(service(...ports) + policy(rule))).codes).toEqual(expected);
+  },
+);
 
-it('reports the effect of the rule: an ALLOW rule allows nothing, a DENY rule rejects more', async () => {
+it('validate reports the effect of the rule: an ALLOW rule allows nothing, a DENY rule rejects more', async () => {
   expect((await reports(service(tcp) + policy(paths, 'ALLOW'))).messages).toMatch(/this rule allows no connection/);
   expect((await reports(service(tcp) + policy(paths))).messages).toMatch(/rejects every connection/);
 });
@@ -61,7 +64,7 @@ const fault = ['SERVICE_PORT_IN_POLICY spec.rules[0].to[0].operation.ports[0]'];
 it.each([
   ['the port of the Service', service(http) + port(80), fault],
   ['the port of the workload', service(http) + port(8080), []],
-  ['a port of neither', service(http) + port(7000), []],
+  ['a port of neither the Service nor the workload', service(http) + port(7000), []],
   [
     'the port of a Service whose target is the name of a container port',
     workload('{name: web, containerPort: 8080}') + service(named) + port(80),
@@ -69,7 +72,7 @@ it.each([
   ],
   ['the number of that container port', workload('{name: web, containerPort: 8080}') + service(named) + port(8080), []],
   ['the port of a Service whose named target is not known', service(named) + port(80), []],
-  ['a port that a container listens on as well', workload('{containerPort: 80}') + service(http) + port(80), []],
-])('reports a rule with the port of a Service that is not one of its workloads: %s', async (_, yaml, expected) => {
+  ['a port on which a container listens too', workload('{containerPort: 80}') + service(http) + port(80), []],
+])('validate reports a rule with the port of a Service that is not a workload port: %s', async (_, yaml, expected) => {
   expect((await reports(yaml)).codes).toEqual(expected);
 });

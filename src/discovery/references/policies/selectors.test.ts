@@ -36,15 +36,12 @@ async function validated(
   return { warnings: found.map(({ object, field, line }) => `${object} ${field} ${line}`), notes };
 }
 
-describe('in files, a Gateway whose selector selects no workload is reported', () => {
+describe('validate reports a Gateway whose selector selects no workload', () => {
   const lost = ['Gateway shop/g spec.selector 9'];
 
   it.each([
-    ['beside a gateway with the label of the charts', deployment('{istio: ingressgateway}', 'istio-system')],
-    [
-      'beside a Pod with the template of gateways',
-      deployment('{app: edge}', 'edge', '{inject.istio.io/templates: gateway}'),
-    ],
+    ['a gateway with the label of the charts', deployment('{istio: ingressgateway}', 'istio-system')],
+    ['a Pod with the gateway template', deployment('{app: edge}', 'edge', '{inject.istio.io/templates: gateway}')],
   ])('beside %s', async (_, workload) => {
     expect((await validated(workload + gateway('{istio: ingresgateway}'))).warnings).toEqual(lost);
   });
@@ -55,7 +52,7 @@ describe('in files, a Gateway whose selector selects no workload is reported', (
     expect(warnings).toEqual(lost);
   });
 
-  it('if gateways are scoped to their namespace and the gateway is in another one', async () => {
+  it('if gateways are scoped to their namespace and the workload is in another one', async () => {
     const yaml = deployment('{istio: edge}', 'edge') + deployment('{app: a}').replace('name: d,', 'name: e,');
     expect((await validated(yaml + gateway('{istio: edge}'))).warnings).toEqual([]);
     expect((await validated(yaml + gateway('{istio: edge}'), true)).warnings).toEqual([
@@ -64,10 +61,10 @@ describe('in files, a Gateway whose selector selects no workload is reported', (
   });
 });
 
-describe('in files, a Gateway is not reported', () => {
+describe('validate does not report a Gateway', () => {
   it.each([
-    ['where a workload of another namespace has the labels', '{istio: edge}', deployment('{istio: edge}', 'edge')],
-    ['where it selects all workloads', '{}', deployment('{istio: other}')],
+    ['if a workload of another namespace has the labels', '{istio: edge}', deployment('{istio: edge}', 'edge')],
+    ['if it selects all workloads', '{}', deployment('{istio: other}')],
   ])('%s', async (_, selector, workload) => {
     expect((await validated(workload + gateway(selector))).warnings).toEqual([]);
   });
@@ -75,7 +72,7 @@ describe('in files, a Gateway is not reported', () => {
   it.each([
     ['applications only', '{app: web}'],
     ['the control plane', '{app: istiod, istio: pilot}'],
-  ])('if the files contain %s, and a note states that it is not checked', async (_, labels) => {
+  ])('if the files contain %s, but notes that it is not checked', async (_, labels) => {
     const { warnings, notes } = await validated(deployment(labels) + gateway('{istio: ingressgateway}'));
     expect(warnings).toEqual([]);
     expect(notes).toContainEqual(expect.stringMatching(/^selectors of Gateway objects are not checked/));
@@ -93,22 +90,22 @@ const machine = object('networking.istio.io/v1', 'WorkloadEntry', 'w', '{address
 const group = (labels: string): string =>
   object('networking.istio.io/v1', 'WorkloadGroup', 'w', `{metadata: {labels: ${labels}}, template: {}}`);
 
-describe('in files, a ServiceEntry whose selector selects no workload is reported', () => {
+describe('validate reports a ServiceEntry whose selector selects no workload', () => {
   it.each([
-    ['beside a WorkloadEntry', machine],
-    ['beside a Deployment', deployment('{app: vm}')],
-    ['beside a WorkloadGroup with other labels', machine + group('{app: other}')],
+    ['a WorkloadEntry', machine],
+    ['a Deployment', deployment('{app: vm}')],
+    ['a WorkloadGroup with other labels', machine + group('{app: other}')],
   ])('beside %s', async (_, workload) => {
     const { warnings } = await validated(entry('{app: mv}') + workload);
     expect(warnings).toEqual(['ServiceEntry shop/s spec.workloadSelector.labels 4']);
   });
 
   it.each([
-    ['where a WorkloadEntry has the labels', entry('{app: vm}') + machine],
-    ['where a Pod has the labels', entry('{app: vm}') + deployment('{app: vm}')],
-    ['where VMs of a WorkloadGroup will register with the labels', entry('{app: mv}') + machine + group('{app: mv}')],
-    ['where the files contain no workload', entry('{app: mv}')],
-  ])('and not %s', async (_, yaml) => {
+    ['a WorkloadEntry has the labels', entry('{app: vm}') + machine],
+    ['a Pod has the labels', entry('{app: vm}') + deployment('{app: vm}')],
+    ['VMs of a WorkloadGroup will register with the labels', entry('{app: mv}') + machine + group('{app: mv}')],
+    ['the files contain no workload', entry('{app: mv}')],
+  ])('but not if %s', async (_, yaml) => {
     expect((await validated(yaml)).warnings).toEqual([]);
   });
 });

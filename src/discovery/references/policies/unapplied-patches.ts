@@ -1,7 +1,6 @@
 /**
- * Reports patches of EnvoyFilters that match nothing at the gateways and sidecars that files describe (spec/discovery.md §8.9), by generating the
- * resources of these. For `validate`; a control plane knows the result of patches at its proxies
- * (`src/discovery/monitor/diagnostics/proxy-warnings.ts`).
+ * Reports patches of EnvoyFilters that match nothing at the gateways and sidecars in files (spec/discovery.md §8.9), by generating their resources.
+ * Only for `validate`; a control plane knows the results of patches at its proxies (`src/discovery/monitor/diagnostics/proxy-warnings.ts`).
  */
 import * as E from 'fp-ts/lib/Either.js';
 import type { Config } from '../../../model/config/config.ts';
@@ -20,10 +19,10 @@ import { isInjected } from '../services/injected-pods.ts';
 type Labels = Readonly<Record<string, string>>;
 type CheckSourcesOfFiles = Pick<CheckSources, 'context' | 'configs' | 'known'>;
 
-/** Maximum proxies generated for one EnvoyFilter. Patches of an object with more proxies are not checked. */
+/** An EnvoyFilter that applies to more generated proxies is not checked. */
 const maxProxies = 16;
 
-/** Contexts for which files suffice; inbound listeners of a sidecar depend on its workload. */
+/** Contexts for which files suffice. Inbound listeners of a sidecar depend on its workload. */
 const checkedContexts: readonly string[] = ['GATEWAY', 'SIDECAR_OUTBOUND'];
 const otherTargets: readonly string[] = ['BOOTSTRAP', 'EXTENSION_CONFIG'];
 
@@ -58,13 +57,13 @@ export function* unappliedPatches(sources: CheckSourcesOfFiles): Generator<Confi
   }
 }
 
-/** @param proxies proxies at which the patch matches nothing, as a noun phrase */
+/** @param proxies noun phrase for the proxies without a match */
 export function unappliedText(proxies: string): string {
   return `matches nothing at ${proxies}, so it has no effect: compare match with a config_dump of the proxy, or with pilot-discovery explain`;
 }
 
 /**
- * The type of all selected proxies, if the context of the patch is one of the other type.
+ * The type of all selected proxies, if it does not fit the context of the patch.
  *
  * @param selected types of the selected proxies; `undefined` if the type of one is unknown
  */
@@ -77,7 +76,7 @@ export function typeWithoutContext(
   return (context === 'GATEWAY') === (type === 'router') ? undefined : type;
 }
 
-/** @param subject the selected proxies, as a noun phrase */
+/** @param subject noun phrase for the selected proxies */
 export function otherTypeText(
   { match: { context } }: EnvoyPatch,
   index: number,
@@ -92,7 +91,7 @@ export function otherTypeText(
   };
 }
 
-/** Types of the proxies of the Pods that a selector selects; `undefined` if one is uncertain. */
+/** Proxy types of the selected Pods; `undefined` if one is uncertain. */
 function selectedTypes(
   { namespace, spec: { workloadSelector = {} } }: Config<EnvoyFilter>,
   { configs, context, known }: CheckSourcesOfFiles,
@@ -113,7 +112,7 @@ function selectedTypes(
   return types.includes(undefined) ? undefined : new Set(types as NodeType[]);
 }
 
-/** Reports whether the patch is delivered otherwise than in listeners, routes and clusters. */
+/** Whether the patched resource is neither a listener, route nor cluster. */
 export function hasOtherDelivery({ applyTo }: EnvoyPatch): boolean {
   return otherTargets.includes(applyTo);
 }
@@ -131,7 +130,7 @@ interface GivenProxy {
   readonly labels: Labels;
 }
 
-/** One gateway for each selector of a Gateway that the object may apply to. */
+/** One for each selector of a Gateway to which the object may apply. */
 function gatewaysOf({ namespace, spec }: Config<EnvoyFilter>, { configs, context }: CheckSourcesOfFiles): GivenProxy[] {
   const isForMesh = namespace === context.mesh.rootNamespace;
   const found = new Map<string, GivenProxy>();
@@ -143,7 +142,7 @@ function gatewaysOf({ namespace, spec }: Config<EnvoyFilter>, { configs, context
   return [...found.values()];
 }
 
-/** One sidecar for each namespace with services that the object applies to. */
+/** One for each namespace with services to which the object applies. */
 function sidecarsOf({ namespace, spec }: Config<EnvoyFilter>, { context }: CheckSourcesOfFiles): GivenProxy[] {
   if (context.services.length === 0) return [];
   const isForMesh = namespace === context.mesh.rootNamespace;
@@ -151,7 +150,7 @@ function sidecarsOf({ namespace, spec }: Config<EnvoyFilter>, { context }: Check
   return [...namespaces].map((one) => ({ type: 'sidecar', namespace: one, labels: spec.workloadSelector ?? {} }));
 }
 
-/** Generates the resources of a proxy. Patches record whether they were applied. */
+/** Patches record whether they were applied. */
 function generate(proxy: GivenProxy, { context }: CheckSourcesOfFiles, generated: Set<string>): void {
   const key = JSON.stringify(proxy);
   if (generated.has(key)) return;

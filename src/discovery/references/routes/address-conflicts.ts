@@ -1,4 +1,4 @@
-/** Reports services with one address and port, of which connections reach only one (spec/discovery.md §8.4). */
+/** Reports services with the same address and port, because connections reach only one of them (spec/discovery.md §8.4). */
 import type { Config } from '../../../model/config/config.ts';
 import { type ApplicationProtocol, isHttp, isTls } from '../../../model/fields/protocol.ts';
 import { isHeadless } from '../../../model/proxy/proxy-shape.ts';
@@ -11,7 +11,7 @@ import { objectOfService } from '../known-objects.ts';
 import { haveSharedClients } from '../policies/shared-clients.ts';
 
 export interface AddressConflict {
-  /** The service that connections to the address do not reach. */
+  /** Not reached by connections to the address. */
   readonly service: Service;
   readonly port: number;
   readonly protocol: ApplicationProtocol;
@@ -25,8 +25,8 @@ interface Placed {
 }
 
 /**
- * Services with assigned addresses never conflict. HTTP requests are distinguished by host, and TLS connections by SNI at the common address of
- * services without one.
+ * Services with assigned addresses never conflict. HTTP requests are distinguished by host, and TLS connections to the common address of services
+ * without one by SNI.
  */
 export function* addressConflicts(services: readonly Service[]): Generator<AddressConflict | undefined> {
   const first = new Map<string, Placed>();
@@ -86,7 +86,7 @@ export const checkServiceAddresses: ConfigCheck = function* ({ context, configs 
     }
     const config = objectOfService(found.service, configs);
     const other = objectOfService(found.winner, configs);
-    // The `tls` routes of a VirtualService distinguish connections by SNI.
+    // `tls` routes of a VirtualService distinguish connections by SNI.
     const isRouted = isTls(found.protocol) && routed.has(found.service.hostname);
     if (config === undefined || other === undefined || !isWritten(config) || isRouted) continue;
     yield {
@@ -105,7 +105,7 @@ function addressField({ address, port, service }: AddressConflict, { kind, spec 
   return `spec.ports[${service.ports.findIndex(({ number }) => number === port)}]`;
 }
 
-/** Effect of a conflict, as a sentence with advice. */
+/** A sentence with the effect and advice. */
 export function conflictText(found: AddressConflict, { features }: Pick<PushContext, 'features'>): string {
   const { service, winner, address, port, protocol } = found;
   if (!isUnspecified(address)) {

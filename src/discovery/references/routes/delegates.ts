@@ -1,4 +1,4 @@
-/** Reports delegates of VirtualServices that do not exist, or whose matches are outside those of their roots (spec/discovery.md §8.6). */
+/** Reports delegates of VirtualServices that do not exist, or whose matches conflict with those of their roots (spec/discovery.md §8.6). */
 import type { Config } from '../../../model/config/config.ts';
 import type { HttpRoute, VirtualService } from '../../../model/kinds/virtual-service/virtual-service.ts';
 import { mergeDelegateRoutes } from '../../../model/push-context/merge-delegates.ts';
@@ -33,7 +33,7 @@ interface Unusable {
   readonly advice: string;
 }
 
-/** The reason for which there is no delegate; `undefined` if there is or may be one. */
+/** Why there is no delegate; `undefined` if there is or may be one. */
 function unusable(
   root: Config<VirtualService>,
   delegate: Config<VirtualService> | undefined,

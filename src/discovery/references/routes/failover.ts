@@ -6,7 +6,7 @@ import type { LocalityLoadBalancerSetting, PortPolicy } from '../../../model/kin
 import type { Endpoint } from '../../../model/services/service.ts';
 import { type CheckSources, type ConfigCheck, isWritten } from '../config-warning.ts';
 
-/** With fewer endpoints, Envoy's default of 10 % ejects only one at a time. */
+/** With fewer endpoints, Envoy's default limit of 10 % ejects only one at a time. */
 const minEndpointsForDefault = 10;
 
 export const checkFailover: ConfigCheck = function* ({ context, configs, hosts }) {
@@ -39,16 +39,15 @@ function policiesOf({ spec }: Config<DestinationRule>): readonly { policy: PortP
   return [...general, ...ports];
 }
 
-/** Endpoints of the port that has most. */
 function endpointsOfPort(hostname: string, namespace: string, context: CheckSources['context']): readonly Endpoint[] {
   const all = context.endpointsOf(hostname, namespace);
-  // With so many, no port can be below the limit, unless the service has very many ports.
+  // With this many, a port can be below the limit only if the service has very many ports.
   if (all.length > 64 * minEndpointsForDefault) return all;
   const ports = [...Map.groupBy(all, ({ servicePortName }) => servicePortName).values()];
   return ports.toSorted((a, b) => b.length - a.length)[0] ?? [];
 }
 
-/** Reports whether failover is configured and some locality has more endpoints than can be ejected. */
+/** Whether failover is configured and a locality has more endpoints than can be ejected. */
 function isFailoverPrevented(endpoints: readonly Endpoint[], setting: LocalityLoadBalancerSetting): boolean {
   if (endpoints.length < 2 || endpoints.length >= minEndpointsForDefault) return false;
   const localities = Map.groupBy(endpoints, ({ locality }) => locality);

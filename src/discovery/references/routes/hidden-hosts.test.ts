@@ -1,4 +1,4 @@
-/** Existing hosts that the clients of an object do not see: not exported, or an incomplete name. */
+/** Existing hosts that an object's clients do not see: not exported, or an incomplete name. */
 import { describe, expect, it } from 'vitest';
 import { givenPlane } from '../../../../test/fixtures/given-plane.ts';
 import { validateFiles } from '../../config/validation/validate-files.ts';
@@ -44,7 +44,7 @@ describe('a destination that is not exported to the namespace of the routes', ()
   });
 });
 
-describe('a name with a dot that is an incomplete host, or has a misspelt domain', () => {
+describe('a host that is an incomplete name, or has a misspelt domain,', () => {
   it.each(['api.shop', 'api.shop.svc', 'api.shop.svc.cluster.lokal', 'api.shop.scv.cluster.local'])(
     'is reported in a route and in a rule: %s',
     async (name) => {
@@ -71,10 +71,7 @@ describe('the host of jwksUri', () => {
     ['https://keys.shop.svc.cluster.local/jwks', ['PORT_NOT_FOUND spec.jwtRules[0].jwksUri']],
     ['http://keys.shop.svc.cluster.local/jwks', []],
     ['https://keys.example/jwks', []],
-  ])(
-    'is reported if it is the name of a Service that does not exist, or not with this port: %s',
-    async (uri, found) => {
-      expect(await reports(tokens(uri))).toEqual(found);
-    },
-  );
+  ])('is reported if it belongs to a missing Service or port: %s', async (uri, found) => {
+    expect(await reports(tokens(uri))).toEqual(found);
+  });
 });

@@ -1,4 +1,7 @@
-/** Reports WorkloadEntries that proxies do not receive, because a service that selects them needs IP addresses (spec/discovery.md §5.7). */
+/**
+ * Reports WorkloadEntries with host names that a service selects which needs IP addresses, so that proxies do not receive them (spec/discovery.md
+ * §5.7).
+ */
 import { objectsByName } from '../../../model/config/config-set.ts';
 import type { Service } from '../../../model/services/service.ts';
 import { hostNameEndpoints } from '../../../networking/index.ts';

@@ -1,4 +1,4 @@
-/** Reports backends of Ingresses with a missing service or port (spec/discovery.md §4.4). Their Secrets: `credentials.ts`. */
+/** Reports backends of Ingresses with a missing service or port (spec/discovery.md §4.4). `credentials.ts` checks their Secrets. */
 import type { Config } from '../../../model/config/config.ts';
 import type { Ingress, IngressBackend } from '../../../model/kinds/kubernetes/ingress.ts';
 import type { Service } from '../../../model/services/service.ts';
@@ -53,7 +53,6 @@ function warningOf(
 }
 
 interface BackendPorts {
-  /** The Service is known and no alias. */
   readonly areKnown: boolean;
   readonly numbers: ReadonlySet<number>;
   readonly names: ReadonlySet<string>;

@@ -1,4 +1,4 @@
-/** Reports DestinationRules of one host that are merged, and the parts that are lost (spec/discovery.md §8.2). */
+/** Reports DestinationRules of one host whose merging drops parts (spec/discovery.md §8.2). */
 import type { Config } from '../../../model/config/config.ts';
 import type { DestinationRule } from '../../../model/kinds/destinations/destination-rule.ts';
 import { exportSet } from '../../../model/services/visibility.ts';
@@ -7,7 +7,7 @@ import { haveSharedClients } from '../policies/shared-clients.ts';
 
 type Rule = Config<DestinationRule>;
 
-/** Older rules of a host in one namespace. */
+/** Of a host in one namespace. */
 interface OlderRules {
   /** The oldest rule with a traffic policy. */
   holder?: Rule;

@@ -1,4 +1,4 @@
-/** All hosts of services, regardless of their visibility. */
+/** Hosts of all services, regardless of visibility. */
 import { isWildcard, widerHosts } from '../../../model/fields/hostname.ts';
 import { nearestName } from '../../../model/fields/nearest-name.ts';
 import type { Service } from '../../../model/services/service.ts';
@@ -6,9 +6,7 @@ import type { KnownObjects } from '../known-objects.ts';
 
 export class MeshHosts {
   readonly #byHost: ReadonlyMap<string, readonly Service[]>;
-  /**
-   * Services by the wildcards that contain their hosts (`*.test` for `a.test`), in all namespaces (key ` *.test`) and in each (key `shop *.test`).
-   */
+  /** Services by wildcards that match their hosts (`*.test` for `a.test`), in all namespaces (key ` *.test`) and in each (key `shop *.test`). */
   readonly #byWildcard: ReadonlyMap<string, readonly Service[]>;
   readonly #suffix: string;
   readonly #known: KnownObjects;
@@ -44,7 +42,7 @@ export class MeshHosts {
     return new MeshHosts(byHost, byWildcard, domain, known);
   }
 
-  /** Services of a host in all namespaces, oldest first. */
+  /** In all namespaces, oldest first. */
   of(host: string): readonly Service[] {
     return this.#byHost.get(host) ?? [];
   }
@@ -54,7 +52,7 @@ export class MeshHosts {
   }
 
   /**
-   * Services whose hosts are within a wildcard; empty for a partial one (`*x.test`).
+   * Services whose hosts match a wildcard; empty for a partial one (`*x.test`).
    *
    * @param namespace absent for all
    */
@@ -62,7 +60,7 @@ export class MeshHosts {
     return this.#byWildcard.get(`${namespace} ${wildcard}`) ?? [];
   }
 
-  /** Reports whether no service has the host, or for a wildcard a host within it. Partial wildcards (`*x.test`) count as present. */
+  /** Whether no service has the host or matches the wildcard. Partial wildcards (`*x.test`) are never missing. */
   isMissing(host: string): boolean {
     if (this.#byHost.has(host)) return false;
     if (this.#fullNameOf(host) !== undefined || this.#nearDomainOf(host) !== undefined) return true;
@@ -78,7 +76,7 @@ export class MeshHosts {
     return `${near === undefined ? 'correct the name' : `write ${near}`}, or create the Service or ServiceEntry`;
   }
 
-  /** Host of an existing Kubernetes Service with the mesh's domain, for a misspelt domain (`api.shop.svc.cluster.lokal`). */
+  /** Host of an existing Kubernetes Service with the correct domain, for a misspelt one (`api.shop.svc.cluster.lokal`). */
   #nearDomainOf(host: string): string | undefined {
     const [service, namespace, ...domain] = host.split('.');
     const full = `${service}.${namespace}${this.#suffix}`;
@@ -86,13 +84,13 @@ export class MeshHosts {
     return isNear && full !== host && this.#byHost.has(full) ? full : undefined;
   }
 
-  /** Host of the existing Kubernetes Service that clients resolve `api.shop` or `api.shop.svc` to. */
+  /** Host of the Kubernetes Service for the short names `api.shop` and `api.shop.svc`. */
   #fullNameOf(host: string): string | undefined {
     const domain = this.#suffix.slice('.svc'.length);
     return [`${host}${this.#suffix}`, `${host}${domain}`].find((full) => this.#byHost.has(full));
   }
 
-  /** Reports whether a service of the host would be among the configs. */
+  /** Whether a service of the host would be among the configs. */
   isKnown(host: string): boolean {
     if (this.#byHost.has(host)) return true;
     const namespace = this.namespaceOf(host);

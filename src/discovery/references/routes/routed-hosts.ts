@@ -1,6 +1,4 @@
-/**
- * Reports hosts of VirtualServices of the mesh that are names of missing Kubernetes Services: clients cannot resolve them (spec/discovery.md §8.6).
- */
+/** Reports hosts of mesh VirtualServices that belong to missing Kubernetes Services, so that clients cannot resolve them (spec/discovery.md §8.6). */
 import { type ConfigCheck, isWritten } from '../config-warning.ts';
 
 export const checkRoutedHosts: ConfigCheck = function* ({ context, configs, hosts }) {
@@ -10,7 +8,7 @@ export const checkRoutedHosts: ConfigCheck = function* ({ context, configs, host
     if (!isWritten(config) || !gateways.includes('mesh')) continue;
     for (const [index, one] of written.entries()) {
       const host = context.hostNames.qualified(one, config.namespace);
-      // Any other host may be resolved elsewhere, or occur only as a header.
+      // Other hosts may be resolved elsewhere, or occur only as a header.
       if (hosts.namespaceOf(host) === undefined || !hosts.isMissing(host)) continue;
       yield {
         ...{ code: 'HOST_NOT_FOUND', config, field: `spec.hosts[${index}]` },

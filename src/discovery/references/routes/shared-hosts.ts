@@ -1,4 +1,4 @@
-/** Reports VirtualServices of the mesh with one host: for a client that receives both, one has no effect (spec/discovery.md §8.6). */
+/** Reports mesh VirtualServices with the same host: for a client that receives both, one has no effect (spec/discovery.md §8.6). */
 import { onceFor } from '../../../model/collections/once-for.ts';
 import type { Config } from '../../../model/config/config.ts';
 import type { VirtualService } from '../../../model/kinds/virtual-service/virtual-service.ts';
@@ -9,7 +9,7 @@ export interface SharedHost {
   readonly host: string;
   readonly older: Config<VirtualService>;
   readonly newer: Config<VirtualService>;
-  /** The one without effect for clients of the older one's namespace. */
+  /** Which one has no effect for clients in the older one's namespace. */
   readonly overridden: 'older' | 'newer';
 }
 

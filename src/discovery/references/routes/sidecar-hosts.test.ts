@@ -33,15 +33,15 @@ async function reports(yaml: string): Promise<{ readonly files: string[]; readon
 
 const host = 'HOST_NOT_FOUND spec.egress[0].hosts[0]';
 
-describe('an egress host', () => {
+describe('an egress host of a Sidecar', () => {
   it.each([
-    ['of no Service of the namespace', './nope.shop.svc.cluster.local'],
-    ['of no ServiceEntry', '"*/nope.test"'],
-    ['of another namespace', 'bank/api.test'],
-    ['of a Service of another namespace', 'shop/cart.bank.svc.cluster.local'],
-    ['that is not exported', 'bank/private.test'],
+    ['without a Service in its namespace', './nope.shop.svc.cluster.local'],
+    ['without a ServiceEntry', '"*/nope.test"'],
+    ['whose ServiceEntry is in another namespace', 'bank/api.test'],
+    ['whose Service is in another namespace', 'shop/cart.bank.svc.cluster.local'],
+    ['whose service is not exported', 'bank/private.test'],
     ['that is a short name', './web'],
-    ['that is a wildcard around nothing', 'shop/*.bank.svc.cluster.local'],
+    ['that is a wildcard without matching services', 'shop/*.bank.svc.cluster.local'],
   ])('%s is reported', async (_, written) => {
     expect(await reports(mesh + importing(written))).toEqual({ files: [host], plane: [host] });
   });
@@ -51,30 +51,30 @@ describe('an egress host', () => {
     ['its own namespace', './*'],
     ['a namespace without services', 'empty/*'],
     ['nothing of a namespace', '~/*'],
-    ['an excluded host', '~bank/nope.test'],
+    ['nothing, because it excludes a host', '~bank/nope.test'],
     ['a Service', './web.shop.svc.cluster.local'],
     ['a Service of another namespace', 'bank/cart.bank.svc.cluster.local'],
     ['a ServiceEntry of any namespace', '*/api.test'],
-    ['a wildcard', './*.test'],
-    ['a wildcard of the cluster', '*/*.bank.svc.cluster.local'],
-    ['a wildcard of Services', 'bank/*.local'],
-  ])('of %s is not reported', async (_, written) => {
+    ['hosts by a wildcard', './*.test'],
+    ['hosts by a wildcard of the cluster', '*/*.bank.svc.cluster.local'],
+    ['Services by a wildcard', 'bank/*.local'],
+  ])('that selects %s is not reported', async (_, written) => {
     expect(await reports(mesh + importing(`"${written}"`))).toEqual({ files: [], plane: [] });
   });
 
-  it('of a Sidecar of the mesh may be private to some clients', async () => {
+  it('in the root namespace may be private to some clients', async () => {
     expect(
       await reports(mesh + importing('"./private.test", "*/cart.bank.svc.cluster.local"', 'istio-system')),
     ).toEqual({ files: [], plane: [] });
   });
 
-  it('is not reported of files that may be a part of the mesh', async () => {
+  it('in files is not reported if it may be in the cluster', async () => {
     const parts = importing('other/a.other.svc.cluster.local, "*/x.test", "*/*.other.svc.cluster.local", other/y.test');
     expect((await reports(service('web', 'shop') + parts)).files).toEqual([]);
   });
 });
 
-describe('an egress listener with a port', () => {
+describe('an egress listener of a Sidecar with a port', () => {
   const port = (number: number, protocol = 'HTTP'): string =>
     `port: {number: ${number}, name: p, protocol: ${protocol}}, `;
   const ownHost = './web.shop.svc.cluster.local';

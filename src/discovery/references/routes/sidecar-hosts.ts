@@ -28,21 +28,20 @@ export const checkSidecarHosts: ConfigCheck = function* (sources) {
 };
 
 interface Imported {
-  /** As in the object, without the namespace. */
+  /** Without the namespace. */
   readonly host: string;
   /** `*` for any. */
   readonly namespace: string;
-  /** Any service of the host, to show that one exists. */
+  /** Any service of the host, as proof that one exists. */
   readonly service: Service | undefined;
-  /** A service of the host that the Sidecar's clients see. */
+  /** A service of the host that clients of the Sidecar see. */
   readonly exported: Service | undefined;
-  /** Ports of all exported services; `undefined` for a wildcard or an alias. */
+  /** Of all exported services; `undefined` for a wildcard or an alias. */
   readonly ports: ReadonlySet<number> | undefined;
-  /** All services of the host are known. */
   readonly isComplete: boolean;
 }
 
-/** @param known cache by namespace of the clients, namespace and host, because many Sidecars import the same */
+/** @param known cache by namespace of the clients, namespace and host, because many Sidecars import the same hosts */
 function importedBy(
   config: Config<Sidecar>,
   written: string,
@@ -52,11 +51,11 @@ function importedBy(
   const { hosts, context } = sources;
   const slash = written.indexOf('/');
   const host = written.slice(slash + 1);
-  // A Sidecar of the root namespace applies to clients of all namespaces.
+  // A Sidecar in the root namespace applies to clients of all namespaces.
   const isOfMesh = config.namespace === context.mesh.rootNamespace;
   const named = written.slice(0, slash);
   const namespace = named !== '.' ? named : isOfMesh ? '*' : config.namespace;
-  // `ns/*` imports everything that exists or will exist, so it is never reported.
+  // `ns/*` also imports future services, so it is never reported.
   if (host === '*')
     return { host, namespace, service: undefined, exported: undefined, ports: undefined, isComplete: false };
   const key = `${config.namespace} ${namespace} ${host}`;

@@ -25,7 +25,7 @@ export class SubsetsOfHosts {
     return subsets;
   }
 
-  /** Reports whether a rule of the host, or of a wildcard that contains it, defines the subset. */
+  /** Whether a rule of the host, or of a wildcard that matches it, defines the subset. */
   has(host: string, subset: string): boolean {
     for (const pattern of coveringKeys(host, this.#subsets)) if (this.#subsets.get(pattern)!.has(subset)) return true;
     return false;

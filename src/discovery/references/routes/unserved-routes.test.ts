@@ -33,7 +33,7 @@ const routes = (list: string, gateways = '[g]', host = 'a.test'): string =>
   );
 const at = (list: string): string[] => [`VirtualService shop/v spec.${list}; Gateway shop/g spec.servers[0]`];
 
-describe('routes at a gateway', () => {
+describe('VirtualService routes at a gateway', () => {
   it.each([
     ['HTTP', '', 'http'],
     ['GRPC', '', 'http'],
@@ -42,20 +42,20 @@ describe('routes at a gateway', () => {
     ['TLS', passthrough, 'tls'],
     ['TLS', terminated, 'tcp'],
     ['TCP', '', 'tcp'],
-  ])('of a server with protocol %s {%s}: only %s routes apply', async (protocol, tls, applied) => {
+  ])('at a server with protocol %s {%s} apply only if they are %s routes', async (protocol, tls, applied) => {
     for (const list of ['http', 'tls', 'tcp'])
       expect(await unserved(gateway(server(8443, protocol, tls)), routes(list))).toEqual(
         list === applied ? [] : at(list),
       );
   });
 
-  it('apply if one of the servers of the host has the protocol', async () => {
+  it('apply if one of the servers of the host has their protocol', async () => {
     const [secure, plain] = [server(443, 'HTTPS', passthrough), server(80, 'HTTP')];
     expect(await unserved(gateway(secure, plain), routes('http'))).toEqual([]);
     expect(await unserved(gateway(secure, server(80, 'HTTP', '', 'b.test')), routes('http'))).toEqual(at('http'));
   });
 
-  it('are not reported if a Gateway is unknown, or serves no host of the routes', async () => {
+  it('are not reported if a Gateway is unknown or serves none of their hosts', async () => {
     expect(await unserved(gateway(server(443, 'HTTPS', passthrough)), routes('http', '[g, edge/other]'))).toEqual([]);
     expect(await unserved(gateway(server(443, 'HTTPS', passthrough, 'b.test')), routes('http'))).toEqual([]);
   });
@@ -71,7 +71,7 @@ describe('routes at a gateway', () => {
   });
 });
 
-describe('routes in the mesh', () => {
+describe('VirtualService routes in the mesh', () => {
   const service = (ports: string): string => object('Service', 'web', `{clusterIP: 10.0.0.1, ports: [${ports}]}`);
 
   it.each([
@@ -82,7 +82,7 @@ describe('routes in the mesh', () => {
     ['name: redis', ['tcp']],
     ['name: tls', ['tls']],
     ['name: https', ['tls']],
-  ])('of a Service with a port {%s}: only %j apply', async (port, applied) => {
+  ])('to a Service with a port {%s} apply only if they are among %j', async (port, applied) => {
     for (const list of ['http', 'tls', 'tcp']) {
       const expected = [`VirtualService shop/v spec.${list}; Service shop/web spec.ports`];
       const found = await unserved(
@@ -106,7 +106,7 @@ describe('routes in the mesh', () => {
     expect(await unserved(tcp, routes('http', '[mesh]', 'web'))).toHaveLength(1);
   });
 
-  it('apply if they do at a gateway', async () => {
+  it('are not reported if they apply at a gateway', async () => {
     const both = routes('http', '[mesh, g]', 'web.shop.svc.cluster.local');
     const tcp = service('{port: 80, name: tcp}');
     const http = gateway(server(80, 'HTTP', '', '"*"'));

@@ -1,6 +1,6 @@
 /**
- * Reports lists of routes in VirtualServices that no port uses: the protocol of a server or service determines its kind of routes (spec/discovery.md
- * §8.4, §8.7).
+ * Reports `http`, `tls` or `tcp` lists of VirtualServices that no port uses: the protocol of a server or service determines which list applies
+ * (spec/discovery.md §8.4, §8.7).
  */
 import type { Config } from '../../../model/config/config.ts';
 import { type ConfigSet, objectsByName } from '../../../model/config/config-set.ts';
@@ -21,7 +21,7 @@ import { objectOfService } from '../known-objects.ts';
 
 type RouteList = 'http' | 'tls' | 'tcp';
 
-/** A port of a bound gateway or of a routed service. */
+/** Port of a Gateway or of a destination service. */
 interface RoutedPort {
   readonly number: number;
   readonly lists: readonly RouteList[];
@@ -136,7 +136,7 @@ function serviceObject(
   return config && { config, field: 'spec.ports' };
 }
 
-/** For a port without a protocol, the first bytes of a connection decide. */
+/** Without a protocol, the first bytes of a connection decide. */
 function listsOfProtocol(protocol: ApplicationProtocol): readonly RouteList[] {
   if (protocol === 'unsupported') return ['http', 'tcp'];
   if (protocol === 'UDP') return [];
@@ -163,7 +163,7 @@ function listWarning(config: Config<VirtualService>, list: RouteList, ports: rea
   };
 }
 
-/** Matches for a port that is not one of these, or that has another kind of routes. */
+/** Matches for a missing port, or for a port to which another list applies. */
 function* matchesOfNoPort(
   config: Config<VirtualService>,
   list: RouteList,

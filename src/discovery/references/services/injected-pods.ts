@@ -1,4 +1,4 @@
-/** Pods in files that will run with a sidecar, although only the cluster would inject it. */
+/** Pods in files into which the cluster will inject a sidecar. */
 
 import { onceFor } from '../../../model/collections/once-for.ts';
 import type { Config } from '../../../model/config/config.ts';

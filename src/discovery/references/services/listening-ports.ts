@@ -7,11 +7,11 @@ import type { KnownObjects } from '../known-objects.ts';
 import { PodsOfServices } from './pods-of-services.ts';
 import { containerPortsOf } from './target-ports.ts';
 
-/** Maximum Pods read for all Services. */
+/** Limit for all Services. */
 const maxPods = 100_000;
 
 export interface ServiceListening {
-  /** Ports of the workloads by port of the Service; `undefined` if one is a name that no known Pod has. */
+  /** Workload ports by Service port; `undefined` if one is a name that no known Pod has. */
   readonly targets: ReadonlyMap<number, readonly number[]> | undefined;
   readonly containers: ReadonlySet<number>;
 }

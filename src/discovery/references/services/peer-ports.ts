@@ -1,6 +1,4 @@
-/**
- * Reports ports of Services in policies and in ingress listeners of Sidecars, where ports of workloads are required (spec/discovery.md §8.8, §8.10).
- */
+/** Reports ports of Services in policies and in ingress listeners of Sidecars, which need workload ports (spec/discovery.md §8.8, §8.10). */
 import type { Config } from '../../../model/config/config.ts';
 import type { AuthorizationPolicy } from '../../../model/kinds/policies/authorization-policy.ts';
 import type { PeerAuthentication } from '../../../model/kinds/policies/peer-authentication.ts';
@@ -24,7 +22,7 @@ export const checkPeerPorts: ConfigCheck = function* ({ configs, context, known 
   for (const { config, selector, ports } of naming) {
     yield undefined;
     const candidates = services.of(config.namespace, selector);
-    // At the limit there may be other targets.
+    // Beyond the limit there may be other targets.
     if (candidates.length >= maxSelectingServices) continue;
     const found = candidates.map((service) => ({ service, ...listening.of(service) }));
     for (const { number, field, effect } of ports) {
@@ -56,7 +54,7 @@ interface NamedPorts {
 function portsOfPolicy(config: Config<PeerAuthentication>): NamedPorts {
   const { selector = {}, portLevelMtls = {} } = config.spec;
   const effect = 'this mode has no effect';
-  // Without a selector the modes of ports are ignored.
+  // Without a selector, the modes of ports are ignored.
   const numbers = Object.keys(selector).length === 0 ? [] : Object.keys(portLevelMtls);
   return {
     ...{ config, selector },

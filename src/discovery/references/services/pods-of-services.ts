@@ -1,4 +1,3 @@
-/** The Pods that Services select. */
 import type { Config } from '../../../model/config/config.ts';
 import type { KubernetesService } from '../../../model/kinds/kubernetes/service.ts';
 import { LabelIndex } from '../../../model/services/label-match.ts';
@@ -28,7 +27,7 @@ export class PodsOfServices {
     return this.#byNamespace.get(namespace)?.selectedBy(selector) ?? [];
   }
 
-  /** The Kubernetes Service of a service; `undefined` for another cluster or a ServiceEntry. */
+  /** `undefined` for another cluster or a ServiceEntry. */
   objectOf(service: Service): Config<KubernetesService> | undefined {
     if (service.origin.kind !== 'Service') return undefined;
     return objectOfService(service, this.#configs) as Config<KubernetesService> | undefined;

@@ -1,10 +1,9 @@
-/** The Services that may select the workloads of a policy. */
+/** Services that may select the workloads of a policy. */
 import type { Config } from '../../../model/config/config.ts';
 import type { KubernetesService } from '../../../model/kinds/kubernetes/service.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Maximum Services that an object is compared with. */
 export const maxSelectingServices = 100;
 
 export class SelectingServices {
@@ -27,7 +26,7 @@ export class SelectingServices {
   /**
    * Services that share a label with the selector and contradict none; without a selector, all of the namespace.
    *
-   * @returns if there are {@link maxSelectingServices} or more, others may be missing
+   * @returns incomplete at {@link maxSelectingServices} or more
    */
   of(namespace: string, selector: Labels): readonly Config<KubernetesService>[] {
     const selects = labelTexts(namespace, selector);
@@ -49,7 +48,7 @@ function labelTexts(namespace: string, labels: Labels = {}): readonly string[] {
   return Object.entries(labels).map(([key, value]) => `${namespace} ${key}=${value}`);
 }
 
-/** Reports whether a workload may have the labels of both. */
+/** Whether a workload can have the labels of both. */
 function areCompatible(a: Labels, b: Labels): boolean {
   return Object.entries(a).every(([key, value]) => b[key] === undefined || b[key] === value);
 }

@@ -1,4 +1,4 @@
-/** Workloads that selectors are compared with. */
+/** Workloads to which selectors may apply. */
 import { LabelIndex } from '../../../model/services/label-match.ts';
 import type { CheckSources } from '../config-warning.ts';
 

@@ -9,8 +9,8 @@ const authenticatorWith = (name: string, respond: () => ReturnType<Authenticator
   authenticate: vi.fn(respond),
 });
 
-describe('Authentication of a client', () => {
-  test('accepts a client without an identity if there are no authenticators', async () => {
+describe('authentication of a client', () => {
+  test('accepts every client without an identity if there are no authenticators', async () => {
     expect(await authenticate([], peer)).toEqual({ identities: [] });
   });
 
@@ -43,7 +43,7 @@ test.each([
   ['fd00::1:4711', 'fd00::1'],
   ['[fd00::1]:4711', 'fd00::1'],
   ['::ffff:10.0.0.1:4711', '::ffff:10.0.0.1'],
-])('A call from peer %s has the host %s', (peer, host) => {
+])('a call from peer %s has the host %s', (peer, host) => {
   const call = { getPeer: () => peer, metadata: new Metadata(), getAuthContext: () => ({}) };
   expect(peerOf(call)).toMatchObject({ host, address: peer });
 });

@@ -1,20 +1,18 @@
-/** Authentication of the client of a stream (spec/discovery.md §7.2 #3, §7.7). Only the secure port requires it. */
+/** Authentication of the client of a stream on a TLS port (spec/discovery.md §7.2 #3, §7.7). */
 import { messageOf } from '../../../runtime/errors.ts';
 
-/** Identifying data of a client. */
 export interface CallPeer {
-  /** IP address without brackets. */
   readonly host: string;
-  /** With the port if known; for logs and to identify the connection. */
+  /** With the port if known. Identifies the connection. */
   readonly address: string;
   /** Request headers: names in lower case, values in order. */
   readonly metadata: (name: string) => readonly string[];
-  /** Only if TLS verified it. */
+  /** Verified by TLS. */
   readonly certificate: PeerCertificate | undefined;
 }
 
 export interface PeerCertificate {
-  /** DER. Names are read from here, because Node's text of them is ambiguous. */
+  /** DER. Names are read from it, because Node's text form is ambiguous. */
   readonly raw: Buffer;
   /** Hexadecimal. */
   readonly serialNumber?: string | undefined;
@@ -23,23 +21,19 @@ export interface PeerCertificate {
 }
 
 export type Authentication =
-  /** All verified identities. Those of the mesh are SPIFFE IDs. */
+  /** Verified identities. Those of the mesh are SPIFFE IDs. */
   | { readonly identities: readonly string[] }
-  /** @param isUnavailable the check was not possible and may succeed later */
+  /** `isUnavailable`: the check was not possible and may succeed later. */
   | { readonly failure: string; readonly isUnavailable?: boolean };
 
-/** A method of authentication: certificate, token, or header. */
 export interface Authenticator {
   /** For logs. */
   readonly name: string;
-  /** A rejected promise is a failure. */
+  /** A rejected promise counts as a failure. */
   authenticate(peer: CallPeer): Authentication | Promise<Authentication>;
 }
 
-/**
- * Tries the authenticators in order until one succeeds. Without authenticators, the client is accepted without an
- * identity.
- */
+/** Tries authenticators until one succeeds. Without authenticators, the client is accepted without an identity. */
 export async function authenticate(authenticators: readonly Authenticator[], peer: CallPeer): Promise<Authentication> {
   if (authenticators.length === 0) return { identities: [] };
   const failures: string[] = [];

@@ -15,10 +15,10 @@ test('Authorization accepts a client without an identity, because its port requi
 });
 
 test.each([
-  ['the namespace is in the domain', {}, of('shop')],
-  ['the namespace in the metadata comes first', { NAMESPACE: 'other' }, of('other')],
-  ['the account is the one that the node names', { SERVICE_ACCOUNT: 'cart' }, of('shop', 'cart')],
-])('Authorization accepts an identity of the node: %s', (_, metadata, identity) => {
+  ['with the namespace in the domain of the ID', {}, of('shop')],
+  ['with another namespace in the metadata, which takes precedence', { NAMESPACE: 'other' }, of('other')],
+  ['with the service account in the metadata', { SERVICE_ACCOUNT: 'cart' }, of('shop', 'cart')],
+])('Authorization accepts the identity of the node: %s', (_, metadata, identity) => {
   expect(authorize(node(metadata), [identity])).toEqual({ identity });
 });
 
@@ -30,21 +30,15 @@ test.each([
     'expected exactly one identity, of namespace shop, got spiffe://cluster.local/ns/other/sa/default',
   ],
   ['another account', { SERVICE_ACCOUNT: 'cart' }, [of('shop')], expect.stringContaining('shop/cart')],
-  [
-    'row 23: the metadata says another namespace',
-    { NAMESPACE: 'b' },
-    [of('a')],
-    expect.stringContaining('namespace b'),
-  ],
-  ['no SPIFFE id', {}, ['http://x/ns/shop/sa/default'], expect.any(String)],
-  ['no workload', {}, ['spiffe://td/ns/shop/sa/a/b'], expect.any(String)],
-  ['two identities, one of them the node', {}, [of('elsewhere'), of('shop')], expect.stringContaining('exactly one')],
+  ['row 23: another namespace in the metadata', { NAMESPACE: 'b' }, [of('a')], expect.stringContaining('namespace b')],
+  ['not a SPIFFE ID', {}, ['http://x/ns/shop/sa/default'], expect.any(String)],
+  ['not a workload', {}, ['spiffe://td/ns/shop/sa/a/b'], expect.any(String)],
+  ['two identities, one of which matches', {}, [of('elsewhere'), of('shop')], expect.stringContaining('exactly one')],
 ])('Authorization rejects an identity that does not match the node: %s', (_, metadata, identities, reason) => {
   expect(authorize(node(metadata), identities)).toEqual({ reason });
 });
 
-// Issue 33, item 5: the identity was compared with the domain of the ID, and the node was served as the namespace of
-// its metadata.
+// Issue 33, item 5: the identity was compared with the namespace in the ID, but the node was served for the namespace in its metadata.
 test.each([
   ['a number', 123],
   ['a boolean', true],
@@ -55,7 +49,7 @@ test.each([
   ['in upper case', 'BANK'],
   ['in full-width letters', '\uff42ank'],
   ['a domain', 'bank.svc'],
-])('Authorization rejects a NAMESPACE that is %s, instead of using the namespace of the ID', (_, NAMESPACE) => {
+])('Authorization rejects a NAMESPACE that is %s, instead of using the namespace in the ID', (_, NAMESPACE) => {
   const claimedNode = node({ NAMESPACE });
   expect(authorize(claimedNode, [of('shop')])).toEqual({
     reason: expect.stringMatching(/^metadata NAMESPACE must be /),
@@ -75,7 +69,7 @@ test.each(['SERVICE_ACCOUNT', 'CLUSTER_ID', 'NETWORK'])(
   },
 );
 
-test('A client is never served as a node of a namespace other than that of its identity', () => {
+test('the xDS server never serves a client as a node of another namespace than that of its identity', () => {
   const values = [
     'bank',
     'shop',

@@ -1,4 +1,4 @@
-/** Whether a client may act as the node that it claims to be (spec/discovery.md §7.2 #9). */
+/** Whether a client may use a node ID (spec/discovery.md §7.2 #9). */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { workloadIdentityOf } from '../../../identity/spiffe-id.ts';
@@ -6,8 +6,8 @@ import { readNodeNames } from '../../../model/node/node-names.ts';
 import type { NodeIdentity } from '../resource-source.ts';
 
 /**
- * Accepts a client without identities, because its port requires none. Any other client must have exactly one identity:
- * a workload of the node's namespace and, if the node names its service account, of this account.
+ * Accepts a client without identities, because its port requires none. Any other client must have exactly one identity: a workload of the node's
+ * namespace and, if the node names it, service account.
  *
  * @returns the identity, or the reason for the rejection
  */

@@ -14,7 +14,7 @@ import { type IssuerKeys, KeysUnavailable } from './issuer-keys.ts';
 
 export interface TokenRule {
   readonly issuer: string;
-  /** The token must contain one of these. If empty, every token is rejected. */
+  /** At least one must be in the token. Empty: every token is rejected. */
   readonly audiences: readonly string[];
   readonly keys: IssuerKeys;
 }
@@ -23,31 +23,27 @@ export interface BearerTokenOptions {
   /** For logs. */
   readonly name: string;
   readonly rule: TokenRule;
-  /** The mesh's current one, because a token contains none. */
+  /** Of the mesh, because tokens contain none. */
   readonly trustDomain: () => string;
   readonly now?: () => Date;
-  /** By the token's ID. */
+  /** By token ID. */
   readonly isRevoked?: (id: string) => boolean;
-  /** Called for a valid token that starts later than the leeway: the clocks of the hosts differ. */
+  /** Called for a valid token whose start is beyond the leeway, because clocks differ. */
   readonly reportNotYetValid?: (report: NotYetValid) => void;
 }
 
-/** A token that is valid except for its start. */
 export interface NotYetValid {
   readonly authenticator: string;
   readonly issuer: string;
-  /** From now to the start of the token. */
+  /** Until the token becomes valid. */
   readonly aheadSeconds: number;
 }
 
-/** Only asymmetric signatures. Shared secrets and unsigned tokens are rejected. */
+/** Asymmetric signatures only. */
 const algorithms = ['ES256', 'ES384', 'RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'EdDSA'];
 /** Service account tokens have about 1 KB; tokens with groups are longer. */
 const maxTokenLength = 16 * 1024;
-/**
- * Clock difference allowed for `nbf` and `exp`, as in Kubernetes (`jwt.DefaultLeeway` of go-jose) and Envoy
- * (`clock_skew_seconds`).
- */
+/** Clock difference for `nbf` and `exp`, as in Kubernetes (`jwt.DefaultLeeway` of go-jose) and Envoy (`clock_skew_seconds`). */
 export const clockLeewaySeconds = 60;
 
 export function bearerToken({
@@ -81,7 +77,7 @@ export function bearerToken({
   };
 }
 
-/** @returns `undefined` if the token was rejected for another reason */
+/** @returns `undefined` if there is another reason for the rejection */
 function secondsUntilValid(error: unknown, now: Date): number | undefined {
   if (!(error instanceof errors.JWTClaimValidationFailed) || error.claim !== 'nbf') return undefined;
   const { nbf } = error.payload;
@@ -95,7 +91,7 @@ function notYetValid(aheadSeconds: number): string {
   );
 }
 
-/** Retries once with refreshed keys if no key matches. */
+/** Refreshes the keys and retries once if no key matches. */
 async function verifyToken(token: string, { issuer, audiences, keys }: TokenRule, currentDate: Date) {
   const options = {
     ...{ issuer, audience: [...audiences], algorithms, currentDate, clockTolerance: clockLeewaySeconds },
@@ -111,7 +107,7 @@ async function verifyToken(token: string, { issuer, audiences, keys }: TokenRule
   }
 }
 
-/** A token without a key ID is tried with each possible key. */
+/** A token without a key ID is verified with each suitable key. */
 async function verifyWith(keys: JWTVerifyGetKey, token: string, options: JWTVerifyOptions): Promise<JWTVerifyResult> {
   try {
     return await jwtVerify(token, keys, options);
@@ -130,7 +126,7 @@ async function verifyWith(keys: JWTVerifyGetKey, token: string, options: JWTVeri
   }
 }
 
-/** `authorization: Bearer …`. Several headers are rejected. */
+/** From `authorization: Bearer …`. Several headers are rejected. */
 export function tokenOf({ metadata }: CallPeer): { readonly token: string } | { readonly failure: string } {
   const headers = metadata('authorization');
   const token = headers.length === 1 ? /^Bearer ([\w.-]+)$/.exec(headers[0]!)?.[1] : undefined;
@@ -140,7 +136,7 @@ export function tokenOf({ metadata }: CallPeer): { readonly token: string } | { 
     : { token };
 }
 
-/** @param user name of the account in Kubernetes */
+/** @param user Kubernetes user name of the account */
 export function identityOfAccount(user: unknown, trustDomain: string): Authentication {
   const account = serviceAccountNamed(user);
   if (account === undefined) return { failure: 'the subject of the token is not a service account' };

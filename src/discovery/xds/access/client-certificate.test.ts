@@ -1,4 +1,4 @@
-/** Each certificate violates exactly one rule of the SPIFFE standard and is signed by a trusted CA. */
+/** Each certificate violates one rule of the SPIFFE standard and is signed by a trusted CA. */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -40,8 +40,8 @@ function buildCertificate(changes: Partial<typeof good>): Buffer {
   return derOf(execFileSync('openssl', command, { encoding: 'utf8', stdio: 'pipe' }));
 }
 
-describe('A client certificate', () => {
-  it('identifies the client by its only URI, regardless of its host names', async () => {
+describe('authentication by client certificate', () => {
+  it('uses the only URI, regardless of DNS names', async () => {
     expect(await authenticateNames(mine)).toEqual({ identities: [mine] });
     expect(await authenticateNames('x.y', mine)).toEqual({ identities: [mine] });
   });
@@ -51,40 +51,44 @@ describe('A client certificate', () => {
     ['two workloads', [mine, bank], 'one URI SAN, got 2'],
     ['the same workload twice', [mine, mine], 'one URI SAN, got 2'],
     ['a workload and another URI', [mine, 'https://x'], 'one URI SAN, got 2'],
-    ['a URI that reads as two in a list', [`x, URI:${bank}`], 'start with spiffe://'],
-    ['a query', [`${bank}?x`], 'path must contain only'],
-    ['an escaped letter', ['spiffe://cluster.local/ns/b%61nk/sa/vault'], 'path must contain only'],
-    ['a relative segment', ['spiffe://cluster.local/ns/shop/../bank/sa/vault'], 'segment . or ..'],
-    ['a port', ['spiffe://cluster.local:1/ns/bank/sa/vault'], 'trust domain'],
-    ['a trust domain alone', ['spiffe://cluster.local'], 'a SPIFFE ID with a path'],
-  ])('with %s is rejected', async (_, names, reason) => {
+    ['a URI that contains another one after a comma', [`x, URI:${bank}`], 'start with spiffe://'],
+    ['a query in the URI', [`${bank}?x`], 'path must contain only'],
+    ['a percent-encoded letter in the URI', ['spiffe://cluster.local/ns/b%61nk/sa/vault'], 'path must contain only'],
+    ['a relative path segment in the URI', ['spiffe://cluster.local/ns/shop/../bank/sa/vault'], 'segment . or ..'],
+    ['a port in the URI', ['spiffe://cluster.local:1/ns/bank/sa/vault'], 'trust domain'],
+    ['a URI without a path', ['spiffe://cluster.local'], 'a SPIFFE ID with a path'],
+  ])('rejects a certificate with %s', async (_, names, reason) => {
     expect(await authenticateNames(...names)).toEqual({ failure: expect.stringContaining(reason) });
   });
 
   it.each<[string, Partial<typeof good>, string]>([
-    ['of an authority', { basicConstraints: 'critical,CA:TRUE' }, 'CA:FALSE, got CA:TRUE'],
+    ['of a CA', { basicConstraints: 'critical,CA:TRUE' }, 'CA:FALSE, got CA:TRUE'],
     ['without a key usage', { keyUsage: '' }, 'keyUsage must be digitalSignature, got none'],
     ['with a key usage that is not critical', { keyUsage: 'digitalSignature' }, 'not critical'],
-    ['that is not for signatures', { keyUsage: 'critical,keyAgreement' }, 'keyUsage must be digitalSignature'],
-    ['that signs certificates', { keyUsage: 'critical,digitalSignature,keyCertSign' }, 'keyCertSign'],
-    ['that signs revocation lists', { keyUsage: 'critical,digitalSignature,cRLSign' }, 'cRLSign'],
-    ['of a server only', { extendedKeyUsage: 'serverAuth' }, 'extendedKeyUsage must be serverAuth and clientAuth'],
-  ])('%s is rejected', async (_, changes, reason) => {
+    ['with a key usage without signatures', { keyUsage: 'critical,keyAgreement' }, 'keyUsage must be digitalSignature'],
+    ['with a key usage for signing certificates', { keyUsage: 'critical,digitalSignature,keyCertSign' }, 'keyCertSign'],
+    ['with a key usage for signing CRLs', { keyUsage: 'critical,digitalSignature,cRLSign' }, 'cRLSign'],
+    [
+      'for server authentication only',
+      { extendedKeyUsage: 'serverAuth' },
+      'extendedKeyUsage must be serverAuth and clientAuth',
+    ],
+  ])('rejects a certificate %s', async (_, changes, reason) => {
     expect(await clientCertificate().authenticate(showing(buildCertificate(changes)))).toEqual({
       failure: expect.stringContaining(reason),
     });
   });
 
-  it("is accepted as Istio's authority signs it: P-256 with keyEncipherment", async () => {
+  it("accepts certificates of Istio's CA: P-256 with keyEncipherment", async () => {
     const raw = buildCertificate({ keyUsage: 'critical,digitalSignature,keyEncipherment' });
     expect(await clientCertificate().authenticate(showing(raw))).toEqual({ identities: [mine] });
   });
 
-  it('that cannot be parsed is rejected', async () => {
+  it('rejects a certificate that cannot be parsed', async () => {
     expect(await clientCertificate().authenticate(showing(Buffer.from('x')))).toHaveProperty('failure');
   });
 
-  it('that has expired since the connection was opened is rejected', async () => {
+  it('rejects a certificate that expires while the connection is open', async () => {
     const end = Date.parse('2026-11-23T02:05:07Z');
     const raw = derOf(authority.issue([mine]).certificate);
     const authenticateAt = (now: number, valid_to = 'Nov 23 02:05:07 2026 GMT') =>
@@ -96,7 +100,7 @@ describe('A client certificate', () => {
     expect(await authenticateAt(end, 'some day')).toHaveProperty('failure');
   });
 
-  it('that is revoked after it was accepted once is rejected', async () => {
+  it('rejects a certificate that is revoked after it was accepted', async () => {
     let isRevoked = false;
     const authenticator = clientCertificate(() => isRevoked);
     const peer = showing(derOf(authority.issue([mine]).certificate));

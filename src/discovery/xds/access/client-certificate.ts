@@ -7,12 +7,11 @@ import { setBounded } from '../../../model/collections/set-bounded.ts';
 import { messageOf } from '../../../runtime/errors.ts';
 import type { Authentication, Authenticator } from './authenticator.ts';
 
-/** Parsing a certificate takes about a millisecond, and a connection opens many streams. */
+/** Cached results: parsing takes about a millisecond, and a connection opens many streams. */
 const maxJudged = 1_024;
 
 /**
- * Authenticates a client by the only URI of its certificate. The chain was verified at the handshake, possibly long
- * ago, so the expiry is checked for every stream.
+ * Authenticates a client by the only URI of its certificate. TLS verified the chain at the handshake, so the expiry is checked again for each stream.
  *
  * @param isRevoked by serial number
  * @param now milliseconds since 1970
@@ -48,7 +47,7 @@ function identityOf(der: Uint8Array): Authentication {
   }
 }
 
-/** The last second is part of the validity period (RFC 5280 §4.1.2.5). An end that cannot be parsed counts as past. */
+/** The last second belongs to the validity period (RFC 5280 §4.1.2.5). An invalid end counts as expired. */
 function hasEnded(end: string | undefined, now: number): boolean {
   return end !== undefined && !(now < Date.parse(end) + 1_000);
 }

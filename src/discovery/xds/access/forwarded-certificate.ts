@@ -1,7 +1,7 @@
 /**
- * Authenticates clients by `x-forwarded-client-cert` from trusted proxies (spec/discovery.md §7.7, XFCC). Only listed
- * networks are trusted, not loopback by itself, and only a URI of the mesh's own trust domain counts (spec/identity.md
- * §5: in Istio every name counts, and any local process can impersonate any workload).
+ * Authenticates clients by `x-forwarded-client-cert` from trusted proxies (spec/discovery.md §7.7, XFCC). Only configured networks are trusted, not
+ * loopback by default, and only a URI of the mesh's trust domain counts (spec/identity.md §5: in Istio every name counts, so any local process can
+ * impersonate any workload).
  */
 import { isIP } from 'node:net';
 import { readCertificates } from '../../../identity/certificate.ts';
@@ -36,12 +36,12 @@ export function forwardedCertificate(networks: readonly string[], trustDomain: (
         return {
           failure: `the forwarded certificate must have at most ${maxHeaderCharacters} characters, got ${text.length}`,
         };
-      // Each proxy on the path appends its element. Only the proxy that connects here is trusted.
+      // Each proxy appends an element. Only the proxy that connects here is trusted.
       const element = elementsOf(text).at(-1) ?? '';
       const uris = valuesOf(element, 'uri');
       const problem = certificateProblem(valuesOf(element, 'cert'), uris);
       if (problem !== undefined) return { failure: `the forwarded certificate ${problem}` };
-      // An X.509-SVID has one URI. With two URIs, one of them of another trust domain, neither identifies the client.
+      // An X.509-SVID has one URI, so several identify no client, even if only one has this trust domain.
       const isOfMesh = uris.length === 1 && workloadIdentityOf(uris[0]!)?.trustDomain === trustDomain();
       return isOfMesh
         ? { identities: uris }
@@ -50,12 +50,11 @@ export function forwardedCertificate(networks: readonly string[], trustDomain: (
   };
 }
 
-/** Unwraps an IPv4-mapped IPv6 address. */
 function asIpv4(host: string): string {
   return host.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, '');
 }
 
-/** Elements are separated by commas and their pairs by semicolons. Quoted values may contain either. */
+/** Commas separate elements, semicolons their pairs. Quoted values may contain either. */
 function elementsOf(text: string): string[] {
   return splitOutsideQuotes(text, ',');
 }
@@ -67,7 +66,7 @@ function valuesOf(element: string, key: string): string[] {
   });
 }
 
-/** A proxy that forwards the certificate has verified its chain, but possibly not that it is an X.509-SVID. */
+/** A proxy that forwards the certificate has verified the chain, but possibly not that it is an X.509-SVID. */
 function certificateProblem(forwarded: readonly string[], uris: readonly string[]): string | undefined {
   const [first, ...more] = forwarded;
   if (first === undefined) return undefined;
@@ -94,6 +93,6 @@ function splitOutsideQuotes(text: string, separator: string): string[] {
       begin = at + 1;
     }
   }
-  // With an unclosed quote, nothing is reliable.
+  // After an unclosed quote, no element is reliable.
   return isQuoted ? [] : [...parts, text.slice(begin)];
 }

@@ -1,6 +1,4 @@
-/**
- * Each attack is rejected, and succeeds if exactly the check that rejects it is disabled. So each check is necessary.
- */
+/** Each attack is rejected, and succeeds if the check that rejects it is disabled, so each check is necessary. */
 import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { exportJWK, SignJWT, UnsecuredJWT } from 'jose';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -70,13 +68,13 @@ async function identify(token: string, changes?: Changes) {
   return bearerToken(await optionsWith(changes)).authenticate(peerWith(token));
 }
 
-describe('A bearer token', () => {
-  it("has the identity of its service account in the mesh's trust domain", async () => {
+describe('authentication by bearer token', () => {
+  it("uses the service account in the mesh's trust domain", async () => {
     expect(await identify(await signed({}))).toEqual({ identities: [mine] });
     expect(await identify(await signed({ aud: ['other', 'istio-ca'] }))).toEqual({ identities: [mine] });
   });
 
-  it("without a key ID must be signed by one of the issuer's keys and be valid otherwise", async () => {
+  it('accepts a token without a key ID only if a key of the issuer signed it and it is valid', async () => {
     const rule = { keys: await keysOf(otherKey, trustedKey) };
     const unnamed = (claims: Claims, key = trustedKey) => signed(claims, key, { kid: undefined });
     expect(await identify(await unnamed({}), { rule })).toEqual({ identities: [mine] });
@@ -87,7 +85,7 @@ describe('A bearer token', () => {
     expect(await identify(await unnamed({ exp: seconds - 60 }), { rule })).toHaveProperty('failure');
   });
 
-  /** Attack, token, reason of the rejection, and options without the relevant check. */
+  /** Attack, token, reason of the rejection, and options that disable the check. */
   const forged: [string, () => Promise<string>, string, () => Promise<Changes>][] = [
     [
       'expired',
@@ -128,7 +126,7 @@ describe('A bearer token', () => {
     ['revoked', () => signed({ jti: 'x' }), 'is revoked', async () => ({ isRevoked: () => false })],
   ];
 
-  it.each(forged)('is rejected if it is %s', async (_, token, reason, withoutCheck) => {
+  it.each(forged)('rejects a token that is %s', async (_, token, reason, withoutCheck) => {
     const text = await token();
     const refused = await identify(text, { isRevoked: (id) => id === 'x' });
     expect(refused).toEqual({ failure: expect.stringContaining(reason) });
@@ -150,20 +148,20 @@ describe('A bearer token', () => {
       'with its own key in its header',
       async () => signed({}, otherKey, { kid: 'x', jwk: await exportJWK(createPublicKey(otherKey)) }),
     ],
-    ['without an end', () => signed({ exp: undefined as unknown as number })],
+    ['without an expiry', () => signed({ exp: undefined as unknown as number })],
     ['without an audience', () => signed({ aud: undefined as unknown as string })],
-    ['of no service account', () => signed({ sub: 'admin' })],
+    ['of a user that is not a service account', () => signed({ sub: 'admin' })],
     ['of a service account with too many parts', () => signed({ sub: 'system:serviceaccount:shop:cart:x' })],
-    ['of a namespace that would be a path', () => signed({ sub: 'system:serviceaccount:shop/sa/x#:cart' })],
+    ['of a namespace that contains a path', () => signed({ sub: 'system:serviceaccount:shop/sa/x#:cart' })],
     ['of an empty namespace', () => signed({ sub: 'system:serviceaccount::cart' })],
-    ['that is cut off', async () => (await signed({})).slice(0, -10)],
-    ['that is no token', () => 'x.y.z'],
-    ['that is long', () => 'x'.repeat(20_000)],
-  ])('in an invalid form is rejected: %s', async (_, token) => {
+    ['truncated', async () => (await signed({})).slice(0, -10)],
+    ['not a JWT', () => 'x.y.z'],
+    ['too long', () => 'x'.repeat(20_000)],
+  ])('rejects an invalid token: %s', async (_, token) => {
     expect(await identify(await token())).toHaveProperty('failure');
   });
 
-  it.each([0, 59, 60])('that becomes valid in %i s is accepted, because clocks differ', async (ahead) => {
+  it.each([0, 59, 60])('accepts a token that becomes valid in %i s, because clocks differ', async (ahead) => {
     const reportNotYetValid = vi.fn();
     expect(await identify(await signed({ nbf: seconds + ahead }), { reportNotYetValid })).toEqual({
       identities: [mine],
@@ -171,7 +169,7 @@ describe('A bearer token', () => {
     expect(reportNotYetValid).not.toHaveBeenCalled();
   });
 
-  it.each([61, 3600])('that becomes valid in %i s is rejected with a hint, and reported', async (ahead) => {
+  it.each([61, 3600])('rejects and reports a token that becomes valid in %i s, with a hint', async (ahead) => {
     const reportNotYetValid = vi.fn();
     expect(await identify(await signed({ nbf: seconds + ahead }), { reportNotYetValid })).toEqual({
       failure: `the token is valid in ${ahead} s (\`nbf\`), more than the leeway of 60 s: check the clocks of this host and of the issuer`,
@@ -186,14 +184,14 @@ describe('A bearer token', () => {
     [59, true],
     [60, false],
     [3600, false],
-  ])('that expired %i s ago is accepted: %s', async (ago, isAccepted) => {
+  ])('of a token that expired %i s ago succeeds: %s', async (ago, isAccepted) => {
     const reportNotYetValid = vi.fn();
     const respond = await identify(await signed({ exp: seconds - ago }), { reportNotYetValid });
     expect('identities' in respond).toBe(isAccepted);
     expect(reportNotYetValid).not.toHaveBeenCalled();
   });
 
-  it('with a forged signature is not reported as a clock difference', async () => {
+  it('does not report a token with a forged signature as a clock difference', async () => {
     const reportNotYetValid = vi.fn();
     expect(await identify(await signed({ nbf: seconds + 3600 }, otherKey), { reportNotYetValid })).toEqual({
       failure: 'signature verification failed',
@@ -201,7 +199,7 @@ describe('A bearer token', () => {
     expect(reportNotYetValid).not.toHaveBeenCalled();
   });
 
-  it('is rejected without a configured audience, with two headers, or without a header', async () => {
+  it('rejects a token without a configured audience, in two headers, or without the header', async () => {
     const token = await signed({});
     expect(await identify(token, { rule: { audiences: [] } })).toHaveProperty('failure');
     const authenticator = bearerToken(await optionsWith());
@@ -253,7 +251,7 @@ describe('FetchedKeys', () => {
     expect(await keys.get()).toBeDefined();
   });
 
-  it('are fetched once every 30 s, however many tokens contain unknown key IDs', async () => {
+  it('are fetched at most once every 30 s, even if many tokens contain unknown key IDs', async () => {
     const { requestedUrls, keys, setResponse, pass } = world();
     setResponse(async () => new Response(await keySet('k0', trustedKey)));
     for (let i = 0; i < 50; i++) {
@@ -270,7 +268,7 @@ describe('FetchedKeys', () => {
     expect(requestedUrls).toHaveLength(2);
   });
 
-  it('stay in use while the issuer is unreachable, and accept no token before the first fetch', async () => {
+  it('stay in use while the issuer is unreachable, and verify no token before the first fetch', async () => {
     const { keys, setResponse, pass } = world();
     const token = await signed({});
     expect(await identify(token, { rule: { keys } })).toEqual({
@@ -286,7 +284,7 @@ describe('FetchedKeys', () => {
   });
 });
 
-describe('A forwarded certificate', () => {
+describe('authentication by forwarded certificate', () => {
   const authenticateHeader = (value: string | string[], host = '10.1.2.3', networks = ['10.0.0.0/8', 'fd00::/8']) =>
     forwardedCertificate(networks, () => 'cluster.local').authenticate({
       ...{ host, address: host },
@@ -294,7 +292,7 @@ describe('A forwarded certificate', () => {
       certificate: undefined,
     });
 
-  it('is accepted from listed networks if it is the last element', () => {
+  it('accepts the last element from configured networks', () => {
     expect(authenticateHeader(`By=x;URI=${mine}`)).toEqual({ identities: [mine] });
     expect(authenticateHeader(`URI=spiffe://cluster.local/ns/evil/sa/x,By=y;Hash=z;URI="${mine}"`)).toEqual({
       identities: [mine],
@@ -303,7 +301,7 @@ describe('A forwarded certificate', () => {
     expect(authenticateHeader(`URI=${mine}`, '::ffff:10.1.2.3')).toEqual({ identities: [mine] });
   });
 
-  it('must be an X.509-SVID with the forwarded URI if the proxy forwards the whole certificate', () => {
+  it('requires an X.509-SVID with the forwarded URI if the proxy forwards the certificate', () => {
     const authority = createAuthority();
     const cert = (pem: string): string => `URI=${mine};Cert="${encodeURIComponent(pem)}"`;
     const issued = authority.issue([mine]).certificate;
@@ -323,27 +321,27 @@ describe('A forwarded certificate', () => {
   it.each<[string, string | string[], string?]>([
     ['in two headers', [`URI=spiffe://cluster.local/ns/evil/sa/x`, `URI=${mine}`]],
     ['in the same header twice', [`URI=${mine}`, `URI=${mine}`]],
-    ['with a workload of another mesh beside it', `URI=${mine};URI=spiffe://other/ns/shop/sa/cart`],
-    ['with another URI beside it', `URI=https://x;URI=${mine}`],
+    ['with a second URI of another mesh', `URI=${mine};URI=spiffe://other/ns/shop/sa/cart`],
+    ['with a second URI that is not a SPIFFE ID', `URI=https://x;URI=${mine}`],
     ['with the same workload twice', `URI=${mine};URI=${mine}`],
     ['with a query', `URI=${mine}?x`],
     ['from an untrusted address', `URI=${mine}`, '192.168.0.1'],
-    ['from this machine', `URI=${mine}`, '127.0.0.1'],
-    ['from this machine by IPv6', `URI=${mine}`, '::1'],
+    ['from this host', `URI=${mine}`, '127.0.0.1'],
+    ['from this host over IPv6', `URI=${mine}`, '::1'],
     ['of another trust domain', 'URI=spiffe://other/ns/shop/sa/cart'],
-    ['with a host name', 'DNS=cluster.local'],
+    ['with a DNS name', 'DNS=cluster.local'],
     ['with a subject', 'Subject="URI=spiffe://cluster.local/ns/shop/sa/cart"'],
     ['with two workloads', `URI=${mine};URI=spiffe://cluster.local/ns/shop/sa/other`],
-    ['with a quote that is never closed', `Subject="x;URI=${mine}`],
-    ['with a URI in quotes of another field', `Subject="a\\";URI=${mine}"`],
-    ['that is empty', ''],
-    ['that is long', `URI=${mine};${'x'.repeat(20_000)}`],
-  ])('does not identify the client %s', (_, value, host) => {
+    ['with an unclosed quote', `Subject="x;URI=${mine}`],
+    ['with a URI in a quoted value of another field', `Subject="a\\";URI=${mine}"`],
+    ['if it is empty', ''],
+    ['if it is too long', `URI=${mine};${'x'.repeat(20_000)}`],
+  ])('fails %s', (_, value, host) => {
     expect(authenticateHeader(value, host)).toHaveProperty('failure');
   });
 
   it.each(['', 'x', '10.0.0.0/33', '10.0.0.0/x', 'fd00::/129', '10.0.0/8'])(
-    'is not configurable for the invalid network %j',
+    'rejects the invalid network %j in its configuration',
     (network) => {
       expect(() => forwardedCertificate([network], () => 'a')).toThrow('TRUSTED_GATEWAY_CIDR');
     },

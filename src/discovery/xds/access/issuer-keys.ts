@@ -1,4 +1,4 @@
-/** Keys of a token issuer, in jose's form. */
+/** Keys of a token issuer, for jose. */
 import { createLocalJWKSet, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
 import { messageOf } from '../../../runtime/errors.ts';
 import { BlockedAddresses } from '../../../runtime/fences/blocked-addresses.ts';
@@ -6,18 +6,18 @@ import { type Fetch, guardedFetch } from '../../../runtime/fences/guarded-fetch.
 import { fetchKeySet, type KeyAddress } from '../../jwks/fetch-key-set.ts';
 
 export interface IssuerKeys {
-  /** @throws KeysUnavailable if no keys exist and the issuer does not respond */
+  /** @throws KeysUnavailable without keys, if the issuer does not respond */
   get(): Promise<JWTVerifyGetKey>;
-  /** Called for a token with an unknown key ID. @returns whether the keys may have changed */
+  /** Call for a token with an unknown key ID. @returns whether the keys may have changed */
   refresh(): Promise<boolean>;
 }
 
-/** No token can be verified now; a later attempt may succeed. */
+/** A later attempt may succeed. */
 export class KeysUnavailable extends Error {
   override readonly name = 'KeysUnavailable';
 }
 
-/** Configured keys. @throws TypeError if the text is not a key set */
+/** @throws TypeError if this is not a key set */
 export function localKeys(keySet: JSONWebKeySet): IssuerKeys {
   const keys = createLocalJWKSet(keySet);
   return { get: async () => keys, refresh: async () => false };
@@ -31,12 +31,12 @@ export interface FetchedKeysOptions {
 }
 
 const timeoutMs = 5_000;
-/** Older keys are fetched again, but stay in use until the issuer responds. */
+/** Older keys are fetched again, but used until the issuer responds. */
 const freshMs = 10 * 60_000;
-/** Unknown key IDs do not cause more frequent fetches (spec/identity.md §7, jose). */
+/** Minimum interval between fetches, also for unknown key IDs (spec/identity.md §7, jose). */
 const restMs = 30_000;
 
-/** Fetches keys from the issuer, at most once every 30 s. The last response is used until a newer one arrives. */
+/** Fetches keys from the issuer, and uses the last response until a newer one arrives. */
 export class FetchedKeys implements IssuerKeys {
   readonly #options: FetchedKeysOptions;
   #keys: JWTVerifyGetKey | undefined;
@@ -52,7 +52,7 @@ export class FetchedKeys implements IssuerKeys {
   async get(): Promise<JWTVerifyGetKey> {
     const isOld = this.#now() - this.#fetchedAt > freshMs;
     if (this.#keys === undefined) await this.#fetchIfDue();
-    // Callers do not wait while old keys are available.
+    // In the background while old keys are available.
     else if (isOld) void this.#fetchIfDue();
     if (this.#keys === undefined) throw new KeysUnavailable(`no keys of the token issuer: ${this.#failure}`);
     return this.#keys;
@@ -76,7 +76,7 @@ export class FetchedKeys implements IssuerKeys {
 
   async #fetch(): Promise<void> {
     const { address } = this.#options;
-    // The operator named this host, but not the hosts of redirects or of the `jwks_uri`.
+    // The operator configured this host, but not hosts of redirects or of the `jwks_uri`.
     const trustedHost = new URL(address.url).hostname;
     const { fetch = guardedFetch(new BlockedAddresses(), { trustedHost }) } = this.#options;
     const signal = AbortSignal.timeout(timeoutMs);

@@ -5,9 +5,7 @@ import { isObject } from '../../../runtime/json-object.ts';
 import type { TokenRule } from './bearer-token.ts';
 import { FetchedKeys, type IssuerKeys, localKeys } from './issuer-keys.ts';
 
-/**
- * @throws ChartpilotError FLAG_INVALID, because a control plane that ignores an invalid rule would reject all clients
- */
+/** @throws ChartpilotError FLAG_INVALID. Without the rule, all clients would be rejected */
 export function parseJwtRule(text: string): TokenRule {
   const rule = parsed(text);
   const { issuer, audiences } = rule;
@@ -19,7 +17,7 @@ export function parseJwtRule(text: string): TokenRule {
 }
 
 function keysIn(rule: Record<string, unknown>, issuer: string): IssuerKeys {
-  // The proto's JSON name and the field name.
+  // JSON name and field name of the proto.
   const uri = rule.jwks_uri ?? rule.jwksUri;
   const { jwks } = rule;
   if (jwks !== undefined) return inline(jwks);

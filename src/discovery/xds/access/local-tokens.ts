@@ -1,7 +1,6 @@
 /**
- * Service account tokens for machines without Kubernetes: signed with a key file, and accepted by the control plane
- * that has the same file (issue "Identity"; `pilot-discovery token`). A reader of the file can impersonate any
- * workload, so its mode is 0600.
+ * Service account tokens for machines without Kubernetes, signed with a key file that the control plane reads too (issue "Identity"; `pilot-discovery
+ * token`). A reader of the file can impersonate any workload, so its mode is 0600.
  */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto';
 import { existsSync, linkSync, rmSync } from 'node:fs';
@@ -30,9 +29,9 @@ export interface TokenOrder {
 const maxKeyFileBytes = 64 * 1024;
 
 /**
- * Reads the key, or creates it if the file does not exist.
+ * Reads the key, or creates the file if it does not exist.
  *
- * @throws ChartpilotError for a file that other users can read, or that contains no P-256 key
+ * @throws ChartpilotError if other users can read the file, or if it contains no P-256 key
  */
 export function localTokenKey(file: string): KeyObject {
   if (!existsSync(file)) createKey(file);
@@ -46,7 +45,7 @@ export function localTokenKey(file: string): KeyObject {
   }
 }
 
-/** Atomic, and never replaces a file that another process just created. */
+/** Atomic. Never replaces a file that another process creates at the same time. */
 function createKey(file: string): void {
   makeFolder(dirname(file), 0o700);
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
@@ -67,7 +66,7 @@ export async function issueToken(
   { namespace, serviceAccount, audience, ttlSeconds }: TokenOrder,
   now: Date,
 ): Promise<string> {
-  // Names that cannot form an identity are rejected here, where the user sees the error.
+  // Rejects names that form no identity.
   spiffeUriOf({ trustDomain: 'any', namespace, serviceAccount });
   const issuedAt = Math.floor(now.getTime() / 1000);
   return new SignJWT({})
@@ -82,7 +81,6 @@ export async function issueToken(
     .sign(key);
 }
 
-/** The rule that accepts these tokens. */
 export async function localTokenRule(key: KeyObject, audiences: readonly string[]): Promise<TokenRule> {
   const publicKey = await exportJWK(createPublicKey(key));
   const keys = localKeys({ keys: [{ ...publicKey, kid: await keyIdOf(key), alg: 'ES256', use: 'sig' }] });

@@ -1,4 +1,3 @@
-/** Authenticators of the secure port. */
 import { join } from 'node:path';
 import type { MeshConfig } from '../../../model/mesh/mesh-config.ts';
 import { trustDomainsOf } from '../../../model/mesh/trust-domains.ts';
@@ -16,9 +15,9 @@ import { workloadsOfMesh } from './workloads-of-mesh.ts';
 
 export interface AccessOptions {
   readonly authenticates: boolean;
-  /** JWT_RULE; empty: no such tokens are accepted. */
+  /** JWT_RULE; empty: none. */
   readonly jwtRule: string;
-  /** `undefined` if this program signs no certificates. */
+  /** `undefined` if this process signs no certificates. */
   readonly authority: { readonly stateDirectory: string } | undefined;
   readonly trustedGateways: Parameters<typeof forwardedCertificate>[0];
   readonly clusterId: string;
@@ -28,18 +27,18 @@ export interface AccessOptions {
 export interface AccessParts {
   readonly logger: Logger;
   readonly mesh: () => Pick<MeshConfig, 'trustDomain' | 'trustDomainAliases'>;
-  /** `undefined` if this program signs no certificates. */
+  /** `undefined` if this process signs no certificates. */
   readonly revoked: { isCertificateRevoked(serial: string): boolean; isTokenRevoked(id: string): boolean } | undefined;
-  /** API server of the watched cluster, which reviews its tokens. */
+  /** Reviews tokens of the cluster. */
   readonly server?: ApiServer | undefined;
-  /** By the ID of a remote cluster. */
+  /** By cluster ID. */
   readonly remoteServer?: NonNullable<TokenReviewOptions['remoteServer']>;
 }
 
 /**
- * In the order in which they are tried (spec/discovery.md §2.1 G4 step 18).
+ * In the order of attempts (spec/discovery.md §2.1 G4 step 18).
  *
- * @throws ChartpilotError if configured tokens cannot be accepted, because all clients would be rejected
+ * @throws ChartpilotError if configured tokens cannot be verified, which would reject all clients
  */
 export async function makeAuthenticators(
   { authenticates, jwtRule, authority, trustedGateways, clusterId, clusterAliases }: AccessOptions,

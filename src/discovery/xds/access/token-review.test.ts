@@ -1,4 +1,4 @@
-/** No invalid response of an API server authenticates a client. */
+/** Invalid responses of an API server authenticate no client. */
 import { expect, it } from 'vitest';
 import type { KubernetesObject } from '../../kubernetes/api-server.ts';
 import { tokenReview } from './token-review.ts';
@@ -22,22 +22,25 @@ it('TokenReview accepts a complete response', async () => {
 });
 
 it.each<[string, unknown]>([
-  ['nothing', undefined],
-  ['null', null],
-  ['a text for true', { ...good, authenticated: 'true' }],
-  ['no audiences, as a server that does not know of them', { ...good, audiences: undefined }],
+  ['no status', undefined],
+  ['the status null', null],
+  ['a string instead of true', { ...good, authenticated: 'true' }],
+  ['no audiences, like that of a server without audience support', { ...good, audiences: undefined }],
   ['other audiences', { ...good, audiences: ['istio-ca-2'] }],
-  ['a text that holds the audience', { ...good, audiences: 'istio-ca' }],
+  ['a string instead of a list of audiences', { ...good, audiences: 'istio-ca' }],
   ['no user', { ...good, user: null }],
-  ['a person whose name looks like an account', { ...good, user: { ...user, groups: ['developers'] } }],
-  ['an account without a namespace', { ...good, user: { ...user, username: 'system:serviceaccount::cart' } }],
-  ['an account with a path', { ...good, user: { ...user, username: 'system:serviceaccount:shop:cart/../root' } }],
+  ['a user whose name has the form of a service account', { ...good, user: { ...user, groups: ['developers'] } }],
+  ['a service account without a namespace', { ...good, user: { ...user, username: 'system:serviceaccount::cart' } }],
+  [
+    'a service account with a path',
+    { ...good, user: { ...user, username: 'system:serviceaccount:shop:cart/../root' } },
+  ],
 ])('TokenReview rejects a response with %s', async (_, status) => {
   const result = await reviewer(async () => ({ metadata: { name: '' }, status })).authenticate(peer);
   expect(result).toEqual({ failure: expect.any(String) });
 });
 
-/** Reviews that wait for `gate`. `reviewedTokens` contains the tokens in the order of their reviews. */
+/** Reviews wait for `gate`. `reviewedTokens` contains the tokens in the order of their reviews. */
 function slowReviewer() {
   const reviewedTokens: string[] = [];
   const gate = Promise.withResolvers<void>();
@@ -67,7 +70,7 @@ const tokenFor = (account: string, n: number): string =>
 
 it('TokenReview for an address is not delayed by a flood of tokens from another address', async () => {
   const { reviewedTokens, gate, from } = slowReviewer();
-  // The flood claims the other address's account.
+  // The flood claims the account of the other address.
   const flood = Array.from({ length: 2_000 }, (_, n) => from('10.0.0.66', tokenFor('bank:pay', n)));
   const ownToken = tokenFor('bank:pay', -1);
   const result = from('10.0.0.1', ownToken);
@@ -79,7 +82,7 @@ it('TokenReview for an address is not delayed by a flood of tokens from another 
   expect(await from('10.0.0.66', ownToken)).toHaveProperty('identities');
 });
 
-it('TokenReview for an account is delayed by at most one turn by a flood of another account from the same address', async () => {
+it('TokenReview for an account is delayed by at most one review of a flood of another account from the same address', async () => {
   const { reviewedTokens, gate, from } = slowReviewer();
   const flood = Array.from({ length: 500 }, (_, n) => from('10.0.0.66', tokenFor('mallory:one', n)));
   const ownToken = tokenFor('bank:pay', 0);
@@ -90,7 +93,7 @@ it('TokenReview for an account is delayed by at most one turn by a flood of anot
   expect(reviewedTokens.indexOf(ownToken)).toBeLessThanOrEqual(48 + 1);
 });
 
-/** A client with these cluster IDs. */
+/** Client with these cluster IDs. */
 const peerOf = (...clusters: readonly string[]) => ({
   ...peer,
   metadata: (name: string) => (name === 'clusterid' ? clusters : peer.metadata(name)),
@@ -120,7 +123,7 @@ it('TokenReview uses only the API server of the cluster that the client names', 
   expect(await one.authenticate(peerOf('c2'))).toEqual({ failure: 'unknown cluster "c2"' });
 });
 
-it('TokenReview by one cluster is not delayed by another cluster that does not respond', async () => {
+it('TokenReview is not delayed by an unresponsive API server of another cluster', async () => {
   const silent = { request: () => new Promise<never>(() => {}) };
   const one = tokenReview({
     server: { request: async () => ({ metadata: { name: '' }, status: good }) },

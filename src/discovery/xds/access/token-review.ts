@@ -1,6 +1,4 @@
-/**
- * Authenticates bearer tokens by a TokenReview of the API server that signed them (spec/discovery.md §7.7, Kubernetes).
- */
+/** Authenticates bearer tokens by a TokenReview of the API server that signed them (spec/discovery.md §7.7, Kubernetes). */
 
 import { decodeJwt } from 'jose';
 import type { ShareKey } from '../../../model/collections/fair-queue.ts';
@@ -18,38 +16,30 @@ import { identityOfAccount, tokenOf } from './bearer-token.ts';
 type Reviewer = Pick<ApiServer, 'request'>;
 
 export interface TokenReviewOptions {
-  /** Of the own cluster, to which tokens without a cluster ID belong. */
+  /** Of this cluster, which reviews tokens without a cluster ID. */
   readonly server: Reviewer;
-  /** IDs of the own cluster that proxies may use. */
   readonly clusters: readonly string[];
-  /**
-   * API server of another cluster; `undefined` if it is not part of the mesh. Absent if there are no other clusters.
-   */
+  /** `undefined` for a cluster outside of the mesh. Absent without other clusters. */
   readonly remoteServer?: (cluster: string) => Reviewer | undefined;
-  /** Required audience of the token. */
   readonly audience: string;
-  /** The mesh's current one, because a token contains none. */
+  /** Of the mesh, because tokens contain none. */
   readonly trustDomain: () => string;
-  /** By the token's ID. */
+  /** By token ID. */
   readonly isRevoked?: (id: string) => boolean;
 }
 
-/** The client waits as for a handshake. */
+/** The client waits in the meantime, as for a handshake. */
 const reviewTimeoutMs = 5_000;
-/**
- * Concurrent reviews by one API server, so that unknown clients do not overload it. A slow server does not delay
- * others.
- */
+/** Concurrent reviews by an API server, to avoid overload by unknown clients. A slow server does not delay others. */
 const maxReviews = 64;
-/** Leaves slots for other addresses while the API server is slow. */
+/** Leaves capacity for other addresses while the API server is slow. */
 const maxReviewsOfAddress = 48;
-/** Beyond it, a review of the address with the most is rejected. */
+/** Beyond it, a review of the address with the most reviews is rejected. */
 const maxWaitingReviews = 1_000;
-/** The client has timed out by then. */
+/** Timeout of clients. */
 const maxWaitMs = 10_000;
 /** Subjects of Kubernetes have at most 340 characters. */
 const maxSubject = 400;
-/** Header with the agent's cluster ID. */
 const clusterHeader = 'clusterid';
 /** The request has a timeout. */
 const never = new AbortController().signal;
@@ -61,7 +51,7 @@ export function tokenReview(options: TokenReviewOptions): Authenticator {
     try {
       return identityIn(await reviewed(server, token, options), options);
     } catch (error) {
-      // The failure is independent of the token.
+      // Not caused by the token.
       return { failure: messageOf(error), ...(error instanceof ApiError && { isUnavailable: true }) };
     }
   };
@@ -102,16 +92,13 @@ function newTasks(): FairTasks {
   });
 }
 
-/**
- * Addresses take turns, because nothing else is verified yet. Behind a shared address, the claimed namespaces and
- * accounts take turns.
- */
+/** Round-robin over addresses, because nothing else is verified yet, then over claimed namespaces and accounts behind a shared address. */
 function shareOf(host: string, token: string): ShareKey {
   const subject = claimedSubject(token);
   return [addressGroup(host), subject.split(':')[2] ?? '', subject];
 }
 
-/** Not verified. */
+/** Unverified. */
 function claimedSubject(token: string): string {
   try {
     return decodeJwt(token).sub?.slice(0, maxSubject) ?? '';
@@ -133,7 +120,7 @@ async function reviewed(server: Reviewer, token: string, { audience }: TokenRevi
 function identityIn(status: unknown, { audience, trustDomain, isRevoked }: TokenReviewOptions): Authentication {
   if (!isObject(status) || status.authenticated !== true)
     return { failure: 'the API server rejected the token (TokenReview)' };
-  // A server without audience support returns none; then the token may be for any audience.
+  // A server without audience support returns none; the token may then be for any audience.
   if (!listOf(status.audiences).includes(audience)) return { failure: `the token must be for audience ${audience}` };
   const { username, groups, extra } = isObject(status.user) ? status.user : {};
   const isAccount = listOf(groups).includes('system:serviceaccounts');

@@ -7,7 +7,7 @@ const peer: CallPeer = { host: '10.0.0.1', address: '10.0.0.1:1', metadata: () =
 const authenticateIdentities = (...identities: string[]) =>
   workloadsOfMesh({ name: 'x', authenticate: () => ({ identities }) }, () => domains).authenticate(peer);
 
-it.each(domains)('A workload of trust domain %s belongs to the mesh', async (domain) => {
+it.each(domains)('workloadsOfMesh accepts a workload of trust domain %s', async (domain) => {
   const uri = `spiffe://${domain}/ns/shop/sa/cart`;
   expect(await authenticateIdentities(uri)).toEqual({ identities: [uri] });
 });
@@ -24,13 +24,13 @@ it.each([
   'spiffe://cluster.local/ns/../sa/cart',
   'spiffe://cluster.local/workload',
   'https://cluster.local/ns/shop/sa/cart',
-])('%s is not a workload of the mesh', async (uri) => {
+])('workloadsOfMesh rejects %s', async (uri) => {
   expect(await authenticateIdentities(uri)).toEqual({
     failure: 'the identity must be of trust domain cluster.local or former.example',
   });
 });
 
-it('An unavailable authenticator stays reported as unavailable', async () => {
+it('workloadsOfMesh keeps the result of an unavailable authenticator', async () => {
   const away = { name: 'x', authenticate: () => ({ failure: 'away', isUnavailable: true }) };
   expect(await workloadsOfMesh(away, () => domains).authenticate(peer)).toEqual({
     failure: 'away',

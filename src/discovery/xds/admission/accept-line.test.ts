@@ -19,7 +19,7 @@ class Connection extends EventEmitter {
   }
 }
 
-/** @param randoms the last one repeats */
+/** @param randoms results of the random source; the last one repeats */
 function given(limits: Partial<ConstructorParameters<typeof AcceptLine>[0]> = {}, randoms = [0]) {
   const line = new AcceptLine<Connection>(
     { ...acceptLineLimits, spacingMs: 20, maxWaiting: 3, maxTotal: 100, ...limits },
@@ -45,7 +45,7 @@ test('AcceptLine accepts one connection of each address at a time, oldest first'
   expect(begun).toEqual(['a', 'x', 'b', 'c']);
 });
 
-test('AcceptLine gives an address with a busy connection a quarter of turns and places for five seconds', () => {
+test('AcceptLine accepts a quarter as fast from an address for five seconds after a busy connection, and queues a quarter as many', () => {
   const { line, begun, add } = given({ maxWaiting: 8 });
   line.slowDown('busy');
   const busy = Array.from({ length: 4 }, (_, i) => add(`busy ${i}`, 'busy').connection);
@@ -68,7 +68,7 @@ test('AcceptLine skips a closed connection', () => {
   expect(begun).toEqual(['b']);
 });
 
-test('AcceptLine closes a random connection of a full queue, possibly the newest', () => {
+test('AcceptLine closes a random connection when its queue is full', () => {
   const { begun, add } = given({}, [0.3, 0.99]);
   const waiting = ['a', 'b', 'c', 'd', 'e'].map((name) => add(name));
   expect(waiting.map(({ connection }) => connection.destroyed)).toEqual([false, true, false, false, true]);
@@ -77,12 +77,12 @@ test('AcceptLine closes a random connection of a full queue, possibly the newest
   expect(begun).toEqual(['a', 'c', 'd']);
 });
 
-test('AcceptLine limits the connections of all addresses', () => {
+test('AcceptLine limits the waiting connections of all addresses', () => {
   const { add } = given({ maxTotal: 2 });
   expect(['a', 'b', 'c'].map((name) => add(name, `of ${name}`).hasRoom)).toEqual([true, true, false]);
 });
 
-test('AcceptLine closes waiting connections when it ends', () => {
+test('AcceptLine closes waiting connections when it is cleared', () => {
   const { line, begun, add } = given();
   const { connection } = add('a');
   line.clear();
@@ -93,7 +93,7 @@ test('AcceptLine closes waiting connections when it ends', () => {
   expect(begun).toEqual(['b']);
 });
 
-test('AcceptLine reports an error and continues with other connections', async () => {
+test('AcceptLine reports an error in the set-up of a connection and accepts the next ones', async () => {
   const caught = uncaughtErrors();
   const { begun, add } = given();
   add('broken', 'here', () => {

@@ -1,22 +1,20 @@
 /**
- * Queue of connections from a throttled address with known nodes: an unidentified client there is too busy, and it is
- * unknown which connections belong to it. Connections are accepted one at a time, oldest first, and cost nothing before
- * that. If the queue is full, a random connection is closed, so that a flood cannot displace a node with more than its
- * share of probability.
+ * Queue of connections from a throttled address with known nodes: an unidentified client there is too busy, and its connections cannot be
+ * distinguished from others. Connections are accepted one at a time, oldest first. If the queue is full, a random connection is closed, so that a
+ * flood displaces a node only with the probability of its share.
  *
- * A connection of a node costs little, so many are accepted. If an accepted connection was busy with something else,
- * fewer are accepted for a while.
+ * A connection of a node costs little, so many are accepted. If an accepted connection sends too much without a node, fewer are accepted for a while.
  */
 
 import { letEscape } from '../../../runtime/fences/uncaught.ts';
 import { setNewest } from './drop-oldest.ts';
 
 export interface AcceptLineLimits {
-  /** Time between two connections of an address. Default 5 ms. */
+  /** Time between two accepted connections of an address. Default 5 ms. */
   readonly spacingMs: number;
-  /** Waiting connections of one address, so that each has its turn within a second. Default 192. */
+  /** Waiting connections of an address; all are accepted within a second. Default 192. */
   readonly maxWaiting: number;
-  /** Factor and duration of {@link AcceptLine.slowDown}. Default 4, 5 s. */
+  /** Divisor of the rate and of `maxWaiting` after {@link AcceptLine.slowDown}, and its duration. Default 4, 5 s. */
   readonly slowFactor: number;
   readonly slowMs: number;
   /** Waiting connections of all addresses. Default 1024. */
@@ -31,10 +29,9 @@ export const acceptLineLimits: AcceptLineLimits = {
   maxTotal: 1_024,
 };
 
-/** Beyond it, the oldest slow address is dropped. */
 const maxSlow = 1_024;
 
-/** The used parts of a socket. */
+/** The used part of `net.Socket`. */
 export interface WaitingConnection {
   readonly destroyed: boolean;
   destroy(): void;
@@ -50,7 +47,7 @@ export class AcceptLine<C extends WaitingConnection> {
   readonly #limits: AcceptLineLimits;
   readonly #random: () => number;
   readonly #lines = new Map<string, Waiting<C>[]>();
-  /** End of the slow period by address. */
+  /** End of the slowdown by address. */
   readonly #slow = new Map<string, number>();
   #count = 0;
   #turns = 0;
@@ -63,8 +60,8 @@ export class AcceptLine<C extends WaitingConnection> {
   }
 
   /**
-   * @param begin called in its turn, unless the connection is closed before
-   * @returns false if the connection was closed, because the queue is full
+   * @param begin not called if the connection is closed before
+   * @returns false if this connection was closed because the queue is full
    */
   add(group: string, connection: C, begin: () => void): boolean {
     const { maxTotal, slowFactor } = this.#limits;
@@ -86,12 +83,11 @@ export class AcceptLine<C extends WaitingConnection> {
     return unlucky !== connection;
   }
 
-  /** An accepted connection of this address was too busy. */
+  /** Call when an accepted connection sent too much. */
   slowDown(group: string): void {
     setNewest(this.#slow, group, performance.now() + this.#limits.slowMs, maxSlow);
   }
 
-  /** Closes all waiting connections. */
   clear(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -115,7 +111,6 @@ export class AcceptLine<C extends WaitingConnection> {
       try {
         first.begin();
       } catch (error) {
-        // The others wait for the next turn.
         letEscape(error);
       }
     }

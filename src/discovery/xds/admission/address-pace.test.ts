@@ -9,7 +9,7 @@ function given() {
   return { clock, pace: new AddressPace(limits, () => clock.ms) };
 }
 
-test('AddressPace throttles an address beyond its budget for a second', () => {
+test('AddressPace throttles an address that exceeds its budget for a second', () => {
   const { pace, clock } = given();
   expect(pace.spend(me, 100)).toBe(0);
   expect(pace.isHeldOff(me)).toBe(false);
@@ -20,7 +20,7 @@ test('AddressPace throttles an address beyond its budget for a second', () => {
   expect(pace.isHeldOff(me)).toBe(false);
 });
 
-test('AddressPace restores the budget with time, and at once when it is returned', () => {
+test('AddressPace restores a budget over time, and at once when it is refunded', () => {
   const { pace, clock } = given();
   pace.spend(me, 100);
   clock.ms += 2_000;
@@ -30,7 +30,7 @@ test('AddressPace restores the budget with time, and at once when it is returned
   expect(pace.spend(me, 1)).toBe(1_000);
 });
 
-test('AddressPace doubles the duration each time up to a limit, and resets it after a quiet period', () => {
+test('AddressPace doubles the throttling duration each time up to a limit, and resets it after a quiet period', () => {
   const { pace, clock } = given();
   const holds: number[] = [];
   for (let i = 0; i < 6; i++) {
@@ -52,7 +52,7 @@ test('AddressPace does not extend throttling while it lasts', () => {
   expect(pace.isHeldOff(me)).toBe(false);
 });
 
-test('AddressPace keeps a bounded number of addresses', () => {
+test('AddressPace limits the number of remembered addresses', () => {
   const { pace } = given();
   for (let i = 0; i < 30_000; i++) pace.spend(`a${i}`, 101);
   expect([pace.isHeldOff('a9999'), pace.isHeldOff('a10000')]).toEqual([false, true]);

@@ -1,15 +1,14 @@
 /**
  * Budget of an address for connections and streams without an identified node.
  *
- * A connection or stream uses some of the budget, and returns it when a node is identified. The budget also recovers
- * with time. An address beyond its budget is throttled for a second, and twice as long each further time; see
- * UnidentifiedConnections for the consequences. Clients behind one address (NAT, the pods of a node through one
- * gateway) share its budget. KnownNodes remembers addresses with nodes.
+ * Each connection or stream is charged, and refunded when a node is identified. The budget also recovers with time. An address that exceeds it is
+ * throttled for a second, then for twice as long each time; see UnidentifiedConnections for the consequences. Clients behind one address (NAT, the
+ * pods of a node behind a gateway) share its budget.
  */
 import { setNewest } from './drop-oldest.ts';
 
 export interface AddressPaceLimits {
-  /** Burst, and recovery per second. A stream costs 1. Default 2000 and 200. */
+  /** Maximum budget, and its recovery per second. A stream costs 1. Default 2000 and 200. */
   readonly burst: number;
   readonly perSecond: number;
   /** First and maximum duration of throttling. Default 1 s and 60 s. */
@@ -24,18 +23,17 @@ export const addressPaceLimits: AddressPaceLimits = {
   maxHoldMs: 60_000,
 };
 
-/** Addresses that have used some of their budget. */
+/** Limit of addresses whose budget is remembered. */
 const maxAddresses = 20_000;
-/** After this multiple of its last duration, throttling starts again with the first duration. */
+/** After this multiple of its last duration without throttling, an address is throttled for the first duration again. */
 const resetFactor = 10;
 
 interface Account {
   used: number;
-  /** When `used` was last computed. */
+  /** Time of the last computation of `used`. */
   at: number;
-  /** End of throttling. */
   until: number;
-  /** Last duration of throttling; 0: never throttled. */
+  /** 0 if never throttled. */
   holdMs: number;
 }
 
@@ -50,7 +48,7 @@ export class AddressPace {
     this.#now = now;
   }
 
-  /** @returns the duration of newly started throttling; otherwise 0 */
+  /** @returns the duration if throttling has started now; otherwise 0 */
   spend(group: string, units: number): number {
     const account = this.#account(group);
     account.used += units;
@@ -60,12 +58,12 @@ export class AddressPace {
     const isReset = now >= account.until + account.holdMs * resetFactor;
     account.holdMs = isReset ? firstHoldMs : Math.min(account.holdMs * 2, maxHoldMs);
     account.until = now + account.holdMs;
-    // Half of the budget is available afterwards, so that the first stream does not exceed it again.
+    // Otherwise the first stream after throttling would exceed the budget again.
     account.used = this.#limits.burst / 2;
     return account.holdMs;
   }
 
-  /** A node was identified after all. */
+  /** Refunds when a node is identified. */
   giveBack(group: string, units: number): void {
     const account = this.#accounts.get(group);
     if (account !== undefined) account.used = Math.max(0, account.used - units);

@@ -12,23 +12,23 @@ afterEach(() => {
 });
 
 const me = '10.0.0.1:40000';
-/** From a stream's beginning to its first request. */
+/** Delay of the first request of a stream. */
 const sayMs = 5;
 
-/** Outcomes of streams in chronological order: `name at ms`. */
+/** Records outcomes of streams in chronological order as `name at ms`. */
 function given(perSecond: number, slots: Pick<AdmissionOptions, 'slots' | 'onQueued' | 'onEmptied'> = {}) {
   const origin = performance.now();
   const told: string[] = [];
   const known = new KnownNodes(() => performance.now());
   const admission = createAdmission({ perSecond, now: () => performance.now(), known, ...slots });
-  /** A node was served there, and is gone. */
+  /** A node of this address was served and has disconnected. */
   const served = (peer: string, node = 'a node'): void => {
     known.acknowledged(groupOfPeer(peer), node);
     known.disconnected(groupOfPeer(peer), node);
   };
   const at = (): number => Math.round(performance.now() - origin);
   const admitted = new Map<string, Admitted>();
-  /** @param node what its first request says soon, or not at all */
+  /** @param node ID in the first request; default: no request */
   const ask = (name: string, peer = me, node?: string): (() => void) =>
     admission.ask(
       peer,
@@ -42,13 +42,13 @@ function given(perSecond: number, slots: Pick<AdmissionOptions, 'slots' | 'onQue
   return { admission, served, told, ask, admitted };
 }
 
-test('streams within the rate begin at once', () => {
+test('Admission admits streams within the rate at once', () => {
   const { ask, told } = given(10);
   for (let i = 0; i < 5; i++, vi.advanceTimersByTime(100)) ask(`${i}`);
   expect(told).toEqual(['0 at 0', '1 at 100', '2 at 200', '3 at 300', '4 at 400']);
 });
 
-test('streams beyond it are spaced, and refused when they would wait for more than a second', () => {
+test('Admission spaces streams beyond the rate, and rejects those that would wait for more than a second', () => {
   const { ask, told } = given(2);
   for (const name of ['a', 'b', 'c', 'd']) ask(name);
   expect(told).toEqual(['a at 0', 'd refused at 0']);
@@ -56,7 +56,7 @@ test('streams beyond it are spaced, and refused when they would wait for more th
   expect(told.slice(2)).toEqual(['b at 500', 'c at 1000']);
 });
 
-test('an event loop that is late costs nobody his turn', () => {
+test('Admission rejects no stream because of a delayed event loop', () => {
   let late = 0;
   const told: string[] = [];
   const admission = createAdmission({
@@ -74,13 +74,13 @@ test('an event loop that is late costs nobody his turn', () => {
   expect(told).toEqual(Array.from({ length: 200 }, () => 'begun'));
 });
 
-test('no rate is no limit', () => {
+test('Admission without a rate does not limit streams', () => {
   const { ask, told } = given(0);
   for (const name of ['a', 'b', 'c']) ask(name);
   expect(told).toEqual(['a at 0', 'b at 0', 'c at 0']);
 });
 
-test('addresses have their turn one after the other, however many streams one of them opens', () => {
+test('Admission serves addresses in turn, regardless of the number of streams of each', () => {
   const { ask, told } = given(10);
   for (let i = 0; i < 50; i++) ask(`crowd ${i}`, `10.0.0.9:${40_000 + i}`);
   ask('one');
@@ -88,7 +88,7 @@ test('addresses have their turn one after the other, however many streams one of
   expect(told.filter((line) => !line.includes('refused'))).toEqual(['crowd 0 at 0', 'crowd 1 at 100', 'one at 200']);
 });
 
-test('addresses of nodes that were served before come before strangers, of whom there may be any number', () => {
+test('Admission prefers addresses with known nodes to any number of unknown addresses', () => {
   const { served, ask, told } = given(10);
   ask('first');
   served(me);
@@ -96,16 +96,16 @@ test('addresses of nodes that were served before come before strangers, of whom 
   ask('again');
   vi.advanceTimersByTime(5_000);
   expect(told[1]).toBe('again at 100');
-  // Each is answered within its second.
+  // Each stream is admitted or rejected within a second.
   expect(told).toHaveLength(2_002);
   expect(told.filter((line) => !line.includes('refused')).length).toBeLessThan(15);
 });
 
-test('streams that have not said who they are have a bound by address', () => {
+test('Admission limits streams without an identified node by address', () => {
   const { ask, told, admitted } = given(0);
   for (let i = 0; i < 1_044; i++) ask(`${i}`);
   expect(told.filter((line) => line.includes('refused'))).toHaveLength(44);
-  // A stream that is identified and then ends counts once.
+  // Identifying a stream twice counts once.
   for (const name of ['0', '0', '1']) admitted.get(name)!.identified();
   for (const name of ['a', 'b', 'c']) ask(name);
   expect(told.slice(1_044)).toEqual(['a at 0', 'b at 0', 'c refused at 0']);
@@ -113,18 +113,18 @@ test('streams that have not said who they are have a bound by address', () => {
   expect(told.at(-1)).toBe('other at 0');
 });
 
-test('within an address connections have their turn one after the other, however many streams one of them opens', () => {
+test('Admission serves the connections of an address in turn, regardless of the number of streams of each', () => {
   const { ask, told } = given(10);
   for (let i = 0; i < 50; i++) ask(`crowd ${i}`);
   ask('one', '10.0.0.1:40001');
   vi.advanceTimersByTime(200);
   expect(told.filter((line) => !line.includes('refused'))).toEqual(['crowd 0 at 0', 'crowd 1 at 100', 'one at 200']);
   vi.advanceTimersByTime(5_000);
-  // Each is answered once.
+  // Each stream is admitted or rejected once.
   expect(told).toHaveLength(51);
 });
 
-test('a crowd that says nothing leaves places for nodes that come back to its address by connections of their own', () => {
+test('Admission reserves capacity for reconnecting nodes at an address that is flooded with silent streams', () => {
   const { served, ask, told, admitted } = given(0);
   ask('node', '10.0.0.1:40001');
   admitted.get('node')!.identified();
@@ -136,19 +136,19 @@ test('a crowd that says nothing leaves places for nodes that come back to its ad
   expect(told.slice(-2)).toEqual(['again at 0', 'twice refused at 0']);
   for (let i = 0; i < 1_000; i++) ask(`crowd ${i}`, `10.0.0.1:${50_000 + i}`);
   expect(told.slice(-1_000).filter((line) => line.includes('refused'))).toHaveLength(801);
-  // Nobody was served at that other address.
+  // No node was served at this address.
   for (let i = 0; i < 1_001; i++) ask(`crowd ${i}`, `10.0.0.7:${1_000 + i}`);
   expect(told.at(-1)).toContain('refused');
 });
 
-/** As many as 45 a second for eight seconds, each by a connection of its own. */
+/** Opens 45 streams a second for eight seconds, each on its own connection. */
 function neighbour(ask: (name: string, peer: string) => () => void, goneAfterMs: number): void {
   for (let i = 0; i < 360; i++) {
     setTimeout(() => setTimeout(ask(`useless ${i}`, `10.0.0.1:${50_000 + i}`), goneAfterMs), i * (1_000 / 45));
   }
 }
 
-test('a stream that is gone has no turn any more: those after it come the sooner', () => {
+test('Admission skips closed streams, so later streams wait less', () => {
   const { ask, told } = given(25);
   neighbour(ask, 300);
   for (let i = 0; i < 8; i++) {
@@ -162,7 +162,7 @@ test('a stream that is gone has no turn any more: those after it come the sooner
   expect(Math.max(...known.map((at, i) => at - (i + 1) * 1_000))).toBeLessThan(500);
 });
 
-test('a connection that was refused, and asks again, comes before those of its address that came later', () => {
+test('Admission admits a rejected connection that retries before later connections of its address', () => {
   const { ask, told } = given(25);
   neighbour(ask, 60_000);
   vi.advanceTimersByTime(4_030);
@@ -172,13 +172,13 @@ test('a connection that was refused, and asks again, comes before those of its a
   ask('known', '10.0.0.1:40000');
   vi.advanceTimersByTime(100);
   expect(told.filter((line) => line.startsWith('known at'))).toHaveLength(1);
-  // Once: what it opens next is one of many again.
+  // Only its first stream precedes others.
   for (const name of ['known 2', 'known 3']) ask(name, '10.0.0.1:40000');
   vi.advanceTimersByTime(100);
   expect(told.filter((line) => /^known \d at/.test(line))).toEqual([]);
 });
 
-/** What became of `node`, which asks each second for eight, each time by a connection of its own: how long it waited. */
+/** Outcome of each stream of `name`; one is opened at each full second. */
 function waitsOf(told: readonly string[], name: string): string[] {
   return told
     .filter((line) => line.startsWith(`${name} `))
@@ -189,7 +189,7 @@ function waitsOf(told: readonly string[], name: string): string[] {
 
 const soon = (times: number): string[] => Array.from({ length: times }, () => 'soon');
 
-test('a node that was served before has its turn first, however many new ids come beside it from its address', () => {
+test('Admission admits a known node first beside many new node IDs of its address', () => {
   const { served, ask, told } = given(25);
   for (let i = 0; i < 2; i++) served(me, 'node');
   for (let i = 0; i < 8_000; i++) {
@@ -203,7 +203,7 @@ test('a node that was served before has its turn first, however many new ids com
   expect(waitsOf(told, 'node')).toEqual(soon(8));
 });
 
-test('or however many say nothing', () => {
+test('Admission admits a known node first beside many silent streams of its address', () => {
   const { served, ask, told } = given(25);
   served(me, 'node');
   neighbour(ask, 60_000);
@@ -212,7 +212,7 @@ test('or however many say nothing', () => {
   expect(waitsOf(told, 'node')).toEqual(soon(7));
 });
 
-test('and a node of another address that was served, beside addresses that were as well', () => {
+test('Admission admits a known node first beside known addresses with many new node IDs', () => {
   const { served, ask, told } = given(25);
   served(me, 'node');
   for (let i = 0; i < 100; i++) served(`10.0.1.${i}:1`, 'other');
@@ -222,14 +222,14 @@ test('and a node of another address that was served, beside addresses that were 
   expect(waitsOf(told, 'node')).toEqual(soon(7));
 });
 
-test('an id has one place, however many say that it is theirs: other nodes of its address have theirs', () => {
+test('Admission gives a node ID priority once, however many streams claim it', () => {
   const { served, ask, told } = given(25);
   for (const node of ['node', 'spoofed']) served(me, node);
   for (let i = 0; i < 8_000; i++) setTimeout(() => ask('spoofer', `10.0.0.1:${10_000 + i}`, 'spoofed'), i);
   for (let i = 1; i <= 7; i++) setTimeout(() => ask('node', `10.0.0.1:${40_000 + i}`, 'node'), i * 1_000);
-  // A new node beside them: one of many that say the same does not come before it.
+  // Streams that claim one ID do not delay a new node.
   for (let i = 1; i <= 7; i++) setTimeout(() => ask('new', `10.0.0.1:${50_000 + i}`, `new ${i}`), i * 1_000);
-  // Nor is a stranger elsewhere kept out.
+  // They do not block an unknown address either.
   for (let i = 1; i <= 7; i++) setTimeout(() => ask('stranger', `10.0.0.2:${i}`), i * 1_000);
   vi.advanceTimersByTime(10_000);
   expect(waitsOf(told, 'node')).toEqual(soon(7));
@@ -237,7 +237,7 @@ test('an id has one place, however many say that it is theirs: other nodes of it
   expect(waitsOf(told, 'stranger')).not.toContain('refused');
 });
 
-test('within an address nodes have their turn one after the other, however many connections one of them opens', () => {
+test('Admission serves the nodes of an address in turn, regardless of the number of connections of each', () => {
   const { ask, told } = given(10);
   for (let i = 0; i < 5; i++) ask('first', `10.0.0.1:${1_000 + i}`, 'first');
   ask('other', '10.0.0.1:2000', 'other');
@@ -245,7 +245,7 @@ test('within an address nodes have their turn one after the other, however many 
   expect(told.slice(0, 3)).toEqual(['first at 0', 'first at 100', 'other at 200']);
 });
 
-test('who waits when it ends is refused', () => {
+test('Admission rejects waiting streams when it stops', () => {
   const { admission, ask, told } = given(1);
   ask('a');
   ask('b');
@@ -254,7 +254,7 @@ test('who waits when it ends is refused', () => {
   expect(told).toEqual(['a at 0', 'b refused at 0']);
 });
 
-test('a stream that cannot be begun is told of, and keeps nobody from having a turn', async () => {
+test('Admission reports a stream whose start throws, and admits the next ones', async () => {
   const caught = uncaughtErrors();
   const { admission, ask, told } = given(10);
   ask('a');
@@ -273,7 +273,7 @@ test('a stream that cannot be begun is told of, and keeps nobody from having a t
   expect(caught.map(({ error }) => String(error))).toEqual(['Error: a bug']);
 });
 
-test('without a rate as many streams are in progress as there are slots, and the others wait', () => {
+test('Admission without a rate admits as many streams as there are slots', () => {
   const { ask, told, admitted } = given(0, { slots: 2 });
   for (const name of ['a', 'b', 'c', 'd']) ask(name, `10.0.0.${name.charCodeAt(0)}:1`);
   expect(told).toEqual(['a at 0', 'b at 0']);
@@ -284,14 +284,14 @@ test('without a rate as many streams are in progress as there are slots, and the
   expect(told.slice(2)).toEqual(['c at 100']);
 });
 
-test('a slot is free again after a second, whatever its stream does', () => {
+test('Admission frees the slot of a stream after a second', () => {
   const { ask, told } = given(0, { slots: 1 });
   for (const name of ['a', 'b', 'c']) ask(name, `10.0.0.${name.charCodeAt(0)}:1`);
   vi.advanceTimersByTime(5_000);
   expect(told).toEqual(['a at 0', 'b at 1000', 'c at 2000']);
 });
 
-test('more slots let those begin at once that wait', () => {
+test('Admission admits waiting streams at once when slots are added', () => {
   const { admission, ask, told } = given(0, { slots: 1 });
   for (const name of ['a', 'b', 'c', 'd']) ask(name, `10.0.0.${name.charCodeAt(0)}:1`);
   admission.setSlots(3);
@@ -299,7 +299,7 @@ test('more slots let those begin at once that wait', () => {
   expect([told.length, admission.isFull]).toEqual([3, true]);
 });
 
-test('without a rate a stream waits for half a minute before it is rejected', () => {
+test('Admission without a rate rejects a stream after 30 s', () => {
   const { admission, ask, told } = given(0, { slots: 1 });
   for (let i = 0; i < 40; i++) ask(`${i}`, `10.0.1.${i}:1`);
   vi.advanceTimersByTime(29_500);
@@ -310,7 +310,7 @@ test('without a rate a stream waits for half a minute before it is rejected', ()
   expect(admission.waiting).toBe(0);
 });
 
-test('it is reported when the first stream waits, and when none waits any more', () => {
+test('Admission reports when streams start and stop waiting', () => {
   const told: string[] = [];
   const options = { slots: 1, onQueued: () => void told.push('queued'), onEmptied: () => void told.push('emptied') };
   const { ask } = given(0, options);

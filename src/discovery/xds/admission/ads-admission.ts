@@ -1,18 +1,16 @@
 /**
- * Queue of new streams, fair among addresses, and among the nodes and connections of an address.
+ * Fair queue of new streams: round-robin over addresses, and over the nodes and connections of each address.
  *
- * A stream takes a slot until its first response is written, for a second at most. The number of slots depends on the load
- * (machines/discovery/xds/stream-admission.machine.ts). With a rate (`PILOT_MAX_REQUESTS_PER_SECOND`, spec/discovery.md §6.4), streams are
- * also spaced evenly. A stream that finds no slot waits for at most 30 s, with a rate for a second, and is then rejected. Nodes that were
- * served before at their address take their turns first (see KnownNodes), then addresses of such nodes, then all others, which have one
- * turn in four in any case. Within each of these, addresses take turns; within an address nodes, then connections.
+ * A stream occupies a slot until its first response is written, for at most one second. The number of slots depends on the load
+ * (machines/discovery/xds/stream-admission.machine.ts). With a rate (`PILOT_MAX_REQUESTS_PER_SECOND`, spec/discovery.md §6.4), streams are also
+ * spaced evenly. A stream waits for a slot for at most 30 s, or 1 s with a rate, and is then rejected. Known nodes (see KnownNodes) are admitted
+ * first, then addresses with known nodes, then others, which have every fourth turn in any case.
  *
- * A stream tells only by its first request whose it is, so that of the first stream of a connection is looked at while it
- * waits. What it says is not verified, and a node's id is no secret: it gains one place for each id, and again only after a
- * while, however many say that they are it.
+ * Only the first request identifies the node of a stream. It is read ahead for the first waiting stream of each connection. A node ID is neither
+ * verified nor secret, so each ID has priority for one stream at a time, and again only after {@link placeMs}.
  *
- * Streams that have not said who they are have a bound by address. A connection that was refused, and asks again, has its
- * turn before those that came after it: who keeps asking gets in, however many come. A stream that is gone waits no more.
+ * Streams without an identified node are limited by address. A rejected connection that retries precedes connections of its address that came later,
+ * so retrying clients are admitted even if new ones keep arriving.
  */
 
 import { addressGroup } from '../../../runtime/fences/connection-bounds.ts';
@@ -21,85 +19,78 @@ import { dropOldest } from './drop-oldest.ts';
 import type { KnownNodes } from './known-nodes.ts';
 import { type Slot, Slots } from './slots.ts';
 
-/** Limit of the wait; with a rate as in Istio. */
+/** As in Istio with a rate. */
 const maxWaitMs = { withRate: 1_000, byLoad: 30_000 } as const;
-/** Time between two turns that an id has as a node that was served before: Envoy tries again after half a second. */
+/** Minimum time between two admissions with priority of one node ID. Envoy retries after 500 ms. */
 const placeMs = 250;
-/** One turn in so many is for those that come last otherwise. */
+/** Every fourth turn starts with unknown addresses. */
 const turnOfLast = 4;
-/** Streams whose first request is being waited for; when more come, those that have had the most time are not any more. */
+/** Limit of streams whose first request is read ahead. Beyond it, the oldest one loses this. */
 const mostLookedAt = 2_000;
-/** Streams of one address that wait for their turn, or have not said who they are. */
+/** Limit for one address of waiting and admitted streams without an identified node. */
 const mostSilent = 1_000;
-/** More of them, each the only one of its connection, where a node was before: for those that come back beside a crowd. */
+/** Additional streams at an address with known nodes, one for each connection, for clients that reconnect during a flood. */
 const reservedForFirst = 200;
-/** Streams that wait for their turn, of all addresses; and more of them, where a node was before. */
+/** Limits of waiting streams of all addresses, and of additional ones at addresses with known nodes. */
 const mostWaiting = 10_000;
 const reservedForKnown = 2_000;
-/** Connections of which it is remembered that they were refused. */
 const mostRefused = 10_000;
-/** No turn is waited for. */
 const nothingToLeave = (): void => {};
 
-/** Calls with the ID of a stream's node when its first request arrives, if it has one. */
+/** Calls back with the node ID in the first request of a stream, if there is one. */
 export type Look = (named: (node: string) => void) => void;
 
-/** A stream that was admitted. */
 export interface Admitted extends Slot {
-  /** The stream has identified its node, or has ended without. Idempotent. */
+  /** Call when the node is identified or the stream ends. Idempotent. */
   identified(): void;
 }
 
 export interface Admission {
   /**
-   * Calls one of both: at once, or when it is its turn; neither once the stream is gone. `peer` is `host:port`.
+   * Calls `begin` or `refuse` at most once, now or later, and neither after the returned function was called.
    *
-   * @param look finds out by the stream's first request which node it says it is
-   * @returns to be called when the stream is gone
+   * @param peer `host:port`
+   * @param look reads the node ID ahead
+   * @returns to be called when the stream is closed
    */
   ask(peer: string, begin: (admitted: Admitted) => void, refuse: () => void, look?: Look): () => void;
-  /** Streams that wait. */
   readonly waiting: number;
-  /** Whether all slots are taken. */
   readonly isFull: boolean;
   setSlots(slots: number): void;
-  /** Ends the turns: nobody has one any more. */
   stop(): void;
 }
 
 export interface AdmissionOptions {
-  /** Streams a second; 0 or less: no limit but the load. */
+  /** Streams per second; 0 or less: limited only by the load. */
   readonly perSecond: number;
   /** Monotonic milliseconds. */
   readonly now: () => number;
   readonly known: KnownNodes;
-  /** Default: no limit. */
+  /** Default: unlimited. */
   readonly slots?: number;
-  /** Called when the first stream waits, and when none waits any more. */
+  /** Called when the first stream waits, and when none is left. */
   readonly onQueued?: () => void;
   readonly onEmptied?: () => void;
-  /** Called with each stream that begins. */
   readonly onBegun?: () => void;
 }
 
 interface Asking {
   readonly group: string;
   readonly peer: string;
-  /** How many streams of its connection, or of its node, came before it and wait. */
+  /** Number of earlier waiting streams of the same connection or node. */
   round: number;
-  /** Since when its connection has been asking. */
+  /** Time of the first attempt of this connection. */
   readonly since: number;
   readonly until: number;
   readonly begin: (admitted: Admitted) => void;
   readonly refuse: () => void;
-  /** Where it waits. */
   line: Line;
-  /** The id that it says is its node's. */
+  /** Unverified. */
   node: string | undefined;
   isOver: boolean;
 }
 
-/** Streams that wait, by address, in the order in which they have their turns. */
+/** Waiting streams by address, in the order of the addresses' turns. */
 type Line = Map<string, Asking[]>;
 
 export function createAdmission(options: AdmissionOptions): Admission {
@@ -115,23 +106,22 @@ class FairAdmission implements Admission {
   readonly #slots: Slots;
   #isQueued = false;
   #waitingCount = 0;
-  /** Those of known nodes, of addresses where known nodes live, and of others. */
+  /** Queues of known nodes, of addresses with known nodes, and of other addresses. */
   readonly #nodes: Line = new Map();
   readonly #addresses: Line = new Map();
   readonly #strange: Line = new Map();
-  /** All that wait, and some that do not any more, oldest first. */
+  /** Oldest first. Contains streams that no longer wait until they are the oldest ones. */
   #waiting: Asking[] = [];
-  /** Of those, the ones whose first request is being waited for, oldest first. */
+  /** Waiting streams whose first request is read ahead, oldest first. */
   readonly #lookedAt = new Set<Asking>();
-  /** And those that are next to have the place of a known node, by place. */
+  /** The next stream with priority, by node. */
   readonly #claims = new Map<string, Asking>();
-  /** Places of known nodes that are taken, and until when. */
+  /** Until when a node has no priority, by node. */
   readonly #places = new Map<string, number>();
-  /** Streams that were begun and have not said who they are, by address. */
+  /** Number of admitted streams without an identified node by address, and by connection. */
   readonly #silent = new Map<string, number>();
-  /** The same by connection. */
   readonly #silentOf = new Map<string, number>();
-  /** When connections that were refused asked first: until one of their streams begins. */
+  /** Time of the first attempt of rejected connections, until one of their streams is admitted. */
   readonly #refused = new Map<string, number>();
   #next = 0;
   #turns = 0;
@@ -172,7 +162,7 @@ class FairAdmission implements Admission {
     const since = round === 0 ? (this.#refused.get(peer) ?? time) : time;
     const until = time + this.#maxWaitMs;
     const asking: Asking = { group, peer, round, since, until, begin, refuse, line, node: undefined, isOver: false };
-    // Where known nodes live it may be one of them, however long the line is.
+    // It may belong to a known node, so the length of the queue does not matter yet.
     const mayBeKnown = isKnown && round === 0 && look !== undefined;
     if ((this.#silent.get(group) ?? 0) + before.length >= mostOfAddress) this.#refuse(asking);
     else if (this.#waiting.length === 0 && this.#mayBeginInMs() === 0) this.#begin(asking);
@@ -204,7 +194,7 @@ class FairAdmission implements Admission {
     this.#noteQueue();
   }
 
-  // ---- whose a stream is
+  // ---- identification
 
   #lookAt(asking: Asking, look: Look): void {
     this.#lookedAt.add(asking);
@@ -252,10 +242,10 @@ class FairAdmission implements Admission {
 
   // ---- turns
 
-  /** The last of a line that would take longer than a stream may wait gives way to one that comes before it. */
+  /** If the queue of the address takes longer than the maximum wait, rejects its last stream in favour of an earlier one. */
   #makesRoom(asking: Asking): boolean {
     const all = asking.line.get(asking.group) ?? [];
-    // Where known nodes live those do not count that may be one of them.
+    // Streams that may belong to known nodes do not count.
     const line =
       asking.line === this.#strange ? all : all.filter((one) => !this.#lookedAt.has(one) && !this.#isNext(one));
     if (line.length * this.#spacingMs < this.#maxWaitMs) return true;
@@ -276,7 +266,6 @@ class FairAdmission implements Admission {
     asking.refuse();
   }
 
-  /** Waits no more. */
   #leave(asking: Asking): void {
     if (asking.isOver) return;
     asking.isOver = true;
@@ -298,7 +287,7 @@ class FairAdmission implements Admission {
     try {
       begin(admitted);
     } catch (error) {
-      // There is no stream, and the others have their turns.
+      // The stream does not exist, so it must not occupy a slot.
       admitted.release();
       admitted.identified();
       letEscape(error);
@@ -318,7 +307,6 @@ class FairAdmission implements Admission {
     return { ...this.#slots.take(), identified };
   }
 
-  /** Milliseconds until a stream may begin; 0: now. */
   #mayBeginInMs(): number {
     return Math.max(0, this.#next - this.#now(), this.#slots.freeInMs);
   }
@@ -344,7 +332,7 @@ class FairAdmission implements Admission {
   #turn(): void {
     this.#timer = undefined;
     const time = this.#now();
-    // A busy event loop comes late: all whose turn it has been meanwhile begin.
+    // After a delay of the event loop, admit all streams that are due.
     while (time >= this.#next && this.#slots.freeInMs === 0) {
       this.#givePlaces();
       const order = [this.#nodes, this.#addresses, this.#strange];
@@ -372,13 +360,13 @@ class FairAdmission implements Admission {
   }
 }
 
-/** Whether a stream comes before another one of its address: those that have said who they are come first. */
+/** Order within an address: identified streams first. */
 function isBefore(one: Asking, other: Asking): boolean {
   if ((one.node === undefined) !== (other.node === undefined)) return one.node !== undefined;
   return one.round < other.round || (one.round === other.round && one.since < other.since);
 }
 
-/** Behind those of its address that come before it; an address that had nobody in the line comes last. */
+/** Inserts by {@link isBefore}. A new address is the last one in the order of turns. */
 function enqueue(asking: Asking): void {
   const { line, group } = asking;
   const others = line.get(group) ?? [];
@@ -393,13 +381,12 @@ function dequeue(asking: Asking): void {
   else line.delete(group);
 }
 
-/** The address whose turn it is. */
 function firstOf(line: Line): Asking | undefined {
   for (const [first] of line.values()) return first;
   return undefined;
 }
 
-/** The address that has had its turn goes to the end of the line. */
+/** The address takes its next turn after all others. */
 function rotate({ line, group }: Asking): void {
   const left = line.get(group);
   if (left === undefined) return;
@@ -417,7 +404,7 @@ function countDown(counts: Map<string, number>, key: string): void {
   else counts.delete(key);
 }
 
-/** Whose connection it is: of `host:port`. */
+/** Address of `host:port`, or its network prefix (see addressGroup). */
 export function groupOfPeer(peer: string): string {
   return addressGroup(peer.slice(0, Math.max(0, peer.lastIndexOf(':'))));
 }

@@ -9,7 +9,7 @@ const options: ConnectionQueueOptions = {
   ...{ isSecure: true, maxPerAddress: 10, maxTotal: 20, maxWaitMs: 600_000 },
   ...{ isOpen: () => true, isKnown: () => false },
 };
-/** A slot is free only when it is released. */
+/** No slot expires during a test. */
 const noLimitMs = 600_000;
 
 let server: Server;
@@ -57,7 +57,7 @@ async function addReady(
   return pair;
 }
 
-test('ConnectionQueue starts handshakes in order, as many at a time as there are slots', async () => {
+test('ConnectionQueue starts handshakes in order, at most one for each slot at a time', async () => {
   const queue = new ConnectionQueue(options, 2, noLimitMs);
   const begun: number[] = [];
   const sockets: Socket[] = [];
@@ -73,7 +73,7 @@ test('ConnectionQueue starts handshakes in order, as many at a time as there are
   expect(begun).toEqual([0, 1, 2, 3, 4]);
 });
 
-test('ConnectionQueue gives no slot to a silent client and closes it after the limit', async () => {
+test('ConnectionQueue gives no slot to a silent client, and closes its connection after the limit', async () => {
   const expired: string[] = [];
   const queue = new ConnectionQueue(
     { ...options, maxWaitMs: 300, onExpired: () => void expired.push('') },
@@ -98,7 +98,7 @@ test('ConnectionQueue closes and reports a connection that waits too long for a 
   expect([expired, queue.size, queue.waiting]).toEqual([1, 0, 0]);
 });
 
-test('ConnectionQueue limits how long an unfinished handshake takes its slot', async () => {
+test('ConnectionQueue frees the slot of an unfinished handshake after a limit', async () => {
   const queue = new ConnectionQueue(options, 1, 50);
   const begun: string[] = [];
   for (const name of ['first', 'second']) await addReady(queue, 'one', () => void begun.push(name));
@@ -120,7 +120,7 @@ test('ConnectionQueue removes a client that closes its connection while it waits
   expect(begun).toEqual(['open']);
 });
 
-test('ConnectionQueue alternates between addresses, and prefers those with known nodes in three of four turns', async () => {
+test('ConnectionQueue serves addresses in turn, and prefers those with known nodes in three of four turns', async () => {
   let isOpen = false;
   const isKnown = (group: string): boolean => group === 'known';
   const queue = new ConnectionQueue({ ...options, isSecure: false, isOpen: () => isOpen, isKnown }, 1);
@@ -136,18 +136,18 @@ test('ConnectionQueue alternates between addresses, and prefers those with known
   expect(begun).toEqual(['known 1', 'known 2', 'known 3', 'many 1', 'known 4', 'one 1', 'many 2', 'many 3']);
 });
 
-test('ConnectionQueue serves other addresses beside one with many unfinished handshakes', async () => {
+test('ConnectionQueue starts handshakes of other addresses beside an address with many unfinished ones', async () => {
   const queue = new ConnectionQueue({ ...options, maxPerAddress: 100, maxTotal: 200 }, 4, 50);
   const begun: string[] = [];
   for (let i = 0; i < 100; i++) await addReady(queue, 'hostile', () => void begun.push('hostile'));
   const waitingBefore = begun.length;
   await addReady(queue, 'other', () => void begun.push('other'));
   await eventually('the other handshake begins', () => begun.includes('other'));
-  // Those whose turn it was, and one turn of all addresses.
+  // At most one more connection of each of the two addresses.
   expect(begun.indexOf('other') - waitingBefore).toBeLessThanOrEqual(2);
 });
 
-test('ConnectionQueue has a limit for each address and in total', async () => {
+test('ConnectionQueue limits connections by address and in total', async () => {
   const queue = new ConnectionQueue({ ...options, isOpen: () => false, maxPerAddress: 2, maxTotal: 3 }, 1);
   const add = async (group: string): Promise<boolean> => {
     const { socket } = await connected('hello');
@@ -163,7 +163,7 @@ test('ConnectionQueue has a limit for each address and in total', async () => {
   expect([queue.size, queue.waiting]).toEqual([0, 0]);
 });
 
-test('ConnectionQueue replaces a silent connection of the same address at a limit, or one of another address for a new address', async () => {
+test('ConnectionQueue closes a silent connection of the same address at a limit, or of another address for a new address', async () => {
   const queue = new ConnectionQueue({ ...options, maxPerAddress: 2, maxTotal: 2 }, 1);
   const sockets: Socket[] = [];
   const added: boolean[] = [];
@@ -176,14 +176,14 @@ test('ConnectionQueue replaces a silent connection of the same address at a limi
   expect(sockets.map(({ destroyed }) => destroyed)).toEqual([true, true, false, false, true]);
 });
 
-test('ConnectionQueue closes a client that sends more than a hello before its turn', async () => {
+test('ConnectionQueue closes a client that sends more than a ClientHello before its handshake starts', async () => {
   const queue = new ConnectionQueue({ ...options, isOpen: () => false }, 1);
   const { client, socket } = await addReady(queue, 'one', () => {});
   client.write(Buffer.alloc(64 * 1024));
   await eventually('the connection is closed', () => socket.destroyed);
 });
 
-test('ConnectionQueue reports the start and the end of waiting once', async () => {
+test('ConnectionQueue reports once when connections start to wait and once when they stop', async () => {
   const reports: string[] = [];
   const onQueued = (): void => void reports.push('queued');
   const queue = new ConnectionQueue(
@@ -201,7 +201,7 @@ test('ConnectionQueue reports the start and the end of waiting once', async () =
   expect(reports).toEqual(['queued', 'emptied']);
 });
 
-test('ConnectionQueue continues with other connections after an error in a set-up', async () => {
+test('ConnectionQueue starts other connections after the set-up of one failed', async () => {
   const caught = uncaughtErrors();
   const queue = new ConnectionQueue(options, 1, noLimitMs);
   const begun: string[] = [];

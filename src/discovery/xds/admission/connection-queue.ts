@@ -1,11 +1,9 @@
 /**
- * Queue of accepted connections before TLS handshake and HTTP/2 session. Handshakes start in order, as many at a time
- * as there are slots, so that the first ones complete while the others wait. Addresses take turns; those with known
- * nodes come first in three of four turns. While many streams wait for admission, connections wait here, where one
- * costs a few KiB.
+ * Queue of accepted connections before TLS handshake and HTTP/2 session. It limits concurrent handshakes and starts them in order, so that the first
+ * ones complete early. Addresses are served in turn; those with known nodes come first in three of four turns. While many streams wait for admission,
+ * connections wait here, where one costs a few KiB.
  *
- * A connection of a TLS port takes a turn only after its first bytes. A connection that stays silent or waits too long
- * is closed. One that the client closes leaves the queue at once.
+ * A connection of a TLS port waits for a slot only after its first bytes. One that stays silent or waits too long is closed.
  */
 import type { Socket } from 'node:net';
 import { letEscape } from '../../../runtime/fences/uncaught.ts';
@@ -13,15 +11,13 @@ import { RequestTurns } from '../requests/request-turns.ts';
 import { maxSlotMs, type Slot, Slots } from './slots.ts';
 
 export interface ConnectionQueueOptions {
-  /** Whether connections start with a TLS handshake, which takes a slot. */
+  /** Whether connections start with a TLS handshake, which occupies a slot. */
   readonly isSecure: boolean;
   readonly maxPerAddress: number;
   readonly maxTotal: number;
-  /** Limit for the first bytes, and for the wait. */
+  /** Limit of the wait for the first bytes, and of the whole wait. */
   readonly maxWaitMs: number;
-  /** Whether connections may be set up now. */
   readonly isOpen: () => boolean;
-  /** Whether a node was served at the address. */
   readonly isKnown: (group: string) => boolean;
   /** Called when connections start and stop waiting for a slot. */
   readonly onQueued?: () => void;
@@ -36,21 +32,20 @@ interface Entry {
   readonly begin: () => void;
 }
 
-/** By address, in the order of the addresses' turns. */
+/** Connections by address, in the order of the addresses' turns. */
 type TurnOrder = Map<string, Entry[]>;
 
 /** More than any client sends before the server's first bytes. */
 const maxHelloBytes = 32 * 1024;
-/** One in this many turns starts with addresses without known nodes. */
+/** Every fourth turn starts with addresses without known nodes. */
 const turnOfUnknown = 4;
 
 export class ConnectionQueue {
   readonly #options: ConnectionQueueOptions;
   readonly #known: TurnOrder = new Map();
   readonly #unknown: TurnOrder = new Map();
-  /** By address, oldest first. */
+  /** Connections without first bytes by address, oldest first. */
   readonly #silent = new Map<string, Set<Entry>>();
-  /** Number of connections by address. */
   readonly #counts = new Map<string, number>();
   readonly #entries = new Set<Entry>();
   readonly #slots: Slots;
@@ -63,8 +58,8 @@ export class ConnectionQueue {
   #timer: NodeJS.Timeout | undefined;
 
   /**
-   * @param slots concurrent handshakes
-   * @param handshakeMs after this time, a handshake no longer takes a slot
+   * @param slots maximum concurrent handshakes
+   * @param handshakeMs a handshake frees its slot after this time
    */
   constructor(options: ConnectionQueueOptions, slots: number, handshakeMs = maxSlotMs) {
     this.#options = options;
@@ -77,7 +72,6 @@ export class ConnectionQueue {
     return this.#entries.size;
   }
 
-  /** Connections that wait for a slot. */
   get waiting(): number {
     return this.#ready;
   }
@@ -93,13 +87,13 @@ export class ConnectionQueue {
   /**
    * Adds a connection. At a limit, it replaces a silent one or is closed.
    *
-   * @param begin sets the connection up in its turn, unless it is closed before
+   * @param begin sets the connection up; not called if it is closed before
    * @returns false if the connection was closed
    */
   add(group: string, socket: Socket, begin: () => void): boolean {
     const { isSecure, maxWaitMs } = this.#options;
     if (!this.#enforceLimits(group)) {
-      // Not destroy(), after which the system would keep the connection for a minute.
+      // After destroy(), the system would keep the connection for a minute.
       socket.resetAndDestroy();
       return false;
     }
@@ -128,7 +122,6 @@ export class ConnectionQueue {
     this.#slotOf.get(socket)?.release();
   }
 
-  /** Starts connections that may start now. */
   wake(): void {
     if (this.#isBeginning || this.#ready === 0) return;
     this.#isBeginning = true;
@@ -166,7 +159,7 @@ export class ConnectionQueue {
     let isReady = false;
     socket.on('readable', () => {
       const { readableLength } = socket;
-      // The bytes stay for the handshake, so `end` is not emitted when the client closes its side.
+      // The bytes stay in the buffer for the handshake, so `end` is not emitted.
       if (hasEnded(socket) || readableLength > maxHelloBytes) this.#close(entry);
       else if (readableLength > 0 && !isReady) {
         isReady = true;
@@ -211,7 +204,6 @@ export class ConnectionQueue {
     try {
       begin();
     } catch (error) {
-      // The other connections have their turns.
       letEscape(error);
     }
   }
@@ -268,7 +260,7 @@ export class ConnectionQueue {
   }
 }
 
-/** Node has no public property for an end behind unread bytes. */
+/** Node has no public property for a received FIN behind unread bytes. */
 function hasEnded(socket: Socket): boolean {
   return (socket as { _readableState?: { ended?: boolean } })._readableState?.ended === true;
 }

@@ -1,4 +1,4 @@
-/** Frames that cost their sender nothing: the session ends or the address is throttled, and others are served. */
+/** Floods with frames that are cheap for the client: the session is closed or the address throttled, and other clients are served. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { test as base, beforeAll, expect } from 'vitest';
@@ -18,16 +18,16 @@ import { msWithoutQueueing } from '../../../../test/harness/without-queueing.ts'
 const test = base.extend<{ start: GiveServer }>({ start: ({ task: _ }, use) => giveServers(use) });
 
 const away = '127.0.0.9';
-/** Budget of an unidentified client in these tests. */
+/** Budget of an unidentified client. */
 const addressPace = { burst: 300, perSecond: 20, firstHoldMs: 10_000 };
-/** Far more than any flood needs. */
+/** No flood needs as much. */
 const maxBytes = 48 * 1024 * 1024;
 const maxMs = 40_000;
 
 interface Flood {
-  /** Start of each connection. */
+  /** Initial bytes of each connection. */
   readonly first?: Uint8Array;
-  /** The nth data to send. */
+  /** Data of the nth write. */
   readonly next: (n: number) => Uint8Array;
 }
 
@@ -64,17 +64,17 @@ const floods: readonly [string, Flood][] = [
   ['pings', { next: () => times(500, frame('ping', 0, 0, Buffer.alloc(8))) }],
   ['settings', { next: () => times(500, frame('settings', 0, 0, setting(4, 65_536))) }],
   ['empty settings', { next: () => times(500, frame('settings', 0, 0)) }],
-  ['acknowledgements of settings', { next: () => times(500, frame('settings', flags.ack, 0)) }],
+  ['settings acknowledgements', { next: () => times(500, frame('settings', flags.ack, 0)) }],
   [
-    'windows that open and close',
+    'settings that open and close windows',
     {
       first: streamOne,
       next: () => times(250, frame('settings', 0, 0, Buffer.concat([setting(4, 0), setting(4, 9)]))),
     },
   ],
-  ['windows that grow by 0', { first: streamOne, next: () => times(500, frame('windowUpdate', 0, 1, uint32(0))) }],
+  ['window updates of 0 bytes', { first: streamOne, next: () => times(500, frame('windowUpdate', 0, 1, uint32(0))) }],
   [
-    'windows that grow by a byte',
+    'window updates of one byte',
     { first: streamOne, next: () => times(2_000, frame('windowUpdate', 0, 0, uint32(1))) },
   ],
   [
@@ -82,19 +82,19 @@ const floods: readonly [string, Flood][] = [
     { next: (n) => times(2_000, frame('priority', 0, 2 * n + 3, Buffer.from([0, 0, 0, 1, 5]))) },
   ],
   ['empty data frames', { first: streamOne, next: () => times(1_000, frame('data', 0, 1)) }],
-  [
-    'headers that never end',
-    { first: unended, next: () => times(500, frame('continuation', 0, 1, literal('a', 'b'))) },
-  ],
+  ['headers without end', { first: unended, next: () => times(500, frame('continuation', 0, 1, literal('a', 'b'))) }],
   ['empty continuation frames', { first: unended, next: () => times(500, frame('continuation', 0, 1)) }],
   ['headers of twelve thousand bytes', { next: opening(...Array.from({ length: 3 }, () => literal('x', long))) }],
   ['headers of 64 KiB, of a byte each', { first: learnt, next: opening(times(16, indexed(62))) }],
   ['headers of 15 MB, of a byte each', { first: learnt, next: opening(times(4_000, indexed(62))) }],
-  ['streams of no method', { next: (n) => frame('headers', flags.endHeaders, 2 * n + 1, requestHeaders('/no/such')) }],
+  [
+    'streams without a method',
+    { next: (n) => frame('headers', flags.endHeaders, 2 * n + 1, requestHeaders('/no/such')) },
+  ],
   ['unknown frames', { next: () => times(500, unknownFrame()) }],
   ['HTTP/1', { first: Buffer.alloc(9), next: () => Buffer.from('GET / HTTP/1.1\r\nhost: x\r\n\r\n') }],
   [
-    'messages that inflate',
+    'compressed messages that inflate',
     {
       first: frame('headers', flags.endHeaders, 1, requestHeaders(undefined, [literal('grpc-encoding', 'gzip')])),
       next: (n) => {
@@ -105,7 +105,7 @@ const floods: readonly [string, Flood][] = [
   ],
 ];
 
-/** Opens one connection after another until none is accepted. @returns whether that happened */
+/** Connects again and again until the server resets connections. @returns whether it did */
 async function isHeldOff(port: number, { first, next }: Flood): Promise<boolean> {
   const until = performance.now() + maxMs;
   let sent = 0;
@@ -121,7 +121,7 @@ async function isHeldOff(port: number, { first, next }: Flood): Promise<boolean>
     }
     connection.close();
   }
-  // Received data is counted each second, and a fast machine has sent all of it by then.
+  // Received data is charged once a second, and a fast machine has sent all of it by then.
   await sleep(1_500);
   const last = new RawHttp2(port, { localAddress: away });
   const isTaken = await last.begin();

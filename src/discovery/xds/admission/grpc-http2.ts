@@ -1,7 +1,7 @@
 /**
- * Observes the HTTP/2 servers below a gRPC server from the first byte of a session: grpc-js exposes a session only with
- * its first valid call. The HTTP/2 servers and their options are private fields of grpc-js 1.14, found by their
- * structure. Without them, connections are served but limited only in number.
+ * Observes the HTTP/2 servers of a gRPC server from the start of a session: grpc-js exposes a session only with its first valid call. The HTTP/2
+ * servers and their options are private fields of grpc-js 1.14, found by their structure. Without them, connections are served but limited only in
+ * number.
  */
 import { X509Certificate } from 'node:crypto';
 import type { EventEmitter } from 'node:events';
@@ -24,23 +24,22 @@ export interface Http2Watch {
   streamBegan(peer: string): void;
 }
 
-/** Limits of nghttp2 after which it ends a session. */
+/** nghttp2 closes a session beyond them. */
 export interface SessionLimits {
-  /** Concurrent streams, until the session receives another limit. */
+  /** Initial limit of concurrent streams of a session. */
   readonly maxConcurrentStreams: number;
   /** Streams reset by the client: burst, and rate per second. */
   readonly resetBurst: number;
   readonly resetsPerSecond: number;
 }
 
-/** Invalid frames, and streams beyond the limit, before a session is ended. */
+/** Limit of invalid frames, and of rejected streams, of a session. */
 const maxInvalid = 100;
 /** Maximum time until the client closes a rejected call. */
 const refusedLingerMs = 5_000;
-/** Of a request's headers. */
 const maxHeaderBytes = 16 * 1024;
 
-/** Creates an HTTP/2 server of a gRPC server to which connections can be passed. */
+/** Creates an HTTP/2 server to which accepted sockets can be passed. */
 export function createInjector(
   server: Server,
   credentials: ServerCredentials,
@@ -64,7 +63,7 @@ export function createInjector(
   return injector;
 }
 
-/** In the order of their creation. */
+/** Oldest first. */
 function http2ServersOf(server: Server): EventEmitter[] {
   const servers = field(server, 'http2Servers');
   return servers instanceof Map ? [...servers.keys()].filter(isEmitter) : [];
@@ -102,7 +101,7 @@ function rejectInvalidCertificates(http2: EventEmitter, check: CertificateCheck)
       return;
     }
     const began = (session: ClientConnection['session']): void => check.addClient?.({ socket, session, chain });
-    // The session of this connection starts synchronously, if at all.
+    // Sessions start synchronously, so this one belongs to this connection.
     if (chain.length > 0) http2.on('session', began);
     for (const handler of handlers) handler.call(http2, socket);
     http2.off('session', began);
@@ -111,10 +110,10 @@ function rejectInvalidCertificates(http2: EventEmitter, check: CertificateCheck)
 
 function isValid(socket: SecureSocket, chain: readonly Uint8Array[], check: CertificateCheck): boolean {
   if (chain.length === 0) return true;
-  // A resumed session keeps the result of the first handshake, regardless of the time.
+  // Node does not check validity dates again for a resumed TLS session.
   if (socket.isSessionReused?.() === true && hasExpired(chain[0]!)) return false;
   if (socket.authorized !== true && check.acceptsOther?.(chain) !== true) return false;
-  // grpc-js relies on this property only.
+  // grpc-js rejects calls by this property.
   socket.authorized = true;
   return true;
 }
@@ -124,14 +123,14 @@ function hasExpired(certificate: Uint8Array): boolean {
 }
 
 /**
- * DER, the leaf first; empty without a client certificate. Some versions of Node omit the intermediates that a client
- * sent (nodejs/node#65579); a chain that needs them is then rejected.
+ * DER, leaf first; empty without a client certificate. Some versions of Node omit intermediates sent by the client (nodejs/node#65579); a chain that
+ * needs them is then rejected.
  */
 export function chainOf(socket: Pick<SecureSocket, 'getPeerCertificate'>): Uint8Array[] {
   const chain: Uint8Array[] = [];
   const seen = new Set<unknown>();
   let at: unknown = socket.getPeerCertificate?.(true);
-  // A root is its own issuer.
+  // A self-signed root is its own issuer.
   while (isRecord(at) && at.raw instanceof Uint8Array && !seen.has(at)) {
     seen.add(at);
     chain.push(at.raw);
@@ -140,7 +139,7 @@ export function chainOf(socket: Pick<SecureSocket, 'getPeerCertificate'>): Uint8
   return chain;
 }
 
-/** Most credentials accept exactly the clients that TLS accepts. */
+/** Undefined members: accept exactly the clients that TLS accepts. */
 type CertificateCheck = Partial<Pick<SecurePortCredentials, 'acceptsOther' | 'addClient'>>;
 
 function watchServer(http2: EventEmitter, { sessionBegan, streamBegan }: Http2Watch): void {
@@ -157,7 +156,7 @@ function watchServer(http2: EventEmitter, { sessionBegan, streamBegan }: Http2Wa
     if (session !== undefined) streamBegan(peers.get(session) ?? '');
     const [, , rawHeaders] = rest;
     const repeated = Array.isArray(rawHeaders) ? repeatedHeader(rawHeaders) : undefined;
-    // A stream that was reset already, or is beyond a limit, is not processed further.
+    // The stream was reset or exceeds a limit.
     if (session === undefined || isEnded(session) || stream.destroyed || stream.closed) stream.on('error', () => {});
     else if (repeated !== undefined)
       refuse(stream, withCode(`header ${repeated} must be sent once, got it several times`, 'CLIENT_UNAUTHENTICATED'));
@@ -165,7 +164,7 @@ function watchServer(http2: EventEmitter, { sessionBegan, streamBegan }: Http2Wa
   });
 }
 
-/** Rejects a call before grpc-js handles it. Data from the client is dropped until it reads the status. */
+/** Rejects a call before grpc-js handles it. Request data is dropped until the client has read the status. */
 function refuse(stream: Stream, reason: string): void {
   stream.on('error', () => {});
   stream.respond(

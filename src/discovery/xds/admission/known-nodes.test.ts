@@ -17,7 +17,7 @@ function given(limits: Partial<KnownNodesLimits> = {}) {
   };
 }
 
-test('KnownNodes knows a node only at the address where it was served', () => {
+test('KnownNodes lists a node only for the address where it was served', () => {
   const { known, visit } = given();
   visit('a');
   expect([known.has('here', 'a'), known.has('here', 'b'), known.has('there', 'a')]).toEqual([true, false, false]);
@@ -34,7 +34,7 @@ test('KnownNodes drops new IDs before a node that returned', () => {
   expect(known.has('here', 'new 9999')).toBe(true);
 });
 
-test('KnownNodes drops new IDs before a node that was served for half a minute, currently or before', () => {
+test('KnownNodes drops new IDs before a node that is or was served for half a minute', () => {
   const { known, pass, visit } = given({ maxNew: 10 });
   known.acknowledged('here', 'served');
   known.acknowledged('here', 'gone');
@@ -47,7 +47,7 @@ test('KnownNodes drops new IDs before a node that was served for half a minute, 
   expect(['served', 'gone', 'just come'].map((node) => known.has('here', node))).toEqual([true, true, true]);
 });
 
-test('KnownNodes drops the least recently seen proven node first, and a served one last', () => {
+test('KnownNodes drops the least recently seen proven node first, and a connected one last', () => {
   const { known, visit } = given({ maxProven: 3 });
   const prove = (node: string) => {
     visit(node);

@@ -1,10 +1,10 @@
 /**
- * Nodes that acknowledged a response, by address. They precede others when too many clients connect (see Admission),
- * and an address with such nodes is never rejected completely (see UnidentifiedConnections).
+ * Nodes that acknowledged a response, by address. Admission prefers them when too many clients connect, and UnidentifiedConnections never rejects all
+ * connections of their addresses.
  *
- * A node ID is not secret, and a client may invent any number of them. So nodes that were served once are kept apart
- * from proven ones, which returned or were served for half a minute. New IDs displace only each other within their
- * address, and a served node is displaced last. Beyond the total limit, the address with the most nodes loses some.
+ * A node ID is not secret, and a client may invent any number of them. So IDs that were served once are separate from proven ones, which reconnected
+ * or were served for half a minute. New IDs evict only each other within their address, and connected nodes are evicted last. Beyond the total limit,
+ * the address with the most nodes loses a quarter.
  */
 import { hash } from 'node:crypto';
 
@@ -26,15 +26,14 @@ const knownNodesLimits: KnownNodesLimits = {
 };
 
 const provenAfterMs = 30_000;
-/** Maximum number of served nodes that are skipped before one is dropped. */
+/** Maximum number of connected nodes that are skipped to find one to evict. */
 const maxSkipped = 16;
-/** Divisor for the nodes that the largest address loses. */
+/** Evict a quarter of the nodes of the largest address. */
 const shareLost = 4;
 
 interface Seen {
-  /** Current streams. */
   streams: number;
-  /** Start of the first current stream. */
+  /** Since when the node has been connected. */
   since: number;
 }
 
@@ -68,7 +67,7 @@ export class KnownNodes {
     return ofAddress.proven.has(key) || ofAddress.fresh.has(key);
   }
 
-  /** A stream's node sent an ACK. Called once for each stream. */
+  /** Call once for each stream, at its first ACK. */
   acknowledged(group: string, node: string): void {
     const ofAddress = this.#seeAddress(group);
     const key = keyOf(node);
@@ -156,7 +155,7 @@ export class KnownNodes {
   }
 }
 
-/** Of bounded length, because clients choose the length of IDs. */
+/** Bounds the length, which clients choose. */
 function keyOf(node: string): string {
   return hash('sha1', node, 'base64');
 }

@@ -33,7 +33,7 @@ function given(perSecond = 0) {
   const begun: string[] = [];
   const admitted = new Map<string, Admitted>();
   let clients = 0;
-  /** Each client has an address of its own. */
+  /** Each client has its own address. */
   const ask = (name: string, first: FirstRequest = newClient, isTrusted = true): (() => void) =>
     admission.ask(
       { peer: `10.0.${++clients >> 8}.${clients & 255}:1`, isTrusted },
@@ -52,7 +52,7 @@ function given(perSecond = 0) {
   return { admission, ask, fill, begun, admitted, logged, views };
 }
 
-test('a client that returns with its configuration does not wait behind clients that need all of it', async () => {
+test('LoadAdmission admits a client that returns with its configuration before clients that need all of it', async () => {
   const { ask, fill, begun } = given();
   fill();
   ask('new');
@@ -61,7 +61,7 @@ test('a client that returns with its configuration does not wait behind clients 
   expect(begun).toEqual(['returning']);
 });
 
-test('clients that return are limited by slots of their own', async () => {
+test('LoadAdmission limits returning clients by separate slots', async () => {
   const { ask, fill, begun } = given();
   fill();
   for (let i = 0; i <= initialSlots; i++) ask(`returning ${i}`, returning);
@@ -69,7 +69,7 @@ test('clients that return are limited by slots of their own', async () => {
   expect(begun).toHaveLength(initialSlots);
 });
 
-test('a client without a certificate gains nothing from what it states', async () => {
+test('LoadAdmission trusts the claim to be a returning client only with a certificate', async () => {
   const { ask, fill, begun } = given();
   fill();
   ask('returning', returning, false);
@@ -77,7 +77,7 @@ test('a client without a certificate gains nothing from what it states', async (
   expect(begun).toEqual([]);
 });
 
-test('with a rate, clients that return are limited by it as all others', async () => {
+test('LoadAdmission with a rate applies it to returning clients too', async () => {
   const { ask, begun } = given(1);
   ask('first');
   ask('returning', returning);
@@ -85,7 +85,7 @@ test('with a rate, clients that return are limited by it as all others', async (
   expect(begun).toEqual(['first']);
 });
 
-test('a client that returns and closes its stream while it waits is not admitted', async () => {
+test('LoadAdmission does not admit a returning client that closes its stream while it waits', async () => {
   const { ask, fill, begun } = given();
   fill();
   for (let i = 0; i < initialSlots; i++) ask(`returning ${i}`, returning);
@@ -96,7 +96,7 @@ test('a client that returns and closes its stream while it waits is not admitted
   expect(begun).not.toContain('closed');
 });
 
-test('a stream that begins before its first request arrives begins once', async () => {
+test('LoadAdmission starts a stream once if it is admitted before its first request', async () => {
   const { ask, fill, begun, admitted } = given();
   fill();
   ask('next', returning);
@@ -106,14 +106,14 @@ test('a stream that begins before its first request arrives begins once', async 
   expect(begun).toEqual(['next']);
 });
 
-test('a wait of more than a second is logged once, with its end', async () => {
+test('LoadAdmission logs a wait of more than a second once, and its end', async () => {
   const { ask, fill, logged, views } = given();
   fill();
   for (let i = 0; i < initialSlots; i++) ask(`late ${i}`);
   expect(logged).toEqual([]);
   await vi.advanceTimersByTimeAsync(10_000);
   expect(logged).toEqual([]);
-  // Slots of streams without a response are free after a second.
+  // A stream without a response frees its slot after a second.
   for (let i = 0; i < 900; i++) ask(`more ${i}`);
   await vi.advanceTimersByTimeAsync(1_100);
   expect(logged).toEqual(['admission.queued']);
@@ -122,7 +122,7 @@ test('a wait of more than a second is logged once, with its end', async () => {
   expect(views.at(-1)).toEqual({ streams: 0, connections: 0, slots: initialSlots });
 });
 
-test('connections wait behind 1,024 streams, and are set up when streams are closed', async () => {
+test('LoadAdmission holds connections while 1,024 streams wait, until streams are closed', async () => {
   const { admission, ask, fill } = given();
   let woken = 0;
   const ports = { waiting: 0, isFull: false, setSlots: () => {}, wake: () => void woken++ };

@@ -21,42 +21,39 @@ import { type Admission, type Admitted, createAdmission, type Look } from './ads
 import type { KnownNodes } from './known-nodes.ts';
 import type { ConnectionSetUp } from './unidentified-connections.ts';
 
-/** While more streams wait, no more connections are set up: a connection without a session costs less. */
+/** While this many streams wait, no connection is set up: one without a session costs less. */
 const maxWaitingStreams = 1_024;
-/** Clients that wait for longer are logged. */
+/** Longer waits are logged. */
 const loggedAfterMs = 1_000;
 
 /** Ports whose connections wait until they are set up. */
 export interface LimitedPorts {
-  /** Connections that wait for a slot. */
   readonly waiting: number;
-  /** Whether a port has no free slot. */
   readonly isFull: boolean;
   setSlots(slots: number): void;
-  /** Sets up connections that may be set up now. */
+  /** Sets up connections for which there is capacity. */
   wake(): void;
 }
 
 export interface LoadAdmissionOptions {
-  /** PILOT_MAX_REQUESTS_PER_SECOND; 0: no limit but the load. */
+  /** PILOT_MAX_REQUESTS_PER_SECOND; 0: limited only by the load. */
   readonly perSecond: number;
   readonly known: KnownNodes;
   readonly logger: Logger;
   readonly recorder?: Recorder;
-  /** Requests that wait to be handled. */
+  /** Received requests that are not processed yet. */
   readonly requests: () => number;
-  /** Served proxies that wait for a push. */
   readonly proxies: () => number;
-  /** Called with each measurement, and when no client waits any more. */
+  /** Called with each measurement, and when no client is waiting. */
   readonly onMeasured?: (view: AdmissionView) => void;
 }
 
-/** Calls with what the first request of a stream states when it arrives. */
+/** Calls back with the content of the first request of a stream. */
 export type LookAtFirst = (seen: (first: FirstRequest) => void) => void;
 
 export class LoadAdmission {
   readonly #admission: Admission;
-  /** Of clients that return with their configuration; `undefined` if a rate limits all streams. */
+  /** For returning clients; `undefined` if a rate limits all streams. */
   readonly #returning: Admission | undefined;
   readonly #actor: Actor<typeof streamAdmissionMachine>;
   readonly #options: LoadAdmissionOptions;
@@ -97,7 +94,7 @@ export class LoadAdmission {
   }
 
   /**
-   * Calls `begin` or `refuse`, now or in the turn of the stream; neither after the returned function was called.
+   * Calls `begin` or `refuse` at most once, now or later, and neither after the returned function was called.
    *
    * @param peer `host:port`
    * @param isTrusted whether the client has a verified certificate
@@ -133,7 +130,7 @@ export class LoadAdmission {
     };
   }
 
-  /** For the connections of the ports. */
+  /** Options for the connection queues of the ports. */
   get setUp(): ConnectionSetUp {
     const onChange = (): void => this.#noteQueue();
     return {
@@ -177,7 +174,7 @@ export class LoadAdmission {
   }
 
   #noteMeasured(): void {
-    // Streams may have been closed while they waited.
+    // Closed streams may have left capacity.
     this.#ports?.wake();
     this.#options.onMeasured?.(this.#view);
   }

@@ -1,14 +1,14 @@
-/** CPU time of this thread for each turn of its event loop. */
+/** CPU time of this thread per iteration of its event loop. */
 import { performance } from 'node:perf_hooks';
 
-/** Before Node 23.9, the time of other threads (garbage collection, signing) counts too. */
+/** Before Node 23.9, includes other threads (garbage collection, signing). */
 const threadCpu = process.threadCpuUsage?.bind(process) ?? process.cpuUsage.bind(process);
 
 export class LoadMeter {
   #cpuMs = cpuMs();
   #turns = turns();
 
-  /** Average milliseconds for each turn since the last call. */
+  /** Average milliseconds per iteration since the last call. */
   turnMs(): number {
     const [cpu, count] = [cpuMs(), turns()];
     const ms = (cpu - this.#cpuMs) / Math.max(1, count - this.#turns);

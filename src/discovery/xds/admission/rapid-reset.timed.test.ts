@@ -1,4 +1,4 @@
-/** Streams that are opened and reset immediately, by one connection after another (CVE-2023-44487). */
+/** Streams that are opened and reset immediately, on one connection after another (CVE-2023-44487). */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ServerCredentials } from '@grpc/grpc-js';
@@ -33,7 +33,7 @@ interface Flood {
   readonly resets?: boolean;
 }
 
-/** Floods one connection. @returns the closed connection, and whether it was accepted */
+/** @returns the closed connection, and whether the server had accepted it */
 async function floodConnection(port: number, { localAddress = away, tls = false, ...how }: Flood = {}) {
   const { path = adsPath, resets = true } = how;
   const connection = new RawHttp2(port, { localAddress, tls });
@@ -54,7 +54,7 @@ async function floodConnection(port: number, { localAddress = away, tls = false,
   return { connection, wasTaken };
 }
 
-/** The server's reports about unidentified clients. */
+/** Records the server's reports about unidentified clients. */
 function witness() {
   const refused: string[] = [];
   const lines: string[] = [];
@@ -68,9 +68,9 @@ function witness() {
 }
 
 test.for<[string, Flood]>([
-  ['of a method of xDS', {}],
+  ['of an xDS method', {}],
   ['of an unknown method', { path: '/un/known' }],
-])('The xDS server throttles an address with repeated streams %s on new connections', async ([, flood], { start }) => {
+])('The xDS server throttles an address that floods new connections with streams %s', async ([, flood], { start }) => {
   const { refused, lines, heldOff, options } = witness();
   const { port, client, server, source } = await start(options);
   const neighbour = await subscribed(client());
@@ -88,7 +88,7 @@ test.for<[string, Flood]>([
   await subscribed(client());
 });
 
-test('The xDS server accepts a throttled address again after its time', async ({ start }) => {
+test('The xDS server accepts connections of an address when its throttling ends', async ({ start }) => {
   const { port } = await start({ limits: { addressPace: { burst: 100, firstHoldMs: 3_000, maxHoldMs: 3_000 } } });
   await floodConnection(port);
   const refused = new RawHttp2(port, { localAddress: away });
@@ -99,13 +99,13 @@ test('The xDS server accepts a throttled address again after its time', async ({
   expect(await taken.begin()).toBe(true);
 });
 
-test('The xDS server throttles silent streams as it does reset ones, with ENHANCE_YOUR_CALM', async ({ start }) => {
+test('The xDS server throttles silent streams like reset ones, with ENHANCE_YOUR_CALM', async ({ start }) => {
   const { port } = await start({ limits: { addressPace: { burst: 60 } } });
   const { connection } = await floodConnection(port, { resets: false });
   expect(connection.goaway).toBe(enhanceYourCalm);
 });
 
-test('The xDS server keeps the streams of nodes behind a throttled address, and accepts their reconnects within a second', async ({
+test('The xDS server keeps streams of nodes at a throttled address, and accepts their reconnects within a second', async ({
   start,
 }) => {
   const { heldOff, options } = witness();
@@ -130,7 +130,7 @@ test('The xDS server keeps the streams of nodes behind a throttled address, and 
   await attack;
 });
 
-test('The xDS server serves a known node in time beside 45 useless streams a second, and all clients afterwards', async ({
+test('The xDS server serves a known node in time beside 45 useless streams a second, and then all clients', async ({
   start,
 }) => {
   const { port, client, server } = await start({ limits: { streamsPerSecond: 25 } });
@@ -171,7 +171,7 @@ test('The xDS server throttles the address of a node that never acknowledges a r
   expect(await again.begin()).toBe(false);
 });
 
-test('The xDS server throttles resets on a TLS port too', async ({ start }) => {
+test('The xDS server throttles an address that resets streams on a TLS port', async ({ start }) => {
   const { refused, options } = witness();
   const { server } = await start(options);
   const { certificate, privateKey } = createAuthority().issue(['127.0.0.1']);
@@ -198,7 +198,7 @@ test('The xDS server throttles an address with unfinished TLS handshakes', async
   expect(refused.length).toBeGreaterThan(4);
 });
 
-test('The xDS server raises the stream limit of a session with each identified node', async ({ start }) => {
+test('The xDS server raises the stream limit of a session with each newly identified node', async ({ start }) => {
   const { client, server } = await start();
   const one = client();
   const streams = [];

@@ -1,4 +1,4 @@
-/** Many clients connect at the same time, with TLS, beside an address whose clients never complete their handshakes. */
+/** Many clients connect at once over TLS while clients of another address do not complete their handshakes. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { credentials, ServerCredentials } from '@grpc/grpc-js';
@@ -15,10 +15,10 @@ import { createAdsServer } from '../ads-server.ts';
 
 const clients = 60;
 const hostile = 200;
-/** The beginning of a ClientHello. */
+/** First bytes of a ClientHello. */
 const unfinishedHello = Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00]);
 
-test('all clients are served, and none is refused, while another address never completes its handshakes', async () => {
+test('The xDS server admits all clients while another address does not complete its handshakes', async () => {
   const authority = createAuthority();
   const { certificate, privateKey } = authority.issue(['127.0.0.1']);
   const source = new ScriptedSource();

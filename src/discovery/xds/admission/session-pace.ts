@@ -1,7 +1,7 @@
-/** Limits frames that cost a client nothing: pings, settings, streams. */
+/** Limits frames that are cheap for a client: pings, settings, streams. */
 import { constants } from 'node:http2';
 
-/** The used parts of Node's ServerHttp2Session. */
+/** The used part of Node's ServerHttp2Session. */
 export interface PacedSession {
   on(event: 'ping' | 'remoteSettings' | 'stream', listener: () => void): unknown;
   goaway(code: number): void;
@@ -10,14 +10,14 @@ export interface PacedSession {
   settings?(settings: { maxConcurrentStreams: number }): void;
 }
 
-/** Period of the limits. A client that measures its connection pings at each read, which stays far below them. */
+/** Period of {@link maxEvents}. Clients that ping with each read to measure bandwidth stay far below. */
 const periodMs = 10_000;
 const maxEvents = { ping: 1_000, remoteSettings: 100, stream: 5_000 } as const;
 
 const paced = new WeakSet<PacedSession>();
 const ended = new WeakSet<PacedSession>();
 
-/** Ends a session beyond the limits. Counts from the first call for a session. */
+/** Closes the session when it exceeds a limit. Idempotent. */
 export function keepPace(
   session: PacedSession,
   now: () => number = () => performance.now(),
@@ -45,11 +45,10 @@ export function endBusy(session: PacedSession): void {
   if (ended.has(session) || session.destroyed === true) return;
   ended.add(session);
   session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM);
-  // Written data leaves first.
+  // After written data was sent.
   setImmediate(() => session.destroy());
 }
 
-/** Whether the session is closed, or is being closed because it was too busy. */
 export function isEnded(session: PacedSession): boolean {
   return ended.has(session) || session.destroyed === true;
 }
@@ -58,8 +57,8 @@ export function isEnded(session: PacedSession): boolean {
 export const firstStreams = 100;
 
 /**
- * Raises the stream limit of a session as nodes are identified: to twice their number, and at most to the server's
- * limit. A client that needs more waits for the new limit, as in HTTP/2.
+ * Raises the stream limit of a session to twice the number of its identified nodes, up to the server's limit. Clients that need more wait for the new
+ * limit, as specified by HTTP/2.
  */
 export class StreamAllowance {
   readonly #session: PacedSession;
@@ -72,7 +71,7 @@ export class StreamAllowance {
     this.#allowed = Math.min(firstStreams, maxStreams);
   }
 
-  /** @param nodes identified on this session */
+  /** @param nodes identified nodes of this session */
   grow(nodes: number): void {
     if (nodes * 2 <= this.#allowed || this.#allowed >= this.#maxStreams) return;
     this.#allowed = Math.min(this.#allowed * 2, this.#maxStreams);

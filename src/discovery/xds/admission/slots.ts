@@ -1,17 +1,17 @@
 /** Limits how many clients are in one stage of connecting. */
 
 export interface Slot {
-  /** The client has completed the stage or disconnected. Idempotent. */
+  /** Call when the client completes the stage or disconnects. Idempotent. */
   release(): void;
 }
 
-/** A client that does not respond costs no CPU time and must not delay others, so its slot expires. */
+/** A slot expires, because a client that does not respond costs no CPU time. */
 export const maxSlotMs = 1_000;
 
 export class Slots {
   readonly #now: () => number;
   readonly #onFree: () => void;
-  /** Time of taking each slot, oldest first. */
+  /** Acquisition time, oldest first. */
   readonly #taken = new Map<Slot, number>();
   readonly #maxMs: number;
   #count: number;
@@ -32,7 +32,7 @@ export class Slots {
     this.#onFree();
   }
 
-  /** Takes a slot, even if none is free. */
+  /** Exceeds the limit if no slot is free. */
   take(): Slot {
     const slot: Slot = {
       release: () => {

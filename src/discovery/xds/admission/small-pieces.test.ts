@@ -29,7 +29,7 @@ function joining(): Decoder {
   return decoder;
 }
 
-test('Joined pieces yield the same messages regardless of how they are split', () => {
+test('Joining small pieces yields the same messages regardless of how they are split', () => {
   fc.assert(
     fc.property(
       fc.array(fc.uint8Array({ maxLength: 3_000 }), { maxLength: 4 }),
@@ -48,7 +48,7 @@ test('Joined pieces yield the same messages regardless of how they are split', (
   );
 });
 
-test('A message that arrives byte by byte costs only its bytes', async () => {
+test('Joining small pieces bounds the memory of a message that arrives byte by byte', async () => {
   const held = async (): Promise<number> => {
     await collectGarbage();
     const { heapUsed, arrayBuffers } = process.memoryUsage();
@@ -62,7 +62,7 @@ test('A message that arrives byte by byte costs only its bytes', async () => {
   expect(decoder.readPartialMessage.length).toBeLessThan(100);
 });
 
-test('Each call of a server joins small pieces', async ({ start }) => {
+test('The xDS server joins small pieces in each call', async ({ start }) => {
   const written = StreamDecoder.prototype.write;
   const joins = new Map<Decoder, boolean>();
   StreamDecoder.prototype.write = function write(this: Decoder, data: Buffer) {
@@ -77,9 +77,9 @@ test('Each call of a server joins small pieces', async ({ start }) => {
       await stream.next();
     };
     const one = client();
-    // Two calls of one connection, and one of another.
+    // Two calls of one connection and one of another one.
     for (const of of [one, one, client()]) await subscribe(of);
-    // The server's decoder of each call, and the client's.
+    // Decoders of the server and of the client.
     expect([...joins.values()].sort()).toEqual([false, false, false, true, true, true]);
   } finally {
     StreamDecoder.prototype.write = written;

@@ -1,7 +1,7 @@
 /**
- * Joins small pieces of messages. grpc-js keeps each received piece as its own buffer until the message is complete:
- * 150 bytes for a single byte, 600 MB for a request of 4 MiB. The decoder and its pieces are private fields of grpc-js
- * 1.14, found by their structure. Without them, requests are served unchanged.
+ * Joins small pieces of messages. grpc-js keeps each received piece as a buffer until the message is complete: 150 bytes for a single byte, 600 MB
+ * for a request of 4 MiB. The decoder and its pieces are private fields of grpc-js 1.14, found by their structure. Without them, requests are served
+ * unchanged.
  */
 import type { ServerInterceptingCall, ServerInterceptor } from '@grpc/grpc-js';
 
@@ -10,12 +10,12 @@ interface Decoder {
   readPartialMessage: Buffer[];
 }
 
-/** HTTP/2 frames of a large message have 16 KiB. */
+/** HTTP/2 splits large messages into frames of 16 KiB. */
 const smallBytes = 1024;
 const wholeBytes = 16 * 1024;
 const maxInterceptors = 8;
 
-/** Installed before the first byte of each call. */
+/** Runs before the first byte of each call. */
 export const joinsSmallPieces: ServerInterceptor = (_, call) => {
   const decoder = decoderOf(call);
   if (decoder !== undefined) joinSmallPieces(decoder);
@@ -31,9 +31,7 @@ export function joinSmallPieces(decoder: Decoder): void {
   };
 }
 
-/**
- * Joins two pieces of similar length, as in a binary counter: each byte is copied a few times, and few pieces remain.
- */
+/** Joins the last pieces while they have similar lengths, as in a binary counter: each byte is copied O(log n) times. */
 function joinLast(pieces: Buffer[]): void {
   while (pieces.length > 1) {
     const [one, last] = [pieces.at(-2)!, pieces.at(-1)!];

@@ -1,4 +1,4 @@
-/** Clients that send nothing, or too much, are disconnected and do not delay others. */
+/** The server disconnects clients that send nothing, or too much, without delaying others. */
 import { once } from 'node:events';
 import { type ClientHttp2Session, type ClientHttp2Stream, connect as connectHttp2, constants } from 'node:http2';
 import { connect, type Socket } from 'node:net';
@@ -25,7 +25,7 @@ async function tcp(port: number, localAddress = '127.0.0.1'): Promise<Socket> {
   return socket;
 }
 
-/** A socket that detects its end. */
+/** Reads, so that it detects when the server closes it. */
 async function reading(port: number, localAddress?: string): Promise<Socket> {
   return (await tcp(port, localAddress)).resume();
 }
@@ -39,12 +39,11 @@ async function http2(port: number, localAddress = '127.0.0.1'): Promise<ClientHt
   return session;
 }
 
-/** A stream without a request. */
 function silentStream(session: ClientHttp2Session): ClientHttp2Stream {
   return session.request(headers).on('error', () => {});
 }
 
-/** Allows for a busy machine. Without another limit, silence may last 30 s. */
+/** The limit allows for a busy machine; by default, a client may be silent for 30 s. */
 async function isClosed(connection: Socket | ClientHttp2Session, withinMs = 25_000): Promise<boolean> {
   const closed = connection.destroyed ? Promise.resolve(true) : once(connection, 'close').then(() => true);
   return Promise.race([closed, sleep(withinMs, false)]);
@@ -130,11 +129,11 @@ test("The xDS server does not count the time in its admission queue as a client'
   await stream.next();
 });
 
-test('The xDS server processes inspected requests of waiting streams once and in order', async ({ start }) => {
+test('The xDS server processes requests that were read ahead once and in order', async ({ start }) => {
   const { source, client } = await start({ limits: { streamsPerSecond: 4 } });
   source.set(endpointType, 'a');
   client().sotw().send({ node: givenNode, typeUrl: clusterType });
-  // More than HTTP/2 flow control permits at once.
+  // More than the HTTP/2 flow control window.
   const large = { ...givenNode, metadata: { text: 'x'.repeat(200_000) } };
   const streams = [1, 2].map(() => client().sotw());
   for (const stream of streams) {
@@ -149,7 +148,7 @@ test('The xDS server processes inspected requests of waiting streams once and in
   }
 });
 
-test('The xDS server ends an inspected stream that ends without a request', async ({ start }) => {
+test('The xDS server ends a waiting stream that the client ends without a request', async ({ start }) => {
   const { client } = await start({ limits: { streamsPerSecond: 4 } });
   client().sotw().send({ node: givenNode, typeUrl: clusterType });
   const stream = client().sotw();
@@ -157,7 +156,7 @@ test('The xDS server ends an inspected stream that ends without a request', asyn
   await stream.ended;
 });
 
-test('The xDS server closes a rejected stream even if its client leaves its side open', async ({ start }) => {
+test('The xDS server closes a rejected stream even if the client does not', async ({ start }) => {
   const { port } = await start({ limits: { streamsPerSecond: 1 } });
   const session = await http2(port);
   silentStream(session);
@@ -176,19 +175,19 @@ test('The xDS server serves a client beside two thousand silent streams of anoth
   let arrived = 0;
   let letIn = 0;
   const { port, client } = await start({
-    // So that their number does not throttle their address.
+    // High enough that the number of streams does not throttle the address.
     limits: { streamsPerSecond: 25, addressPace: { burst: 4_000 } },
     isReady: () => ++arrived > 0,
     observer: { streamOpened: () => void letIn++ },
   });
   const session = await http2(port, '127.0.0.9');
   let refused = 0;
-  // On a busy machine an accepted stream reaches its time limit before all others are rejected.
+  // On a busy machine, an admitted stream reaches its deadline before all others are rejected.
   const count = (response: Record<string, unknown>): void => {
     if (Number(response['grpc-status']) === status.RESOURCE_EXHAUSTED) refused++;
   };
   for (let i = 0; i < 2_000; i++) silentStream(session).once('response', count);
-  // One is accepted at once, and as many wait as have their turn within a second.
+  // One is admitted at once. As many wait as are admitted within a second.
   await holds(() => expect([letIn, refused]).toEqual([1, 1_974]));
   const served = subscribed(client());
   await holds(() => expect(arrived).toBe(2_001));
@@ -210,23 +209,26 @@ test.for<[string, (session: ClientHttp2Session) => void]>([
         .on('error', () => {})
         .close(constants.NGHTTP2_CANCEL),
   ],
-])('The xDS server closes a session that is flooded with %s, and serves others', async ([, flood], { start }) => {
-  const { port, client } = await start();
-  const session = await http2(port);
-  silentStream(session);
-  const code = new Promise<number>((resolve) => session.on('goaway', resolve));
-  let sent = 0;
-  while (!session.closed && !session.destroyed && sent < 30_000) {
-    try {
-      flood(session);
-    } catch {
-      break;
+])(
+  'The xDS server closes a session that is flooded with %s, and serves other clients',
+  async ([, flood], { start }) => {
+    const { port, client } = await start();
+    const session = await http2(port);
+    silentStream(session);
+    const code = new Promise<number>((resolve) => session.on('goaway', resolve));
+    let sent = 0;
+    while (!session.closed && !session.destroyed && sent < 30_000) {
+      try {
+        flood(session);
+      } catch {
+        break;
+      }
+      if (++sent % 5 === 0) await sleep(0);
     }
-    if (++sent % 5 === 0) await sleep(0);
-  }
-  expect(await isClosed(session)).toBe(true);
-  expect([constants.NGHTTP2_ENHANCE_YOUR_CALM, constants.NGHTTP2_INTERNAL_ERROR]).toContain(
-    await Promise.race([code, sleep(30_000, -1)]),
-  );
-  await subscribed(client());
-});
+    expect(await isClosed(session)).toBe(true);
+    expect([constants.NGHTTP2_ENHANCE_YOUR_CALM, constants.NGHTTP2_INTERNAL_ERROR]).toContain(
+      await Promise.race([code, sleep(30_000, -1)]),
+    );
+    await subscribed(client());
+  },
+);

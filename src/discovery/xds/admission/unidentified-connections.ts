@@ -1,12 +1,10 @@
 /**
- * TCP connections without an identified node: closed after a while, and limited by address and in total (see
- * ConnectionBounds). This covers silent connections, unfinished TLS handshakes, and HTTP/2 sessions without settings or
- * streams.
+ * TCP connections without an identified node: limited in duration, by address and in total (see ConnectionBounds). This includes silent connections,
+ * unfinished TLS handshakes, and HTTP/2 sessions without settings or streams.
  *
- * Their cost is charged to their address (see AddressPace). While an address is throttled, its new connections are
- * reset before any set-up, and connections with too many useless streams receive ENHANCE_YOUR_CALM and are closed. At
- * addresses with known nodes, new connections wait in a queue instead, and may open a few streams until a node is
- * identified.
+ * Their address is charged (see AddressPace). While an address is throttled, its new connections are reset before any set-up, and connections with
+ * too many useless streams receive ENHANCE_YOUR_CALM and are closed. At addresses with known nodes, new connections are queued instead, and may open
+ * a few streams until a node is identified.
  */
 import type { Socket } from 'node:net';
 import { addressGroup, type ConnectionBounds } from '../../../runtime/fences/connection-bounds.ts';
@@ -17,11 +15,11 @@ import type { KnownNodes } from './known-nodes.ts';
 import { endBusy, keepPace, type PacedSession, StreamAllowance } from './session-pace.ts';
 
 export interface UnidentifiedLimits {
-  /** Time until a node must be identified, and after the last stream of an identified node. Default 30 s. */
+  /** Time limit for identifying a node, also after the last stream of an identified node. Default 30 s. */
   readonly silentMs: number;
-  /** Maximum data in this time. Default 16 MiB. */
+  /** Maximum data received in this time. Default 16 MiB. */
   readonly maxSilentBytes: number;
-  /** Default 512 and 4096. */
+  /** Unidentified connections of an address and in total. Default 512 and 4096. */
   readonly maxIdlePerAddress: number;
   readonly maxIdleInWhole: number;
   /** Connections of an address and in total, including served clients. Default 10 000 and 60 000. */
@@ -39,73 +37,69 @@ export const unidentifiedLimits: UnidentifiedLimits = {
 };
 
 const sweepMs = 1_000;
-/** Time for the status of a stream rejected at shutdown to reach its client. */
+/** Time for a client to read the status of a stream that is rejected at shutdown. */
 const statusLingerMs = 1_000;
-/** Cost of a connection until its node is identified, in streams: a TLS handshake takes a millisecond. */
+/** Cost of a connection, in streams, refunded when a node is identified. A TLS handshake takes one millisecond of CPU time. */
 const connectionCosts = { plaintext: 2, tls: 8 } as const;
-/** Bytes that cost as much as a stream. Rejected compressed headers are the most expensive frames. */
+/** Received bytes that cost as much as a stream. Rejected compressed headers are the most expensive frames. */
 const bytesPerUnit = 4 * 1024;
-/** Cost of a session that was ended because of pings or settings. */
+/** Cost of a session that is closed because of pings or settings, in streams. */
 const busySessionCost = 400;
-/** Useless streams of a connection at a throttled address. */
+/** Limit of useless streams of a connection at a throttled address. */
 const maxWasted = 20;
-/** Maximum cost until then: a large node takes half a MiB. */
+/** Limit of the cost of a connection before identification, in streams. A large node costs half a MiB. */
 const maxPaid = 160;
-/** Share of useless streams that still counts a second later. */
+/** Factor of {@link TrackedConnection.wasted} each second. */
 const wasteKept = 0.9;
 
-/** A socket that waits for its handshake or session costs a few KiB. */
+/** A socket before its handshake or session costs a few KiB. */
 const maxQueuedConnections = 8_192;
 
-/** Why a connection was refused or closed. */
 export type ConnectionRefusal = 'address held off' | 'too many connections' | 'too busy' | 'waited too long';
 
 export interface ConnectionSetUp extends Pick<ConnectionQueueOptions, 'isOpen' | 'onQueued' | 'onEmptied'> {
-  /** Initial number of concurrent TLS handshakes. */
   readonly slots: number;
 }
 
 export interface UnidentifiedOptions {
   readonly limits: UnidentifiedLimits;
-  /** Limits for the connections of all ports. */
+  /** Limits of the connections of all ports. */
   readonly bounds: ConnectionBounds<Socket>;
   readonly pace: AddressPace;
   readonly known: KnownNodes;
   readonly isSecure: boolean;
-  /** Concurrent streams of a connection with identified nodes. */
+  /** Limit of concurrent streams of a connection with identified nodes. */
   readonly maxStreams: number;
-  /** Limits of concurrent set-ups. */
   readonly setUp: ConnectionSetUp;
   readonly refused: (why: ConnectionRefusal) => void;
-  /** Throttling of an address started. */
   readonly heldOff: (group: string, forMs: number) => void;
 }
 
 interface TrackedConnection {
   readonly socket: Socket;
   readonly group: string;
-  /** Streams with an identified node. */
+  /** Current streams with an identified node. */
   streams: number;
   wasIntroduced: boolean;
-  /** When the connection was last unidentified, and the bytes received until then. */
+  /** Start of the current time without an identified node, and the bytes received before it. */
   since: number;
   bytes: number;
-  /** Streams that wait for admission, and since when there is one. */
+  /** Streams in the admission queue, and the start of the time with at least one. */
   kept: number;
   keptSince: number;
-  /** Cost charged until identification, and the bytes that it covers. */
+  /** Charged cost before identification, and the part of received bytes that it includes. */
   paid: number;
   paidBytes: number;
   session: PacedSession | undefined;
   allowance: StreamAllowance | undefined;
-  /** Useless or unidentified streams. Older ones count less. */
+  /** Useless or unidentified streams, decaying over time. */
   wasted: number;
 }
 
 export class UnidentifiedConnections {
   readonly #options: UnidentifiedOptions;
   readonly #line = new AcceptLine<Socket>(acceptLineLimits, Math.random);
-  /** Connections before their set-up, of addresses that are not throttled. */
+  /** Connections of addresses that are not throttled, before their set-up. */
   readonly queue: ConnectionQueue;
   /** By `host:port`, the peer of a stream. */
   readonly #held = new Map<string, TrackedConnection>();
@@ -130,12 +124,12 @@ export class UnidentifiedConnections {
   }
 
   /**
-   * Accepts a new connection at once or in its turn, or closes it.
+   * Accepts, queues or closes a new connection.
    *
-   * @param begin sets the connection up. `isSuspect`: its address is throttled
+   * @param begin sets the connection up; `isSuspect` if its address is throttled
    */
   admit(socket: Socket, begin: (isSuspect: boolean) => void): void {
-    // Errors of a socket only close it.
+    // Ignore socket errors, which are followed by `close`.
     socket.on('error', () => socket.destroy());
     const { pace, known, refused } = this.#options;
     const group = addressGroup(socket.remoteAddress);
@@ -149,7 +143,7 @@ export class UnidentifiedConnections {
       };
       if (!this.#line.add(group, socket, turn)) refused('address held off');
     } else {
-      // Not destroy(), after which the system would keep the connection for a minute.
+      // After destroy(), the system would keep the connection for a minute.
       socket.resetAndDestroy();
       refused('address held off');
     }
@@ -168,7 +162,6 @@ export class UnidentifiedConnections {
     });
   }
 
-  /** Counts a stream, whatever it is for. */
   streamBegan(peer: string): void {
     const held = this.#held.get(peer);
     if (held === undefined) return;
@@ -178,9 +171,9 @@ export class UnidentifiedConnections {
   }
 
   /**
-   * The time of a stream in the admission queue does not count as the client's silence.
+   * Excludes the time in the admission queue from the client's silence.
    *
-   * @returns idempotent; ends the wait
+   * @returns idempotent; ends the exclusion
    */
   keepWaiting(peer: string): () => void {
     const held = this.#held.get(peer);
@@ -193,7 +186,7 @@ export class UnidentifiedConnections {
     };
   }
 
-  /** The server rejected a stream for its own reasons. */
+  /** Refunds a stream that the server rejected for its own reasons. */
   excuse(peer: string): void {
     const held = this.#held.get(peer);
     if (held === undefined) return;
@@ -201,7 +194,7 @@ export class UnidentifiedConnections {
     this.#options.pace.giveBack(held.group, 1);
   }
 
-  /** A stream's node was identified. */
+  /** Call when the node of a stream is identified. */
   introduced(peer: string): void {
     const held = this.#held.get(peer);
     if (held === undefined) return;
@@ -214,7 +207,7 @@ export class UnidentifiedConnections {
     this.#options.bounds.busy(held.socket);
   }
 
-  /** A stream with an identified node ended. */
+  /** Call when a stream with an identified node ends. */
   left(peer: string): void {
     const held = this.#held.get(peer);
     if (held === undefined || --held.streams > 0) return;
@@ -225,8 +218,8 @@ export class UnidentifiedConnections {
   }
 
   /**
-   * Closes connections without a served node: at once without an HTTP/2 session, otherwise after the status of a
-   * rejected stream can have arrived.
+   * Closes connections without an identified node: at once without an HTTP/2 session, otherwise after the client could read the status of a rejected
+   * stream.
    *
    * @returns resolves when all connections are closed
    */
@@ -250,14 +243,14 @@ export class UnidentifiedConnections {
     for (const { socket } of this.#held.values()) socket.destroy();
   }
 
-  /** Throttling started: closes the busy connections of the address. */
+  /** Closes connections that exceed the limits of a throttled address. */
   closeBusy(group: string): void {
     for (const held of this.#held.values()) if (held.group === group) this.#closeIfBusy(held);
   }
 
   #enter(socket: Socket, group: string, take: () => void): void {
     const { bounds, limits, refused } = this.#options;
-    // At the limit, another connection makes place, or this one is refused.
+    // At the limit, `bounds` closes another connection or rejects this one.
     if (bounds.size + this.queue.size >= limits.maxInWhole) take();
     else if (!this.queue.add(group, socket, take)) refused('too many connections');
   }
@@ -285,7 +278,7 @@ export class UnidentifiedConnections {
     this.#spend(held.group, units);
   }
 
-  /** Charges an unidentified client's address for the data received since the last call. */
+  /** Charges an unidentified client for data received since the last call. */
   #payForBytes(held: TrackedConnection): void {
     const units = Math.floor((held.socket.bytesRead - held.paidBytes) / bytesPerUnit);
     if (held.streams > 0 || units <= 0) return;
@@ -299,7 +292,7 @@ export class UnidentifiedConnections {
     if (forMs > 0) this.#options.heldOff(group, forMs);
   }
 
-  /** A connection with served nodes continues, unless it is the busy one. */
+  /** Other connections of the address continue. */
   #closeIfBusy(held: TrackedConnection): void {
     if (held.wasted <= maxWasted && held.paid <= maxPaid) return;
     if (!this.#options.pace.isHeldOff(held.group)) return;

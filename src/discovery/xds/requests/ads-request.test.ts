@@ -19,7 +19,7 @@ const delta = (request: MessageInitShape<typeof DeltaDiscoveryRequestSchema>) =>
   newReader().delta(toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, request)));
 
 describe('RequestReader', () => {
-  test('parses a state-of-the-world request', () => {
+  test('parses a SotW request', () => {
     expect(sotw({ typeUrl: 't', versionInfo: 'v', responseNonce: 'n', resourceNames: ['ÿ', '', 'a'] }).request).toEqual(
       {
         protocol: 'sotw',
@@ -52,7 +52,7 @@ describe('RequestReader', () => {
     });
   });
 
-  test('treats an error without a message as a rejection', () => {
+  test('treats an error detail without a message as a NACK', () => {
     expect(sotw({ errorDetail: { code: 3, message: 'bad' } }).request.rejection).toBe('bad');
     expect(delta({ errorDetail: { code: 3 } }).request.rejection).toBe('');
     expect(delta({}).request.rejection).toBeNull();
@@ -61,7 +61,7 @@ describe('RequestReader', () => {
   test('skips unused and unknown fields', () => {
     const request = { typeUrl: 't', resourceLocators: [{ name: 'x' }] };
     expect(sotw(request).request).toMatchObject({ typeUrl: 't', names: [] });
-    // An unknown field of each wire type.
+    // Unknown fields of each wire type.
     const unknown = Buffer.from([0xa0, 6, 1, 0xa1, 6, 1, 2, 3, 4, 5, 6, 7, 8, 0xa5, 6, 1, 2, 3, 4, 0x22, 1, 0x74]);
     expect(newReader().sotw(unknown).request.typeUrl).toBe('t');
   });
@@ -72,7 +72,7 @@ describe('RequestReader', () => {
     expect(() => newReader().sotw(Buffer.from([0]))).toThrow();
   });
 
-  test('returns the encoded node, if there is one', () => {
+  test('returns the encoded node if the request contains one', () => {
     expect(sotw({}).node).toBeUndefined();
     const node = { id: 'i', cluster: 'c', metadata: { NAMESPACE: 'n' }, locality: { region: 'r', zone: 'z' } };
     expect(readNode(delta({ node }).node!)).toEqual({
@@ -83,12 +83,12 @@ describe('RequestReader', () => {
   });
 });
 
-describe('Names of a request', () => {
+describe('RequestReader, for names,', () => {
   const deltaBytes = (resourceNamesSubscribe: string[]): Uint8Array =>
     toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, { resourceNamesSubscribe }));
   const names = Array.from({ length: 1_000 }, (_, i) => `outbound|80||service-${i}.shop.svc.cluster.local`);
 
-  test('share one list for all streams, regardless of order and duplicates', () => {
+  test('shares one list for all streams, regardless of order and duplicates', () => {
     const lists = new RequestNameLists();
     const one = new RequestReader(lists, 1_000_000).sotw(sotwBytes({ typeUrl: 't', resourceNames: names }));
     const other = new RequestReader(lists, 1_000_000).sotw(
@@ -103,7 +103,7 @@ describe('Names of a request', () => {
     expect(namesOf(other)).toEqual([...names, 'x'].sort());
   });
 
-  test('are compared with the previous list of the stream instead of being parsed again', () => {
+  test('compares them with the previous list of the stream instead of parsing them', () => {
     const reader = newReader();
     const first = reader.sotw(sotwBytes({ typeUrl: 't', resourceNames: names }));
     reader.sotw(sotwBytes({ typeUrl: 'other', resourceNames: ['x'] }));
@@ -116,7 +116,7 @@ describe('Names of a request', () => {
     expect(growthOf(costOf, 1, 100)).toBeGreaterThan(4);
   });
 
-  test('are compared with recent lists of other streams instead of being parsed again', () => {
+  test('compares them with recent lists of other streams instead of parsing them', () => {
     const lists = new RequestNameLists();
     const orders = Array.from({ length: 8 }, (_, from) => [...names.slice(from), ...names.slice(0, from)]);
     const requests = orders.map((subscribed) => deltaBytes(subscribed));
@@ -127,7 +127,7 @@ describe('Names of a request', () => {
     expect(growthOf(costOf, 1, 8)).toBeGreaterThan(4);
   });
 
-  test('are parsed correctly after any lists of other streams, including truncated ones', () => {
+  test('parses them correctly after arbitrary lists of other streams, including truncated ones', () => {
     const long = (name: string): string => name.padEnd(300, name);
     fc.assert(
       fc.property(
@@ -145,7 +145,7 @@ describe('Names of a request', () => {
     );
   });
 
-  test('are parsed correctly after any lists of the same stream', () => {
+  test('parses them correctly after arbitrary lists of the same stream', () => {
     fc.assert(
       fc.property(fc.array(fc.array(fc.constantFrom('a', 'b', 'bb', '', '*'))), (sentLists) => {
         const reader = newReader();
@@ -157,7 +157,7 @@ describe('Names of a request', () => {
     );
   });
 
-  test('may occur in several places of a message', () => {
+  test('finds them in several places of a message', () => {
     const reader = newReader();
     const [a, b] = ['a', 'b'].map((name) => sotwBytes({ resourceNames: [name] }));
     const type = sotwBytes({ typeUrl: 't' });
@@ -166,7 +166,7 @@ describe('Names of a request', () => {
     expect(reader.sotw(Buffer.concat([b!, type])).request).toMatchObject({ names: ['b'] });
   });
 
-  test('in many places of a message have a linear cost', () => {
+  test('has a linear cost for many places of a message', () => {
     const costOf = (places: number): number => {
       const piece = (field: number, i: number): Buffer =>
         Buffer.concat([Buffer.from([field, 6]), Buffer.from(`${i}`.padStart(6, 'n'))]);
@@ -178,11 +178,11 @@ describe('Names of a request', () => {
         for (let i = 0; i < 3; i++) [newReader().sotw(sentLists), newReader().delta(subscribed)];
       });
     };
-    // Ten times as many places cost a hundred times as much when each was joined with all earlier ones.
+    // Joining each place with all earlier ones costs a hundred times as much for ten times as many places.
     expect(growthOf(costOf, 800, 8_000)).toBeLessThan(40);
   });
 
-  test('are parsed wherever they occur between other fields', () => {
+  test('finds them between other fields', () => {
     const field = fc.oneof(
       fc.constantFrom('a', 'b', 'cc', '').map((name) => ({ resourceNames: [name, `${name}x`] })),
       fc.constantFrom({ versionInfo: 'v' }, { typeUrl: 't' }, { responseNonce: 'n' }),
@@ -196,7 +196,7 @@ describe('Names of a request', () => {
     );
   });
 
-  test('beyond the limit of a stream are not read to the end', () => {
+  test('stops reading beyond the limit of a stream', () => {
     const of = (...resourceNames: string[]): Uint8Array => sotwBytes({ resourceNames });
     const reader = (): RequestReader => new RequestReader(new RequestNameLists(), 3);
     expect(namesOf(reader().sotw(of('a', 'b', 'c')))).toEqual(['a', 'b', 'c']);
@@ -221,7 +221,7 @@ describe('Names of a request', () => {
     }
   });
 
-  test('that are truncated cause an error', () => {
+  test('throws for truncated ones', () => {
     const bytes = sotwBytes({ resourceNames: ['a', 'bcd'] });
     for (let length = 4; length < bytes.length; length++) {
       expect(() => newReader().sotw(bytes.subarray(0, length))).toThrow();
@@ -233,10 +233,10 @@ function namesOf({ request }: ReturnType<RequestReader['sotw']>): readonly strin
   return request.protocol === 'sotw' ? request.names : [];
 }
 
-describe('The node ID of a request', () => {
+describe('readFirstRequest', () => {
   const node = { id: 'sidecar~10.0.0.1~a.b~b.svc', cluster: 'a', metadata: { large: 'x'.repeat(10_000) } };
 
-  test('is found in both protocols, regardless of other fields', () => {
+  test('finds the node ID in both protocols, regardless of other fields', () => {
     expect(readFirstRequest(sotwBytes({ node, versionInfo: 'v', resourceNames: ['a'], typeUrl: 't' }), false)).toEqual({
       ...{ nodeId: node.id, isReturning: true },
     });
@@ -250,7 +250,7 @@ describe('The node ID of a request', () => {
     ['delta without versions', {}, false],
     ['delta with versions', { initialResourceVersions: { a: '1' } }, true],
     ['delta with versions behind names', { resourceNamesSubscribe: ['*'], initialResourceVersions: { a: '1' } }, true],
-  ])('shows whether the client has configuration: %s', (_, request, isReturning) => {
+  ])('detects whether the client has configuration: %s', (_, request, isReturning) => {
     const bytes = toBinary(
       DeltaDiscoveryRequestSchema,
       create(DeltaDiscoveryRequestSchema, { typeUrl: 't', ...request }),
@@ -258,7 +258,7 @@ describe('The node ID of a request', () => {
     expect(readFirstRequest(bytes, true)).toEqual({ nodeId: undefined, isReturning });
   });
 
-  test('shows whether the client has configuration: state of the world', () => {
+  test('detects whether a SotW client has configuration', () => {
     for (const [versionInfo, isReturning] of [
       ['v', true],
       ['', false],
@@ -267,13 +267,13 @@ describe('The node ID of a request', () => {
     }
   });
 
-  test('is undefined if it is missing or too long', () => {
+  test('returns no node ID if it is missing or too long', () => {
     expect(readFirstRequest(sotwBytes({ typeUrl: 't' }), false).nodeId).toBeUndefined();
     expect(readFirstRequest(sotwBytes({ node: { cluster: 'a' } }), false).nodeId).toBeUndefined();
     expect(readFirstRequest(sotwBytes({ node: { id: 'x'.repeat(1_025) } }), false).nodeId).toBeUndefined();
   });
 
-  test('is searched only at the start of the message, so that any bytes cost little', () => {
+  test('reads only the start of the message, which bounds the cost of arbitrary bytes', () => {
     fc.assert(fc.property(fc.uint8Array(), fc.boolean(), (bytes, isDelta) => void readFirstRequest(bytes, isDelta)));
     const names = sotwBytes({ resourceNames: Array.from({ length: 500_000 }, () => '') });
     expect(cpuMs(() => void readFirstRequest(names, true))).toBeLessThan(50);

@@ -1,6 +1,6 @@
 /**
- * Parses discovery requests by hand, because a client may send its whole node with each of them (megabytes of metadata
- * a second in a large mesh) and only the first node is used.
+ * Parses discovery requests by hand, because a client may send its node with each one (megabytes of metadata a second in a large mesh) and only the
+ * first is used.
  */
 import { fromBinary } from '@bufbuild/protobuf';
 import { BinaryReader } from '@bufbuild/protobuf/wire';
@@ -17,18 +17,18 @@ import { isRun, type RequestNameLists, TooManyNames, type WireNames } from './re
 export interface ReadRequest {
   readonly request: AdsRequest;
   readonly node: Uint8Array | undefined;
-  /** The request has too many names, and the rest of it was not read. */
+  /** The request has too many names and was not read to its end. */
   readonly exceedsNames: boolean;
 }
 
 /** Names are field 3 of a DiscoveryRequest, and subscribed names field 3 of a DeltaDiscoveryRequest. */
 const nodeOf = { sotw: 2, delta: 1 } as const;
 
-/** Parses the requests of one stream. Name lists that a client repeats with each ACK are compared, not parsed again. */
+/** Parses requests of one stream. Name lists that a client repeats in each ACK are compared instead of parsed. */
 export class RequestReader {
   readonly #lists: RequestNameLists;
   readonly #maxNames: number;
-  /** The last list of each type. */
+  /** Last list by type. */
   readonly #lastLists = new Map<string, WireNames>();
 
   /** @param maxNames a request with more names is not read to its end */
@@ -67,7 +67,7 @@ export class RequestReader {
       if (request.nonce === '') request.returning = true;
       else request.version = beginningOf(version, maxTextBytes.version);
     }
-    // Only names in one run can be recognized by their bytes.
+    // Only consecutive names are recognized by their bytes.
     if (names.isOneRun && isWatchable(request.typeUrl)) this.#lastLists.set(request.typeUrl, names.run!);
     return { request, node, exceedsNames };
   }
@@ -116,7 +116,7 @@ export class RequestReader {
     return { request, node, exceedsNames };
   }
 
-  /** The type of the names may follow them in the message. */
+  /** The type may follow the names. */
   #names(bytes: Uint8Array, start: number): WireNames {
     for (const list of this.#lastLists.values()) if (isRun(bytes, start, list.bytes)) return list;
     return this.#lists.read(bytes, start, this.#maxNames);
@@ -127,13 +127,13 @@ export class RequestReader {
   }
 }
 
-/** The names of one field, usually in one run. */
+/** Names of a field, usually consecutive. */
 class GatheredNames {
   readonly #lists: RequestNameLists;
   readonly #maxNames: number;
-  /** The first run. */
+  /** The first consecutive names. */
   run: WireNames | undefined;
-  /** Further names, one by one: a separate list for each, if they alternate with other fields, would be wasteful. */
+  /** Further names. Lists would be wasteful if names alternate with other fields. */
   readonly #separateNames: string[] = [];
 
   constructor(lists: RequestNameLists, maxNames: number) {
@@ -162,15 +162,12 @@ class GatheredNames {
   }
 }
 
-/**
- * Maximum stored bytes of texts that are only compared or shown to users. No served type and no issued nonce is as
- * long.
- */
+/** Maximum stored bytes of texts that are only compared or shown. Served types and issued nonces are shorter. */
 const maxTextBytes = { typeUrl: 256, nonce: 256, version: 256, rejection: 2_048 } as const;
 
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
-/** Copies, because a substring would keep the whole text in memory. */
+/** Copies, because a substring keeps the complete text in memory. */
 function beginningOf(bytes: Uint8Array, maxBytes: number): string {
   return utf8.decode(bytes.length <= maxBytes ? bytes : bytes.subarray(0, maxBytes));
 }
@@ -193,14 +190,14 @@ export function readNode(bytes: Uint8Array): NodeIdentity {
   };
 }
 
-/** Maximum number of fields before the node of a message and before the ID of a node. Clients write both first. */
+/** Fields read before the node of a message, and before the ID of a node. Clients write both first. */
 const maxSearchedFields = 16;
 
-/** What the first request of a stream states; none of it is verified. */
+/** Unverified. */
 export interface FirstRequest {
   /** `undefined` if the ID is missing, too late in the message, or too long. */
   readonly nodeId: string | undefined;
-  /** Whether the client reports configuration that it has: `initial_resource_versions`, or `version_info` (state of the world). */
+  /** Whether the client already has configuration: it sends `initial_resource_versions` (delta) or `version_info` (SotW). */
   readonly isReturning: boolean;
 }
 
@@ -243,7 +240,7 @@ function readFields(bytes: Uint8Array, take: (field: number, reader: BinaryReade
   while (reader.pos < reader.len) {
     const start = reader.pos;
     const [field, wireType] = reader.tag();
-    // All fields that are read are length-delimited (wire type 2).
+    // All fields of interest are length-delimited (wire type 2).
     if (wireType !== 2 || !take(field, reader, start)) reader.skip(wireType, field);
   }
 }
@@ -259,7 +256,7 @@ function readWithin(...[bytes, take]: Parameters<typeof readFields>): boolean {
   }
 }
 
-/** An entry of `initial_resource_versions`. */
+/** Entry of `initial_resource_versions`. */
 function readKnown(bytes: Uint8Array, known: Map<string, string>): void {
   let name = '';
   let version = '';

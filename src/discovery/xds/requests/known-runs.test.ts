@@ -10,7 +10,7 @@ import { type ReadRequest, RequestReader } from './ads-request.ts';
 import { KnownRuns, type MessageDecoder, omittedFrom } from './known-runs.ts';
 import { RequestNameLists } from './request-names.ts';
 
-/** grpc-js' own decoder, which KnownRuns wraps. */
+/** Decoder of grpc-js, which KnownRuns wraps. */
 const { StreamDecoder } = createRequire(import.meta.url)(
   join(packageRoot(), 'node_modules/@grpc/grpc-js/build/src/stream-decoder.js'),
 ) as { StreamDecoder: new (mostBytes: number) => MessageDecoder & { readState: number } };
@@ -60,7 +60,7 @@ function framed(message: Buffer): Buffer {
   return Buffer.concat([prefix, message]);
 }
 
-/** The requests that a stream reads from these pieces, and how many of them omit their names. */
+/** @returns requests read from these pieces, and how many omit their names */
 function readInPieces(pieces: readonly Buffer[]): { requests: ReadRequest[]; omitted: number } {
   const reader = new RequestReader(new RequestNameLists(), 1_000_000);
   const grpcDecoder = new StreamDecoder(4 * 1024 * 1024);
@@ -98,7 +98,7 @@ test('KnownRuns yields the same requests regardless of how they are split', () =
     fc.property(
       fc.array(sentRequest, { minLength: 1, maxLength: 6 }),
       fc.array(fc.oneof(fc.constant(16_384), fc.integer({ min: 1, max: 40_000 })), { minLength: 1, maxLength: 5 }),
-      // In HTTP/2 a message usually starts with a frame.
+      // HTTP/2 messages usually start with a frame.
       fc.boolean(),
       (conversation, sizes, isJoined) => {
         const messages = conversation.map(encoded);
@@ -118,14 +118,14 @@ test('KnownRuns yields the same requests regardless of how they are split', () =
 test('KnownRuns omits the names of an ACK that repeats a thousand names', () => {
   const acknowledgement = (responseNonce: string): Buffer =>
     framed(encoded({ list: 'all', typeUrl: endpointType, versionInfo: '1', responseNonce }));
-  // The first request subscribes. Its names are not known yet.
+  // The first request subscribes to new names.
   const pieces = ['', 'a', 'b'].flatMap((nonce) => cut(acknowledgement(nonce), [16_384]));
   const { requests, omitted } = readInPieces(pieces);
   expect(requests.map(({ request }) => request.nonce)).toEqual(['', 'a', 'b']);
   expect(omitted).toBe(2);
 });
 
-test('KnownRuns detects a list that is longer than a known one, and recognizes it when it is repeated', () => {
+test('KnownRuns detects a list that extends a known one, and recognizes its repetition', () => {
   const piecesOf = (list: string): Buffer[] =>
     cut(framed(encoded({ list, typeUrl: endpointType, versionInfo: '', responseNonce: '' })), [16_384]);
   const { requests, omitted } = readInPieces(['all', 'one more', 'one more'].flatMap(piecesOf));

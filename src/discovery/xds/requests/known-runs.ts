@@ -1,45 +1,45 @@
 /**
- * Assembles requests without the long list of names that they repeat. A state-of-the-world client sends all names of
- * its endpoints with each ACK, 60 KB for a thousand; joining the pieces for five hundred clients at once created 30 MB
- * of garbage. Received pieces are compared with the previous list, and nothing of an equal list is stored.
+ * Assembles requests without a long list of repeated names. A SotW client sends all names of its endpoints with each ACK, 60 KB for a thousand;
+ * joining the pieces for five hundred clients at once created 30 MB of garbage. Received pieces are compared with the previous list, and an equal
+ * list is not stored.
  */
 import type { WireNames } from './request-names.ts';
 
-/** Interface of grpc-js' decoder: takes HTTP/2 data, returns whole messages with their five-byte prefix. */
+/** Interface of grpc-js' decoder: takes HTTP/2 data, returns messages with their five-byte prefix. */
 export interface MessageDecoder {
   write(data: Buffer): Buffer[];
 }
 
-/** Tag of a DiscoveryRequest's `resource_names`. */
+/** Tag of `resource_names` in a DiscoveryRequest. */
 const namesTag = 0x1a;
-/** Wire type (lowest three bits of a tag) of a field with a length. */
+/** Wire type: the lowest three bits of a tag. */
 const lengthDelimited = 2;
 const prefixBytes = 5;
 /** Shorter lists usually arrive in one piece. */
 const minListBytes = 8 * 1024;
-/** Only a type and a nonce follow the names. */
+/** Only type and nonce follow the names. */
 const maxTailBytes = 4 * 1024;
 
 const omitted = new WeakMap<ArrayBufferLike, WireNames>();
 
-/** The names that belong to a message but are omitted from its bytes. */
+/** Names of a message that are omitted from its bytes. */
 export function omittedFrom(message: Uint8Array): WireNames | undefined {
   return omitted.get(message.buffer);
 }
 
-/** A message whose names equal a previous list as far as they have arrived. */
+/** A message whose names so far equal a previous list. */
 interface Run {
-  /** Everything before the names, including the message's prefix. */
+  /** Bytes before the names, including the message's prefix. */
   readonly head: Buffer;
   readonly names: WireNames;
-  /** Received bytes of the names. */
+  /** Received bytes of names. */
   at: number;
-  /** Everything after the names. */
+  /** Bytes after the names. */
   readonly tail: Buffer;
   tailAt: number;
 }
 
-/** Wraps grpc-js' decoder, which receives all other messages unchanged. */
+/** Wraps grpc-js' decoder and passes other messages to it unchanged. */
 export class KnownRuns implements MessageDecoder {
   readonly #decoder: MessageDecoder;
   readonly #lists: () => Iterable<WireNames>;
@@ -86,7 +86,7 @@ export class KnownRuns implements MessageDecoder {
     return more.length === 0 ? [message] : [message, ...this.write(more)];
   }
 
-  /** The list differs. That is detected before anything after the names is consumed. */
+  /** Call when the list differs, before anything after the names is consumed. */
   #passOn({ head, names, at }: Run, more: Buffer): Buffer[] {
     this.#run = undefined;
     const known = names.bytes.subarray(0, at);
@@ -97,7 +97,7 @@ export class KnownRuns implements MessageDecoder {
   }
 }
 
-/** Whether a message starts here whose names equal a previous list so far. */
+/** Detects a message that starts here and whose names so far equal a previous list. */
 function startRun(data: Buffer, lists: Iterable<WireNames>): Run | undefined {
   if (data.length <= prefixBytes || data[0] !== 0) return undefined;
   const length = data.readUInt32BE(1);
@@ -116,7 +116,7 @@ function startRun(data: Buffer, lists: Iterable<WireNames>): Run | undefined {
   return undefined;
 }
 
-/** `undefined` if the names have not arrived, or follow an unusual field. */
+/** `undefined` if the names have not arrived or follow an unusual field. */
 function startOfNames(data: Buffer): number | undefined {
   let at = prefixBytes;
   while (at < data.length) {

@@ -5,7 +5,7 @@ import { keepRecentlyUsed } from './recently-used.ts';
 
 const lengths = (maxBytes: number) => keepRecentlyUsed<string, string>(maxBytes, ({ length }) => length);
 
-test('A recently-used cache evicts the least recently used entry', () => {
+test('keepRecentlyUsed evicts the least recently used entry', () => {
   const kept = lengths(6);
   kept.set('a', 'aa');
   kept.set('b', 'bb');
@@ -15,14 +15,14 @@ test('A recently-used cache evicts the least recently used entry', () => {
   expect([kept.get('a'), kept.get('b'), kept.get('c'), kept.get('d')]).toEqual(['aa', undefined, 'cc', 'd']);
 });
 
-test('A recently-used cache keeps the last entry, however large it is', () => {
+test('keepRecentlyUsed keeps the last entry, regardless of its size', () => {
   const kept = lengths(3);
   kept.set('a', 'aa');
   kept.set('b', 'bbbbbbbb');
   expect([kept.size, kept.get('b')]).toEqual([1, 'bbbbbbbb']);
 });
 
-test('A recently-used cache evicts an entry at the same cost, however many entries there are', () => {
+test('keepRecentlyUsed evicts an entry at a cost that does not depend on the number of entries', () => {
   const costOf = (count: number): number => {
     const kept = keepRecentlyUsed<number, string>(count, () => 1);
     let next = 0;

@@ -1,8 +1,8 @@
 import { LRUCache } from 'lru-cache';
 
 /**
- * LRU cache limited in bytes that always keeps the newest entry. lru-cache would reject an entry larger than the limit,
- * but the largest bodies save the most. Such an entry counts as the whole limit.
+ * LRU cache limited in bytes that always keeps the newest entry. lru-cache would reject an entry beyond the limit, but caching the largest bodies
+ * saves the most. Such an entry counts as the whole limit.
  *
  * @param bytesOf a positive integer
  */

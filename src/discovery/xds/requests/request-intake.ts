@@ -1,6 +1,6 @@
 /**
- * Reads the requests of one stream, each after the previous one is processed and while the stream is not paused. Until
- * then, HTTP/2 flow control limits what the client sends. The first request may be inspected before the stream starts.
+ * Reads the requests of a stream one at a time: the next one after the previous is processed and while the stream is not paused. Until then, HTTP/2
+ * flow control limits the client. The first request may be read ahead, before the stream starts.
  */
 import type { AdsCall } from '../stream/ads-transport.ts';
 import type { WorkTurns } from './request-turns.ts';
@@ -10,7 +10,7 @@ export class RequestIntake {
   readonly #turns: WorkTurns;
   /** Requests the next message from grpc-js; `undefined` until its stream wants one. */
   #readNext: (() => void) | undefined;
-  /** Inspects the first request when it arrives. */
+  /** For the first request. */
   #peekListener: (() => void) | undefined;
   #isPaced = false;
   #isBusy = false;
@@ -21,12 +21,12 @@ export class RequestIntake {
     this.#turns = turns;
   }
 
-  /** Inspects the first request without consuming it. At most once, before {@link begin}. */
+  /** Reads the first request without consuming it. At most once, before {@link begin}. */
   peek(onRequest: (bytes: Buffer) => void): void {
     const call = this.#call;
     this.#pace();
     this.#peekListener = () => {
-      // The end of the call is handled by the consumer of the requests.
+      // The consumer of the requests handles the end of the call.
       if (call.readableLength === 0) return;
       this.#isBusy = true;
       const bytes: Buffer = call.read();
@@ -36,11 +36,7 @@ export class RequestIntake {
     call.once('readable', this.#peekListener);
   }
 
-  /**
-   * Starts to read requests.
-   *
-   * @param take processes a request. Must not throw.
-   */
+  /** @param take processes a request. Must not throw. */
   begin(take: (bytes: Buffer) => void): void {
     const call = this.#call;
     this.#pace();
@@ -53,7 +49,7 @@ export class RequestIntake {
       };
       this.#turns.run(() => take(bytes), bytes.length, next);
     });
-    // A call whose first request was inspected is paused.
+    // Reading ahead has paused the call.
     if (this.#peekListener !== undefined) call.resume();
   }
 
@@ -67,7 +63,7 @@ export class RequestIntake {
     this.#readOn();
   }
 
-  /** The stream's own buffer would request sixteen messages ahead, of megabytes each. */
+  /** By default, the stream buffers sixteen messages, of megabytes each. */
   #pace(): void {
     if (this.#isPaced) return;
     this.#isPaced = true;

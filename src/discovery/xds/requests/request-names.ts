@@ -1,6 +1,6 @@
 /**
- * Interned name lists of requests. A thousand clients send the same thousand endpoint names with each ACK: equal bytes
- * are parsed once, and equal names in any order share one list.
+ * Interned name lists of requests. A thousand clients send the same thousand endpoint names with each ACK, so equal bytes are parsed once, and equal
+ * names in any order share one list.
  */
 import { hash } from 'node:crypto';
 import { BinaryReader } from '@bufbuild/protobuf/wire';
@@ -9,21 +9,21 @@ import { WeakValues } from '../../../model/collections/weak-values.ts';
 import { keptConcat } from '../responses/wire.ts';
 import { keepRecentlyUsed } from './recently-used.ts';
 
-/** A list, and the repeated field from which it was parsed. */
+/** A list and the repeated field from which it was parsed. */
 export interface WireNames {
   readonly bytes: Uint8Array;
   readonly names: readonly string[];
 }
 
-/** Memory of cached lists: those of a hundred kinds of clients with a thousand names each. */
+/** Of cached lists: for a hundred kinds of clients with a thousand names each. */
 const maxKeptBytes = 8 * 1024 * 1024;
-/** Approximate memory of a list, and of a name in it (lists share the name itself). */
+/** Approximate memory of a list, and of a reference in it. */
 const listBytes = 200;
 const nameBytes = 32;
-/** Recent lists whose bytes are compared with a message before its names are parsed. */
+/** Recent lists to compare with a message before its names are parsed. */
 const maxLatest = 4;
 const latestBytes = { least: 1024, most: 1024 * 1024 } as const;
-/** Beyond it, all known names are dropped. Lists keep their names. */
+/** Beyond it, all interned names are dropped, but lists keep their names. */
 const maxKnownNames = 100_000;
 /** Longer names are not interned. */
 const maxInternedNameLength = 512;
@@ -36,15 +36,12 @@ export class RequestNameLists {
   );
   /** Newest first. */
   #latest: readonly WireNames[] = [];
-  /** Weak references, so that unused lists are collected. */
+  /** Weak, so that unused lists are collected. */
   readonly #byNames = new WeakValues<readonly string[]>();
-  /** Equal names share one string, because thousands of lists contain the same ones. */
+  /** Interned, because thousands of lists contain the same names. */
   readonly #names = new Map<string, string>();
 
-  /**
-   * Reads the run of one field that starts here. Throws if it does not end within the bytes or has more than `most`
-   * names.
-   */
+  /** Reads consecutive fields that start here. Throws if they do not end within the bytes or if there are more than `maxNames`. */
   read(bytes: Uint8Array, start: number, maxNames: number): WireNames {
     for (const latest of this.#latest) if (isRun(bytes, start, latest.bytes)) return latest;
     const names = this.#read(bytes.subarray(start, endOfRun(bytes, start, maxNames)));
@@ -59,18 +56,18 @@ export class RequestNameLists {
     const key = digest(fields);
     let known = this.#byBytes.get(key);
     if (known === undefined) {
-      // A copy, because a view would keep the whole message in memory.
+      // A copy, because a view keeps the whole message in memory.
       known = { bytes: keptConcat([fields]), names: this.shared(this.#decode(fields)) };
       this.#byBytes.set(key, known);
     }
     return known;
   }
 
-  /** The shared list of these names, sorted and without duplicates. */
+  /** Interns these names, sorted and without duplicates. */
   shared(names: readonly string[]): readonly string[] {
     if (names.length === 0) return noNames;
     const sorted = [...new Set(names)].sort();
-    // Names contain no line break. If they did, the length would prevent a wrong match.
+    // Names contain no line break; otherwise the length prevents a wrong match.
     const key = digest(Buffer.from(`${sorted.length}\n${sorted.join('\n')}`));
     const known = this.#byNames.get(key);
     if (known !== undefined) return known;
@@ -106,7 +103,7 @@ export class TooManyNames extends Error {
   override readonly name = 'TooManyNames';
 }
 
-/** The end of a run of at most `most` fields with the same one-byte tag. Throws if it does not end within the bytes. */
+/** End of consecutive fields with the same one-byte tag. Throws if they do not end within the bytes or if there are more than `maxNames`. */
 function endOfRun(bytes: Uint8Array, start: number, maxNames: number): number {
   const tag = bytes[start];
   let at = start;
@@ -127,7 +124,7 @@ function endOfRun(bytes: Uint8Array, start: number, maxNames: number): number {
   return at;
 }
 
-/** Whether exactly this run starts here. */
+/** Whether exactly these consecutive fields start here. */
 export function isRun(bytes: Uint8Array, start: number, known: Uint8Array): boolean {
   const end = start + known.length;
   return end <= bytes.length && bytes[end] !== bytes[start] && Buffer.compare(known, bytes.subarray(start, end)) === 0;

@@ -4,16 +4,16 @@ import { uncaughtErrors } from '../../../../test/harness/uncaught-errors.ts';
 import { faultOwner, onBehalfOf } from '../../../runtime/fences/fault-owner.ts';
 import { RequestTurns } from './request-turns.ts';
 
-/** Larger than work that runs immediately. */
+/** Too large to run immediately. */
 const large = 1024 * 1024;
 
 const owner = (name: string, failed: string[] = []) => ({ name, fail: () => void failed.push(name) });
 
-describe('RequestTurns, for work that throws', () => {
+describe('RequestTurns, for work that throws,', () => {
   test.each([
     ['at once', 0],
-    ['in its turn', large],
-  ])('report an error %s and let the client continue', async (_, bytes) => {
+    ['from the queue', large],
+  ])('report an error %s and run further work of the client', async (_, bytes) => {
     const caught = uncaughtErrors();
     const turns = new RequestTurns();
     const events: string[] = [];

@@ -1,37 +1,37 @@
-/** Shares the event loop between requests, however many and large they are, and other work. */
+/** Shares the event loop between requests, however many and large, and other work. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { letEscape } from '../../../runtime/fences/uncaught.ts';
 import { isTurnFull, Slices } from '../turns/slices.ts';
 
-/** Time for requests in one turn of the event loop. Further ones wait for a later turn. */
+/** Time for requests in an iteration of the event loop. */
 const turnMs = 5;
-/** After a request longer than a turn, its stream pauses for this multiple of its duration. */
+/** After a request longer than that, its stream pauses for this multiple of the request's duration. */
 const restFactor = 3;
-/** A larger request always waits for a turn, because it may be slow. */
+/** A larger request always waits in the queue, because it may be slow. */
 const largeBytes = 32 * 1024;
 
-/** Work in pieces: each call does a little and returns whether there is more. An error ends it. */
+/** Work in small steps: each call returns whether there is more. An error ends it. */
 export type Piecework = () => boolean;
 
 /** Schedules work that clients cause. */
 export interface WorkTurns {
   /**
-   * Runs small work immediately if there is time, otherwise in its turn. Errors are reported as uncaught.
+   * Runs small work immediately if there is time, otherwise from the queue. Errors are reported as uncaught.
    *
    * @param next called when the client may cause further work: after slow work, with a delay
    */
   run(work: () => void, bytes: number, next?: () => void): void;
-  /** Runs the work in pieces, alternating with other work. */
+  /** Runs work in steps, alternating with other work. */
   begin(work: Piecework): void;
 }
 
 /** Round-robin queue for all streams of a server. */
 export class RequestTurns implements WorkTurns {
   #waiting: Piecework[] = [];
-  /** Work that had its piece in this round. */
+  /** Work whose step in this round is done. */
   #next: Piecework[] = [];
   readonly #slices = new Slices(() => this.#piece());
-  /** When the first request in this turn of the event loop arrived. */
+  /** Time of the first request in this iteration of the event loop. */
   #turnStartedAt: number | undefined;
   #endOfTurn: NodeJS.Immediate | undefined;
 
@@ -60,7 +60,6 @@ export class RequestTurns implements WorkTurns {
     this.#next = [];
   }
 
-  /** Work that waits. */
   get size(): number {
     return this.#waiting.length + this.#next.length;
   }
@@ -114,7 +113,7 @@ function doAndRest(work: () => void, next: (() => void) | undefined): void {
   else setTimeout(next, tookMs * restFactor);
 }
 
-/** For tests: runs everything immediately. */
+/** Runs everything immediately, for tests. */
 export const atOnce: WorkTurns = {
   run: (work, _, next) => {
     work();

@@ -1,4 +1,4 @@
-/** Sending side of a stream: builds ordered responses, and writes each when the client has taken the earlier ones. */
+/** Sending side of a stream: builds ordered responses, and writes each after earlier ones were sent. */
 import type { ResponseOrder, ResponseSkipped, StreamReport } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import { clusterType, endpointType, isOneTimeType, secretType } from '../../../../machines/discovery/xds/ads-types.ts';
 import { type RolloutRules, rolloutRules } from '../../../../machines/discovery/xds/rollout-rules.ts';
@@ -27,13 +27,12 @@ import type { AdsResponderOptions, KnownClient } from './responder-options.ts';
 /** A response waits while more bytes of earlier ones are unsent. */
 const maxUnflushedBytes = 64 * 1024;
 
-/** An order and the resources for its response. */
 interface WaitingOrder {
   readonly order: ResponseOrder;
   set: ResponseSet | 'building';
 }
 
-/** `undefined` if the source has no such resources. */
+/** `undefined` if the source has no such type. */
 type ResponseSet = ResourceSet | undefined | 'failed';
 
 export class AdsResponder implements GatedStream {
@@ -41,13 +40,13 @@ export class AdsResponder implements GatedStream {
   readonly #context: StreamContext;
   readonly #sent = new Map<string, SentResources>();
   #client: KnownClient | undefined;
-  /** At most one of each type, because the exchange waits for the outcome of each. */
+  /** At most one of each type, because the exchange waits for each outcome. */
   #orders: WaitingOrder[] = [];
   #unflushedBytes = 0;
   #isCongested = false;
   #responses = 0;
   #wasRefusedSecrets = false;
-  /** Those of the node, computed on first use. */
+  /** Computed on first use. */
   #removal: RemovalTimes | undefined;
   readonly #gate: RolloutGate | undefined;
 
@@ -178,8 +177,8 @@ export class AdsResponder implements GatedStream {
   }
 
   /**
-   * Resources as of the order, not as of its turn: the node may have a later context by then, whose changes are ordered
-   * later.
+   * Resources are those at the time of the order: the node may have a later push context when the response is sent, but orders for its changes
+   * follow.
    */
   #prepareOrder(order: ResponseOrder): WaitingOrder {
     const { typeUrl, names } = order;
@@ -196,7 +195,7 @@ export class AdsResponder implements GatedStream {
     return this.#inTurns(order, () => (this.#step(reading) ? 'building' : set));
   }
 
-  /** Builds the response in steps, so that other work can run in between. */
+  /** Builds the response in steps that other work can interrupt. */
   #buildInSteps(order: ResponseOrder, preparation: ResourcePreparation): WaitingOrder {
     const { observer } = this.#context;
     const { typeUrl } = order;
@@ -220,7 +219,7 @@ export class AdsResponder implements GatedStream {
     });
   }
 
-  /** @param piece does a step. @returns the resource set when it is complete */
+  /** @param piece runs one step. @returns the resource set when it is complete */
   #inTurns(order: ResponseOrder, piece: () => ResponseSet | 'building'): WaitingOrder {
     const waiting: WaitingOrder = { order, set: 'building' };
     this.#context.turns.begin(() => {
@@ -253,8 +252,8 @@ export class AdsResponder implements GatedStream {
   }
 
   /**
-   * There is no response for a missing secret. After a removal, Envoy would use the cluster or listener without it, and
-   * requests would fail until the secret exists.
+   * Missing secrets have no response. After a removal, Envoy would use the cluster or listener without it, and requests would fail until the secret
+   * exists.
    */
   #respondWithSecrets(order: ResponseOrder): void {
     const { typeUrl } = order;
@@ -317,7 +316,7 @@ export class AdsResponder implements GatedStream {
     }
   }
 
-  /** Calls the source, measures the time and reports errors. */
+  /** Measures the call and reports errors. */
   #getMeasured<Answer>(typeUrl: string, getValue: () => Answer): Answer | 'failed' {
     const started = performance.now();
     const result = this.#tryGet(typeUrl, getValue);

@@ -4,7 +4,7 @@ import { eventually } from '../../../../test/harness/eventually.ts';
 import type { EncodedResource } from '../resource-source.ts';
 import { SharedBodies } from './ads-response.ts';
 
-test('SharedBodies count the resources that a body was joined from', async () => {
+test('SharedBodies count the resources in a joined body', async () => {
   const bodies = new SharedBodies();
   const join = (): WeakRef<object> => {
     const frame = Buffer.from('small');
@@ -23,7 +23,7 @@ test('SharedBodies count the resources that a body was joined from', async () =>
   expect(joined.at(-1)?.deref()).toBeDefined();
 });
 
-test('SharedBodies join small frames and do not copy large ones', () => {
+test('SharedBodies join small frames without copying large ones', () => {
   const [large, small] = [Buffer.alloc(10_000, 'l'), Buffer.from('small')];
   const resource = { deltaFrame: small, sotwFrame: small, rest: [small, large, small] } as unknown as EncodedResource;
   const resources = [resource, resource];
@@ -34,7 +34,7 @@ test('SharedBodies join small frames and do not copy large ones', () => {
   expect(bodies.framesOf(resources, true)).toBe(pieces);
 });
 
-test('SharedBodies join a response that many streams receive while there is space, and keep rare ones in shared pieces', () => {
+test('SharedBodies join a response to many streams while there is space, and keep shared pieces of rare ones', () => {
   const rest = Array.from({ length: 50 }, (_, i) => Buffer.alloc(10_000, i));
   const resource = (): EncodedResource =>
     ({ deltaFrame: Buffer.from('delta'), sotwFrame: Buffer.from('sotw'), rest }) as unknown as EncodedResource;

@@ -9,21 +9,21 @@ export interface ResponseHead {
   readonly nonce: string;
   /** Delta: names that the client must remove. */
   readonly removed: readonly string[];
-  /** The field `control_plane`, encoded by {@link encodeControlPlane}. */
+  /** Encoded by {@link encodeControlPlane}. */
   readonly controlPlane?: Uint8Array;
 }
 
-/** Bytes of a response: its own, and those that many responses share. */
+/** Bytes of a response. */
 export interface ResponseParts {
   /** Version, type, nonce and removed names. */
   readonly head: Uint8Array;
-  /** The frames of the resources, in order. */
+  /** Frames of the resources in order, shared with other responses. */
   readonly shared: readonly Uint8Array[];
 }
 
 export type ResponseResources = ReadonlyMap<string, EncodedResource> | readonly EncodedResource[];
 
-/** Equal in DiscoveryResponse and DeltaDiscoveryResponse, except for the removed names. */
+/** Equal in DiscoveryResponse and DeltaDiscoveryResponse, except for removed names. */
 const field = { version: 1, typeUrl: 4, nonce: 5, removed: 6 } as const;
 
 /** In one piece, because protobuf fields may have any order. */
@@ -71,22 +71,19 @@ export function bytesIn({ head, shared }: ResponseParts): number {
   return length;
 }
 
-/**
- * Limit of cached joined frames: a few whole types, for a few proxy shapes and both protocols. Their sources are kept
- * with them.
- */
+/** Limit of cached joined frames: some complete types, for a few proxy shapes and both protocols. Their sources stay in memory too. */
 const maxKeptBytes = 32 * 1024 * 1024;
 
 /** After this many sends in pieces, a response is joined, because each piece costs every stream a write. */
 const maxSendsInPieces = 16;
-/** Limit of responses that are cached in one piece in addition to their pieces. */
+/** Limit of responses that are cached joined in addition to their pieces. */
 const maxWholeBytes = 16 * 1024 * 1024;
 
 type Sent = ResponseResources | EncodedResource;
 
 /**
- * Joins the frames of resources that are sent together and caches the result: a push of the same resources to many
- * streams joins them once. The keys are the collections and resources themselves.
+ * Caches joined frames of resources that are sent together, so that a push of the same resources to many streams joins them once. Keys are the
+ * collections and resources themselves.
  */
 export class SharedBodies {
   readonly #bodies = {
@@ -100,7 +97,7 @@ export class SharedBodies {
   /** Number of sends in pieces. */
   readonly #sendings = { sotw: new WeakMap<Sent, number>(), delta: new WeakMap<Sent, number>() };
 
-  /** The frames in as few pieces as is efficient. */
+  /** Frames in as few pieces as is efficient. */
   framesOf(resources: ResponseResources, delta: boolean): readonly Uint8Array[] {
     if (countOf(resources) > 1) return this.#whole(resources, delta, () => this.#joined(resources, delta));
     for (const resource of resources.values()) return this.#whole(resource, delta, () => frameOf(resource, delta));
@@ -131,7 +128,7 @@ export class SharedBodies {
       sendings.set(sent, times);
       return pieces;
     }
-    // After an eviction, a copy is worthwhile again after as many sends.
+    // After an eviction, a copy is worthwhile only after as many sends again.
     sendings.delete(sent);
     const whole = [keptConcat(pieces)] as const;
     wholes.set(sent, whole);
@@ -172,7 +169,7 @@ function joined(frames: readonly Uint8Array[]): Body {
   return { pieces, copied };
 }
 
-/** Approximate memory of an entry and of each joined resource, besides the bytes. */
+/** Approximate memory of an entry and of each joined resource, without bytes. */
 const entryBytes = 1_000;
 const resourceBytes = 1_000;
 

@@ -22,7 +22,7 @@ const order = (fields: Partial<ResponseOrder>): ResponseOrder => ({
   ...fields,
 });
 
-/** Streams that were sent everything. */
+/** Streams to which all resources were sent. */
 function served(count: number, delta: boolean): SentResources[] {
   return Array.from({ length: count }, () => {
     const sent = new SentResources(delta);
@@ -32,7 +32,7 @@ function served(count: number, delta: boolean): SentResources[] {
 }
 
 test.each([true, false])(
-  'SentResources compute one selection and one body for streams that agree (delta %s)',
+  'SentResources compute a selection and a body once for streams in the same state (delta %s)',
   (delta) => {
     const streams = served(500, delta);
     const selections = new Set<ReturnType<SentResources['take']>>();
@@ -42,7 +42,7 @@ test.each([true, false])(
     expect(selections.size).toBe(1);
     const [selection] = selections;
     expect([...selection!.resources.values()].map(({ name }) => name)).toEqual(['service-7']);
-    // A separate comparison of a thousand resources for each stream would take far longer.
+    // A separate comparison of a thousand resources for each stream takes far longer.
     expect(tookMs).toBeLessThan(30);
     const all = new Set(served(3, delta).map((sent) => sent.take(order({ all: true }), set(second))!.resources));
     expect([...all]).toEqual([second]);
@@ -51,7 +51,7 @@ test.each([true, false])(
   },
 );
 
-test('SentResources select different resources for streams with different state or orders', () => {
+test('SentResources select different resources for streams in different states or with different orders', () => {
   const [one, other] = served(2, true);
   one!.forget(['service-9']);
   const take = (sent: SentResources, fields: Partial<ResponseOrder>): string[] =>
@@ -64,7 +64,7 @@ test('SentResources select different resources for streams with different state 
   expect(take(served(1, true)[0]!, { asked: ['service-1'] })).toEqual(['service-1', 'service-7']);
 });
 
-test('SentResources send the whole set with a shared body if everything must be sent again', () => {
+test('SentResources send the complete set with a shared body if everything must be sent again', () => {
   const [sent] = served(1, true);
   sent!.forget('all');
   expect(sent!.take(order({ changed: true }), set(first))?.resources).toBe(first);

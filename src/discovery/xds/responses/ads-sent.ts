@@ -1,9 +1,9 @@
 /**
- * What a stream was sent of one type, and which part of a new set must be sent. Refers to the source's maps where
- * possible: a thousand streams with the same three thousand resources share one map.
+ * Sent resources of one type on a stream, and the part of a new set that must be sent. References the source's maps where possible: a thousand
+ * streams with the same three thousand resources share one map.
  *
- * The selection depends on what was sent, the new map, and the order. Streams that agree in these (compared by
- * identity) share a selection that is computed once.
+ * The selection depends on the sent resources, the new map and the order. Streams with the same inputs (compared by identity) share a selection that
+ * is computed once.
  */
 import type { ResponseOrder } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import { isByName } from '../../../../machines/discovery/xds/ads-types.ts';
@@ -16,15 +16,14 @@ import { LayeredResources } from './layered-resources.ts';
 
 type ResourceMap = ReadonlyMap<string, EncodedResource>;
 
-/** Content of a response. */
 export interface ResponseSelection {
-  /** The whole set or a part. Equal selections are one object. */
+  /** The complete set or a part. Equal selections are one object. */
   readonly resources: ResourceMap | readonly EncodedResource[];
   /** Delta: names that the client must remove. */
   readonly removed: readonly string[];
-  /** New or changed names; `'all'` if everything is sent regardless of what the client has. */
+  /** New or changed names; `'all'` if everything is sent regardless of the client's state. */
   readonly changed: Names;
-  /** Names that the client was not sent before. */
+  /** Names that were not sent before. */
   readonly added: readonly string[];
 }
 
@@ -42,7 +41,7 @@ interface Outcome {
   readonly sent: Sent;
 }
 
-/** An outcome with its inputs other than the two maps. */
+/** An outcome and its inputs, without the two maps. */
 interface CachedOutcome extends Outcome {
   readonly forgotten: Names;
   readonly order: ResponseOrder;
@@ -52,9 +51,9 @@ interface CachedOutcome extends Outcome {
 export interface ResourceDifference {
   /** Names that are new or have another version in the new map. */
   readonly changed: readonly string[];
-  /** Those among them that the old map does not contain. */
+  /** Changed names that are not in the old map. */
   readonly added: readonly string[];
-  /** Names that only the old map contains. */
+  /** Names that are only in the old map. */
   readonly removed: readonly string[];
 }
 
@@ -64,7 +63,7 @@ const noResources: ResourceMap = new Map();
 export class SentResources {
   readonly #delta: boolean;
   #sent: Sent = { resources: noResources, forgotten: noNames };
-  /** Keeps the outcome alive for further streams. */
+  /** Keeps the outcome in memory for other streams. */
   #last: Outcome | undefined;
 
   constructor(delta: boolean) {
@@ -75,7 +74,7 @@ export class SentResources {
     return this.#sent.resources.size;
   }
 
-  /** What the client has if it accepted everything. */
+  /** Resources of the client, if it accepted all responses. */
   get resources(): ResourceMap {
     return this.#sent.resources;
   }
@@ -103,16 +102,15 @@ export class SentResources {
     this.#sent = { resources: this.#sent.resources, forgotten: joinNames(this.#sent.forgotten, names) };
   }
 
-  /** The client has these from a previous stream, so they count as sent. */
+  /** Counts resources as sent that the client has from a previous stream. */
   adopt(resources: readonly EncodedResource[]): void {
     this.#sent = { ...this.#sent, resources: LayeredResources.shared(this.#sent.resources, resources, []) };
   }
 
   /**
-   * Selects what to send, and records it as sent. `undefined` if there is nothing.
+   * Selects resources to send, and records them as sent. `undefined` if there is nothing to send.
    *
-   * A subscription always has a response, even if none of its resources exist: an empty list (§7.3), or in delta the
-   * names as removed.
+   * A subscription always has a response, even if none of its resources exist: an empty list (§7.3), or in delta the removed names.
    */
   take(order: ResponseOrder, set: ResourceSet): ResponseSelection | undefined {
     this.#last =
@@ -133,9 +131,9 @@ function joinNames(names: Names, more: Names): Names {
 // ---- returning clients
 
 /**
- * What a returning client lacks compared with its resources of a previous stream, of this or another server: a version
- * identifies the same content everywhere. Computed separately for each client, because its list is not worth caching.
- * Clients that lack the same share one collection.
+ * Missing resources of a returning client, compared with those of its previous stream, possibly to another server: a version identifies the same
+ * content everywhere. Computed separately for each client, because caching its list is not worthwhile. Clients that miss the same resources share one
+ * collection.
  */
 function resumeClient({ forgotten }: Sent, order: ResponseOrder, has: KnownResources, next: ResourceMap): Outcome {
   const versions = new Map(has.names.map((name, i) => [name, has.versions[i]]));
@@ -171,14 +169,14 @@ function sharedPart(whole: ResourceMap, part: readonly EncodedResource[]): reado
 
 // ---- cached results
 
-/** Results for one pair of maps. */
+/** For one pair of maps. */
 interface Step {
   readonly difference: ResourceDifference;
-  /** Newest last. Weak, so that an idle stream does not keep later outcomes alive. */
+  /** Newest last. Weak, so that an idle stream does not keep later outcomes in memory. */
   readonly outcomes: WeakRef<CachedOutcome>[];
 }
 
-/** Different orders that are cached for a pair of maps. */
+/** Cached orders for a pair of maps. */
 const maxOutcomes = 16;
 const steps = new WeakMap<ResourceMap, WeakMap<ResourceMap, Step>>();
 
@@ -219,7 +217,7 @@ function stepOf(previous: ResourceMap, after: ResourceMap): Step {
   return step;
 }
 
-/** Lists are compared by identity. Equal but distinct lists are computed again. */
+/** Compares lists by identity. Equal but distinct lists are computed again. */
 function isSameOrder(one: ResponseOrder, other: ResponseOrder): boolean {
   return (
     one.names === other.names &&
@@ -237,7 +235,7 @@ function compare(previous: ResourceMap, after: ResourceMap): ResourceDifference 
   if (previous === after) return { changed, added, removed };
   if (previous instanceof LayeredResources || after instanceof LayeredResources) {
     const { difference } = stepOf(baseOf(previous), baseOf(after));
-    // A difference is either between the bases or beside one of them.
+    // A difference is between the bases, or in the overrides of either.
     for (const name of new Set([
       ...difference.changed,
       ...difference.removed,
@@ -282,7 +280,7 @@ function computeOutcome(
   delta: boolean,
 ): Outcome {
   if (order.all) return takeAll(order, next, difference, delta);
-  // A state-of-the-world response of a wildcard type replaces what the client has.
+  // A SotW response of a wildcard type replaces all resources of the client.
   if (!delta && !isByName(order.typeUrl)) return takeWhole(previous, order, next, difference);
   return takeSome(previous, order, next, difference, delta);
 }
@@ -297,7 +295,7 @@ function takeAll(order: ResponseOrder, next: ResourceMap, difference: ResourceDi
 
 function takeWhole(previous: Sent, order: ResponseOrder, next: ResourceMap, difference: ResourceDifference): Outcome {
   const isNews = difference.changed.length > 0 || within(order.names, difference.removed).length > 0;
-  // The remaining differences do not concern the client, so the new map also describes what it has.
+  // The remaining differences do not concern the client, so the new map also describes its resources.
   if (!isNews && order.asked.length === 0) return { selection: undefined, sent: { ...previous, resources: next } };
   const { changed, added } = difference;
   const selection: ResponseSelection = { resources: next, removed: [], changed, added };
@@ -330,7 +328,7 @@ function takeSome(
   return { selection: { resources, removed, changed: chosen.map(({ name }) => name), added }, sent };
 }
 
-/** Only the requested names were sent. The client keeps the rest as it was. */
+/** Only the requested names were sent; other resources of the client are unchanged. */
 function withSome(previous: Sent, names: readonly string[], next: ResourceMap, difference: ResourceDifference): Sent {
   const requestedNames = new Set(names);
   const { forgotten } = previous;
@@ -350,7 +348,7 @@ function withSome(previous: Sent, names: readonly string[], next: ResourceMap, d
   return { resources, forgotten: left };
 }
 
-/** Removed names to which the client still subscribes. */
+/** Removed names that are still subscribed. */
 function within(subscribed: readonly string[] | '*', removed: readonly string[]): readonly string[] {
   if (subscribed === '*' || removed.length === 0) return removed;
   const subscribedNames = new Set(subscribed);

@@ -13,8 +13,8 @@ const typeUrl = 'type.googleapis.com/envoy.config.cluster.v3.Cluster';
 const clusterWith = (metadata: Record<string, Record<string, string>>) =>
   create(ClusterSchema, { name: 'outbound|80||a.b', metadata: { filterMetadata: metadata } });
 
-describe('An encoded resource', () => {
-  test('can be decoded from a state-of-the-world and a delta response', () => {
+describe('an encoded resource', () => {
+  test('can be decoded from a SotW and a delta response', () => {
     const message = clusterWith({ istio: { config: 'x' } });
     const resource = encodeResource(ClusterSchema, message, message.name);
     const [any] = fromBinary(DiscoveryResponseSchema, resource.sotwFrame).resources;
@@ -24,7 +24,7 @@ describe('An encoded resource', () => {
     expect(named).toMatchObject({ name: message.name, version: resource.version, resource: any });
   });
 
-  test('is stored in memory once for both protocols', () => {
+  test('is stored once for both protocols', () => {
     const resource = encodeResource(ClusterSchema, clusterWith({}), 'a');
     expect(resource.sotwFrame.buffer).toBe(resource.deltaFrame.buffer);
     expect(resource.sotwFrame.at(-1)).toBe(resource.deltaFrame.at(-1));
@@ -37,7 +37,7 @@ describe('An encoded resource', () => {
     expect(one.version).toBe(other.version);
   });
 
-  test('does not change its message', () => {
+  test('leaves its message unchanged', () => {
     const message = clusterWith({ b: { z: '3' }, a: { y: '2', x: '1' } });
     encodeResource(ClusterSchema, message, 'a');
     expect(Object.keys(message.metadata!.filterMetadata)).toEqual(['b', 'a']);
@@ -48,7 +48,7 @@ describe('An encoded resource', () => {
     expect(versions[0]).not.toBe(versions[1]);
   });
 
-  test('is framed correctly for any length', () => {
+  test('is framed correctly for every length', () => {
     fc.assert(
       fc.property(fc.string(), fc.nat({ max: 40_000 }), (name, length) => {
         const resource = encodeValue(typeUrl, Buffer.alloc(length, 7), name);
@@ -58,7 +58,7 @@ describe('An encoded resource', () => {
     );
   });
 
-  test('may continue in shared chunks, in both protocols', () => {
+  test('may continue in shared chunks in both protocols', () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 300 })), (rest) => {
         const [value, version] = [Buffer.from('begin'), 'v'];
@@ -74,7 +74,7 @@ describe('An encoded resource', () => {
   });
 });
 
-describe('An encoded response', () => {
+describe('an encoded response', () => {
   test('consists of its head and the frames of its resources', () => {
     const [a, b] = ['a', 'b'].map((name) => encodeValue(typeUrl, Buffer.from(name), name));
     const head = { typeUrl, version: 'v1', nonce: 'v1/1-1' };

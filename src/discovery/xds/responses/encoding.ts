@@ -7,12 +7,11 @@ import type { EncodedResource } from '../resource-source.ts';
 import { encodedLength, keptBuffer, WireWriter } from './wire.ts';
 
 const typeUrlPrefix = 'type.googleapis.com/';
-/** Long enough that two contents of a name never have the same version. */
+/** Long enough to distinguish all contents of a name. */
 const versionLength = 16;
 
 /**
- * Encodes a resource once. Equal messages have equal bytes and so equal versions, regardless of the key order of their
- * maps.
+ * Equal messages have equal bytes and so equal versions, regardless of the key order of their maps.
  *
  * @param name the resource's name (`name`, or `cluster_name` of a ClusterLoadAssignment).
  */
@@ -25,7 +24,7 @@ export function encodeResource<Desc extends DescMessage>(
   return encodeValue(typeUrlPrefix + schema.typeName, value, name);
 }
 
-/** 96 bits of the content's hash. */
+/** 96 bits of a hash. */
 export function versionOf(content: string | Uint8Array): string {
   return hash('sha256', content, 'base64url').slice(0, versionLength);
 }
@@ -37,7 +36,6 @@ export interface ValueOptions {
   readonly rest?: readonly Uint8Array[];
 }
 
-/** Adds the frame to an encoded resource. */
 export function encodeValue(
   typeUrl: string,
   value: Uint8Array,
@@ -46,8 +44,8 @@ export function encodeValue(
 ): EncodedResource {
   const valueLength = rest.reduce((sum, { length }) => sum + length, value.length);
   const anyLength = encodedLength(1, typeUrl) + encodedLength(2, valueLength);
-  // DiscoveryResponse.resources and Resource.resource both have number 2, so the former is the tail of the latter and
-  // one copy of the bytes serves both protocols.
+  // DiscoveryResponse.resources and Resource.resource both have number 2, so the former is the tail of the latter and one copy of the bytes serves
+  // both protocols.
   const sotwLength = encodedLength(2, anyLength);
   const resourceLength = encodedLength(3, name) + encodedLength(1, version) + sotwLength;
   const writer = new WireWriter(keptBuffer(encodedLength(2, resourceLength) - (valueLength - value.length)));
@@ -65,7 +63,6 @@ export function encodeValue(
 
 const none: readonly Uint8Array[] = [];
 
-/** Position of the value in a framed resource. */
 export interface FramedValue {
   readonly typeUrl: string;
   readonly first: Uint8Array;
@@ -74,7 +71,7 @@ export interface FramedValue {
   readonly rest: readonly Uint8Array[];
 }
 
-/** Finds the value in a resource framed by {@link encodeValue}. */
+/** Finds the value of a resource framed by {@link encodeValue}. */
 export function valueOf({ sotwFrame, rest }: EncodedResource): FramedValue {
   const reader = new BinaryReader(sotwFrame);
   // Field 2 of the response, field 1 of its Any, field 2 of the Any. Their lengths include `rest`.

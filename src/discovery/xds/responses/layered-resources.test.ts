@@ -28,7 +28,7 @@ function layered(base: ResourceMap, { overrides, without: left }: Layers): Resou
   return LayeredResources.over(base, overrides.values(), left);
 }
 
-/** The plain map that equals the layers. */
+/** Plain map with the same content. */
 function plain(base: ResourceMap, { overrides, without: left }: Layers): ResourceMap {
   const map = new Map([...base, ...overrides]);
   for (const name of left) map.delete(name);
@@ -81,7 +81,7 @@ it('LayeredResources lead to the same responses as plain maps', () => {
   );
 });
 
-it('LayeredResources with a shared base are compared at the cost of their differences', () => {
+it('LayeredResources with a common base are compared at the cost of their differences', () => {
   let visits = 0;
   class Counted extends Map<string, EncodedResource> {
     override [Symbol.iterator](): MapIterator<[string, EncodedResource]> {

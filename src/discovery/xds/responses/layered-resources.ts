@@ -1,6 +1,6 @@
 /**
- * A map of resources stored as its differences from a base map. Thousands of clusters that proxies of all namespaces
- * share are stored once, and two such maps are compared only where they are not shared.
+ * A map of resources stored as differences from a base. Thousands of clusters that proxies of all namespaces share are stored once, and two such maps
+ * are compared only where they differ from the base.
  */
 import { onceFor } from '../../../model/collections/once-for.ts';
 import { identityText, WeakValues } from '../../../model/collections/weak-values.ts';
@@ -10,12 +10,12 @@ type ResourceMap = ReadonlyMap<string, EncodedResource>;
 
 const layersOf = onceFor((_: ResourceMap) => new WeakValues<ResourceMap>());
 
-/** Immutable. In the order of the base, then the additional resources. */
+/** Immutable. Ordered like the base, then additional resources. */
 export class LayeredResources implements ResourceMap {
   readonly base: ResourceMap;
   /** Added or replaced resources. */
   readonly overrides: ResourceMap;
-  /** Names of the base that this map does not contain. */
+  /** Names that are only in the base. */
   readonly without: ReadonlySet<string>;
   readonly size: number;
 
@@ -32,7 +32,7 @@ export class LayeredResources implements ResourceMap {
    * Returns the base itself if nothing differs.
    *
    * @param overrides resources that equal those of the base are ignored
-   * @param without disjoint from `own`
+   * @param without disjoint from `overrides`
    * @param previous returned if it is equal
    */
   static over(
@@ -48,10 +48,7 @@ export class LayeredResources implements ResourceMap {
     return previous instanceof LayeredResources && previous.#isSame(candidate) ? previous : candidate;
   }
 
-  /**
-   * As {@link over}, but equal differences from one base share a map while it is in use, so that its results are
-   * computed and encoded once.
-   */
+  /** Like {@link over}, but equal differences from one base share a map while it is in use, so that results for it are computed and encoded once. */
   static shared(base: ResourceMap, overrides: readonly EncodedResource[], without: readonly string[]): ResourceMap {
     if (overrides.length + without.length === 0) return base;
     const known = layersOf(base);

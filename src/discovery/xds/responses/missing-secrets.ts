@@ -4,9 +4,9 @@ import type { ResourceSet } from '../resource-source.ts';
 import type { SentResources } from './ads-sent.ts';
 
 /**
- * The order without names that neither exist nor were sent. `undefined` if nothing else is ordered.
+ * The order without names that neither exist nor were sent. `undefined` if no other name is ordered.
  *
- * @param sent what the client has
+ * @param sent resources of the client
  */
 export function withoutMissing(
   order: ResponseOrder,

@@ -18,18 +18,17 @@ export interface AdsResponderOptions {
   /** `/package.Service/Method`. */
   readonly method: string;
   readonly delta: boolean;
-  /** Type of a separate service; null on an aggregated stream. */
+  /** Type of a separate service; null for ADS. */
   readonly onlyType: string | null;
   readonly peer: string;
   readonly transport: AdsTransport;
   readonly context: StreamContext;
   readonly onReport: (report: StreamReport) => void;
-  /** Runs work for the stream. An error closes the stream. */
+  /** An error in the task closes the stream. */
   readonly runGuarded: (task: () => void) => void;
   /** Called when orders start or stop waiting for earlier responses. */
   readonly onCongestionChange: (isCongested: boolean) => void;
   readonly onBroken: (error: Error) => void;
-  /** Receives changes of make before break. */
   readonly onRolloutEvent: (event: RolloutEvent) => void;
   readonly watchOf: (typeUrl: string) => Watch | undefined;
 }

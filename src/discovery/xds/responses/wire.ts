@@ -1,6 +1,4 @@
-/**
- * Writes length-delimited protobuf fields, which is all that discovery responses need, into a buffer of known length.
- */
+/** Writes length-delimited protobuf fields, the only ones in discovery responses, into a buffer of known length. */
 
 const varintBase = 128;
 
@@ -11,7 +9,7 @@ function varintLength(value: number): number {
 }
 
 /**
- * Encoded length of a field, including tag and length.
+ * Includes tag and length.
  *
  * @param content a string, bytes, or the length of a message.
  */
@@ -21,10 +19,7 @@ export function encodedLength(field: number, content: string | Uint8Array | numb
   return varintLength(field * 8) + varintLength(length) + length;
 }
 
-/**
- * A buffer with its own memory, for bytes that are kept. Usual small buffers are slices of 64 KiB blocks and would keep
- * the whole block alive.
- */
+/** For bytes that are kept in memory: by default, small buffers are slices of 64 KiB blocks, which they keep in memory too. */
 export function keptBuffer(length: number): Buffer {
   return Buffer.allocUnsafeSlow(length);
 }
@@ -52,7 +47,7 @@ export class WireWriter {
     return this.#position;
   }
 
-  /** Tag and length of a field whose content follows. */
+  /** Writes the tag and the length of a field. */
   header(field: number, length: number): void {
     this.#varint(field * 8 + 2);
     this.#varint(length);
@@ -68,13 +63,13 @@ export class WireWriter {
     this.raw(content);
   }
 
-  /** Encoded fields. */
+  /** Writes encoded fields. */
   raw(content: Uint8Array): void {
     this.#buffer.set(content, this.#position);
     this.#position += content.length;
   }
 
-  /** The buffer, which must be full. */
+  /** Fails if the buffer is not full. */
   finish(): Buffer {
     if (this.#position !== this.#buffer.length) {
       throw new Error(`wrote ${this.#position} of ${this.#buffer.length} bytes`);

@@ -1,7 +1,4 @@
-/**
- * Keeps clusters at a client that are no longer configured while it may use them
- * (machines/discovery/xds/cluster-removal.ts).
- */
+/** Keeps unconfigured clusters at a client that may use them (machines/discovery/xds/cluster-removal.ts). */
 import type { ResponseOrder } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import {
   clusterType,
@@ -34,7 +31,7 @@ type ResourceMap = ReadonlyMap<string, EncodedResource>;
 export interface RetainingStream extends DrainingStream {
   readonly rules: RolloutRules;
   readonly isDelta: boolean;
-  /** Whether the client accepts unrequested clusters, as an Envoy on an aggregated stream does. */
+  /** Whether the client accepts unrequested clusters, like Envoy on ADS. */
   readonly takesUnrequested: boolean;
   watchOf(typeUrl: string): Watch | undefined;
   /** `undefined` if unknown. */
@@ -50,7 +47,7 @@ interface RetainedResponse {
 
 const namingTypes = [listenerType, routeType, extensionType];
 
-/** Shared by all streams with the same maps. */
+/** Cached by pair of maps. */
 const unionOf = onceForPair((previous: ResourceMap, after: ResourceMap) =>
   LayeredResources.shared(after, resourcesOf(previous, differenceOf(previous, after).removed), []),
 );
@@ -59,13 +56,13 @@ export class ClusterRetention {
   readonly #stream: RetainingStream;
   readonly #draining: DrainingListeners;
   /**
-   * The client has listeners and routes of a previous stream and has acknowledged none here. `undefined` until it
-   * requests or acknowledges clusters: while a cluster warms, it requests listeners and routes first.
+   * Whether the client has listeners and routes of a previous stream and has acknowledged none on this one. `undefined` until it requests or
+   * acknowledges clusters: while a cluster warms, it requests listeners and routes first.
    */
   #hasPreviousStream: boolean | undefined;
   /** Unconfigured clusters of a previous stream, with the version that the client reported. */
   #brought: Map<string, string | undefined> | undefined;
-  /** Until the client acknowledges listeners or routes on this stream. */
+  /** Set until the client acknowledges listeners or routes on this stream. */
   #departed: DepartedResources | undefined;
 
   constructor(stream: RetainingStream) {
@@ -73,7 +70,7 @@ export class ClusterRetention {
     this.#draining = new DrainingListeners(stream);
   }
 
-  /** @param held whether a held-back resource names a cluster */
+  /** @param held whether a delayed resource names a cluster */
   clusters(
     rollout: Rollout,
     order: ResponseOrder,
@@ -126,7 +123,7 @@ export class ClusterRetention {
   }
 
   /**
-   * Clusters of a previous stream that are configured again. Those in the client's form count as sent.
+   * Clusters of a previous stream that are configured again. Those with the client's version count as sent.
    *
    * @returns their names
    */
@@ -147,7 +144,7 @@ export class ClusterRetention {
   }
 
   /**
-   * Retained clusters keep their endpoints. For a removed name, the generated endpoints would be empty.
+   * Retained clusters keep their endpoints. For a removed name, generated endpoints would be empty.
    *
    * @param of.configured all clusters of the node
    * @param of.outdated names without a response, unless the client's resources are known
@@ -182,8 +179,8 @@ export class ClusterRetention {
   }
 
   /**
-   * Clusters whose sent form fetches endpoints and whose configured form, not sent yet, does not. There are no
-   * endpoints for the warming form, while the client uses an earlier one.
+   * Clusters whose sent version fetches endpoints and whose configured version, not sent yet, does not. There are no endpoints for the warming
+   * version, while the client uses an earlier one.
    */
   outdatedForms(
     { asked: requestedNames }: ResponseOrder,
@@ -206,8 +203,8 @@ export class ClusterRetention {
   }
 
   /**
-   * Clusters whose sent form no longer fetches endpoints. While the client warms that form (resolves names), it uses
-   * the previous one with its endpoints.
+   * Clusters whose sent version no longer fetches endpoints. While the client warms it (resolves names), it uses the previous version with its
+   * endpoints.
    */
   #ofReplacedTypes({ typeUrl, changed }: ResponseOrder, resources: ResourceMap): readonly string[] {
     if (!changed) return [];
@@ -222,10 +219,7 @@ export class ClusterRetention {
     });
   }
 
-  /**
-   * Clusters of a previous stream that are removed before the client requests their endpoints: the response that
-   * retains them is not built yet.
-   */
+  /** Clusters of a previous stream that are removed before the client requests their endpoints: the response that retains them is not built yet. */
   #leaving(
     { all, asked: requestedNames, names }: ResponseOrder,
     configured: () => ResourceMap | undefined,
@@ -241,10 +235,7 @@ export class ClusterRetention {
     return requested.filter((name) => clusters.has(name) && !now.has(name) && isUsed(name));
   }
 
-  /**
-   * Clusters of a previous stream that were removed before this stream sent their endpoints: a push contains none for
-   * them.
-   */
+  /** Clusters of a previous stream that were removed before this stream sent their endpoints: a push contains none for them. */
   #namesWithoutResponse(
     { changed, asked: requestedNames }: ResponseOrder,
     retained: Rollout['retained'],
@@ -263,7 +254,7 @@ export class ClusterRetention {
     this.#draining.returning();
   }
 
-  /** Called before a listener, route or extension response is built. */
+  /** Call before a listener, route or extension response is built. */
   replacing(typeUrl: string, next: ResourceMap): void {
     this.#draining.replacing(typeUrl, next);
   }
@@ -280,9 +271,8 @@ export class ClusterRetention {
   }
 
   /**
-   * Whether the client may use a cluster of its previous stream. It does not if neither stream sent the endpoints: it
-   * may not even have received the cluster. Its routes may name a cluster whose endpoints only this stream sent,
-   * because the previous one had given the cluster up.
+   * Whether the client may use a cluster of its previous stream. Without endpoints on either stream it does not, because it may not even have
+   * received the cluster. Its routes may name a cluster whose endpoints only this stream sent, because the previous one had given the cluster up.
    */
   #usedOnLastStream({ clusters, assignments }: DepartedResources): (name: string) => boolean {
     const { references } = this.#stream;
@@ -311,9 +301,8 @@ export class ClusterRetention {
   }
 
   /**
-   * Endpoints that a client requests before clusters. For removed clusters these are the previous ones; if they are
-   * unknown the client keeps its own, because its routes may name the cluster. A warming cluster may wait for them
-   * until it is removed or clusters are sent without a request.
+   * For endpoints that a client requests before clusters. For removed clusters these are the previous ones; if they are unknown, the client keeps its
+   * own, because its routes may name the cluster. A warming cluster may wait for them until it is removed or clusters are sent without a request.
    */
   endpointsOfLastStream(
     order: ResponseOrder,
@@ -333,7 +322,7 @@ export class ClusterRetention {
     return this.#stream.rules.withUseAcknowledged(rollout, typeUrl, () => this.#use(held));
   }
 
-  /** @param held whether a held-back resource names a cluster */
+  /** @param held whether a delayed resource names a cluster */
   naming(held: (cluster: string) => boolean): (cluster: string) => NamingResource | undefined {
     const { references } = this.#stream;
     return (cluster) => {

@@ -7,7 +7,7 @@ const node = (id: string, verifiedIdentity?: string) => ({
 });
 const clusters = { clusters: new Map(), assignments: new Map() };
 
-test('DepartedClusters return the clusters of a client once, for a limited time, and only to the same identity', () => {
+test('DepartedClusters return the clusters of a client once, for a limited time, and to the same identity only', () => {
   const departed = new DepartedClusters(1_000);
   departed.add(node('a', 'x'), clusters, 0);
   expect(departed.take(node('a', 'y'), 1)).toBeUndefined();

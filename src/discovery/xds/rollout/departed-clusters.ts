@@ -1,6 +1,6 @@
 /**
- * Resources of clients whose stream ended. A reconnecting state-of-the-world client does not report its clusters, and
- * removes those missing from the first response, though its routes may name them.
+ * Resources of clients whose stream ended. A reconnecting SotW client does not report its clusters, and removes those missing in the first response
+ * although its routes may name them.
  */
 import type { EncodedResource, NodeIdentity } from '../resource-source.ts';
 
@@ -21,12 +21,12 @@ export class DepartedClusters {
   readonly #keptMs: number;
   readonly #clients = new Map<string, Departed>();
 
-  /** @param keptMs how long a client is remembered */
+  /** @param keptMs how long a client's resources are kept */
   constructor(keptMs: number) {
     this.#keptMs = keptMs;
   }
 
-  /** The maps are shared by many clients and not copied. */
+  /** Maps are shared by many clients, so they are not copied. */
   add(node: NodeIdentity, { clusters, assignments }: DepartedResources, now: number): void {
     const key = keyOf(node);
     this.#clients.delete(key);

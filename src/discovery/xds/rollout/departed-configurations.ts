@@ -1,7 +1,6 @@
 /**
- * Route and extension configurations without a configured listener: the source generates such a route configuration
- * without hosts, and no such extension configuration. The client uses the previous form until the listener is replaced
- * and drained, and keeps it until it unsubscribes.
+ * Route and extension configurations without a configured listener: the source generates such a route configuration without hosts, and no such
+ * extension configuration. The client uses the previous version until the listener is replaced and drained, so that is kept until it unsubscribes.
  */
 import type { ResponseOrder } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import { extensionType, listenerType, routeType } from '../../../../machines/discovery/xds/ads-types.ts';
@@ -19,11 +18,11 @@ export interface RoutedStream {
   sentOf(typeUrl: string): SentResources;
   watchOf(typeUrl: string): Watch | undefined;
   generated(typeUrl: string): ResourceSet | undefined;
-  /** Prepares them in steps. */
+  /** Prepares {@link ResourceReferences} in steps. */
   generating(typeUrl: string): Steps<void>;
 }
 
-/** Shared by all streams with the same listeners. */
+/** Cached by listener maps. */
 const fetchedBy = onceFor((references: ResourceReferences) =>
   onceFor(
     (listeners: ResourceMap): ReadonlySet<string> =>
@@ -52,7 +51,7 @@ export class DepartedConfigurations {
     this.#drainingFetches = drainingFetches;
   }
 
-  /** Limited to subscribed names. */
+  /** Only subscribed names. */
   of(typeUrl: string): readonly string[] {
     const kept = this.#kept?.get(typeUrl);
     if (kept === undefined) return [];
@@ -64,7 +63,7 @@ export class DepartedConfigurations {
    * The order and its set without configurations of removed listeners.
    *
    * @param isReturning the client has configurations of a previous stream
-   * @returns `undefined` if nothing else is left
+   * @returns `undefined` if nothing is left
    */
   without(order: ResponseOrder, set: ResourceSet, isReturning: boolean): PreparedResponse | undefined {
     const { typeUrl } = order;
@@ -81,8 +80,8 @@ export class DepartedConfigurations {
   }
 
   /**
-   * Whether a sent listener that is or will be replaced fetches the configuration. The form without hosts would
-   * activate such a listener if it is still warming.
+   * Whether a sent listener that is or will be replaced fetches the configuration. The version without hosts would activate such a listener if it is
+   * still warming.
    */
   #isOfFormerListener(typeUrl: string, name: string): boolean {
     if (typeUrl !== routeType) return false;
@@ -111,7 +110,7 @@ function missingExtensions({ typeUrl, names }: ResponseOrder, { resources }: Res
   return typeUrl === extensionType && names !== '*' ? names.filter((name) => !resources.has(name)) : [];
 }
 
-/** Configurations without hosts that the client does not have in this form. */
+/** Configurations without hosts whose other version the client has. */
 function candidates(stream: RoutedStream, { typeUrl }: ResponseOrder, { resources }: ResourceSet): readonly string[] {
   if (typeUrl !== routeType) return [];
   const { changed } = stream.sentOf(typeUrl).differenceTo(resources);

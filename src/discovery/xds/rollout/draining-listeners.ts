@@ -1,6 +1,6 @@
 /**
- * Replaced listeners whose connections a client drains: their routes still name clusters. Envoy starts to drain a
- * listener when its replacement is warm, which no response reports.
+ * Replaced listeners whose connections a client drains: their routes still name clusters. Envoy starts to drain a listener when its replacement is
+ * warm, which no response reports.
  */
 import { extensionType, listenerType } from '../../../../machines/discovery/xds/ads-types.ts';
 import { onceForPair } from '../../../model/collections/once-for.ts';
@@ -17,9 +17,9 @@ export interface DrainingStream {
 }
 
 export interface RemovalTimes {
-  /** Time from the client's ACK that no resource names a cluster until the cluster is removed. */
+  /** Time between the ACK that no resource names a cluster and its removal. */
   readonly delayMs: number;
-  /** Time in which Envoy drains the connections of a replaced listener. */
+  /** Envoy's drain time for connections of a replaced listener. */
   readonly drainMs: number;
 }
 
@@ -28,11 +28,11 @@ interface ReplacedResources {
   /** `undefined` for unknown ones of a previous stream. */
   readonly previous: ResourceMap | undefined;
   readonly names: readonly string[];
-  /** `undefined` while Envoy may not have started to drain. */
+  /** `undefined` while draining may not have started. */
   until: number | undefined;
 }
 
-/** If there are more, all removed clusters count as draining. */
+/** Beyond it, all removed clusters count as draining. */
 const maxReplacements = 16;
 
 /** Envoy's default limit for a missing certificate of a new listener. */
@@ -54,13 +54,13 @@ export class DrainingListeners {
     this.#stream = stream;
   }
 
-  /** The client may drain some already, and the first responses replace others. */
+  /** The client may already drain some, and the first responses replace others. */
   returning(): void {
     if (this.#replaced?.some(({ previous }) => previous === undefined) === true) return;
     this.#add({ typeUrl: listenerType, previous: undefined, names: noNames, until: undefined });
   }
 
-  /** Called before a listener, route or extension response is built. */
+  /** Call before a listener, route or extension response is built. */
   replacing(typeUrl: string, next: ResourceMap): void {
     if (typeUrl === extensionType) return;
     const { resources: previous } = this.#stream.sentOf(typeUrl);
@@ -76,7 +76,7 @@ export class DrainingListeners {
     if (this.#replaced.length > maxReplacements) this.#replaced.splice(1, 1);
   }
 
-  /** The client has acknowledged everything that may name clusters. */
+  /** Call when the client has acknowledged everything that may name clusters. */
   begun(): void {
     this.#forgetDrained();
     for (const one of this.#replaced ?? []) one.until ??= this.#stream.now() + this.#drainMs;
@@ -88,7 +88,7 @@ export class DrainingListeners {
     this.#replaced = left.length === 0 ? undefined : left;
   }
 
-  /** How long a listener that is replaced now drains, in steps of the removal delay. */
+  /** Drain time of a listener that is replaced now, in multiples of the removal delay. */
   get steps(): number {
     return Math.ceil(this.#drainMs / this.#stream.removal.delayMs) + 1;
   }

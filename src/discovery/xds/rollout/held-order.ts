@@ -1,4 +1,4 @@
-/** Orders without the resources that are held back (rollout-gate.ts). */
+/** Orders without delayed resources (rollout-gate.ts). */
 import type { ResponseOrder } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import type { EncodedResource, ResourceSet } from '../resource-source.ts';
 import type { SentResources } from '../responses/ads-sent.ts';
@@ -9,7 +9,7 @@ export interface PreparedResponse {
   readonly set: ResourceSet;
 }
 
-/** Resources that the order may send and that the client does not have in this version. */
+/** Ordered resources that the client does not have in this version. */
 export function ofOrder(order: ResponseOrder, names: readonly string[], { resources }: ResourceSet): readonly string[] {
   const { all, changed, has } = order;
   const requestedNames = all || changed ? undefined : new Set(order.asked);
@@ -26,13 +26,13 @@ function isNothingLeft(
 ): boolean {
   const { all, asked: requestedNames, names } = order;
   if (requestedNames.length > 0) return false;
-  // A state-of-the-world response without listeners would remove those that the client has.
+  // A SotW response without listeners would remove those of the client.
   if (all) return resources.size === 0 && (names === '*' || names.length === 0);
   const { changed, removed } = sent.differenceTo(resources);
   return changed.length === 0 && removed.length === 0 && !sent.hasForgotten;
 }
 
-/** Held-back resources are replaced by what the client has. `undefined` if nothing is left to send. */
+/** Replaces delayed resources by those of the client. `undefined` if nothing is left to send. */
 export function withoutHeld(
   order: ResponseOrder,
   set: ResourceSet,

@@ -1,6 +1,6 @@
 /**
- * Listeners, route and extension configurations that name clusters which the client cannot use yet, and the sets from
- * which they are sent later.
+ * Delayed listeners, route and extension configurations, which name clusters that the client cannot use yet, and the sets from which they are sent
+ * later.
  */
 import type { ResponseOrder } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import {
@@ -44,7 +44,7 @@ export class HeldResources {
     this.#record = record;
   }
 
-  /** `undefined` if no resource of the type is held back. */
+  /** `undefined` if no resource of the type is delayed. */
   versionOf(typeUrl: string): string | undefined {
     return this.#candidates?.get(typeUrl)?.set.version;
   }
@@ -56,7 +56,7 @@ export class HeldResources {
     });
   }
 
-  /** Drops resources held back for the order. */
+  /** Drops the delayed resources of the order. */
   skip(order: ResponseOrder): void {
     this.#hold(order, [], noNames, new Set());
     if (!this.#record.current.held.some(({ typeUrl }) => typeUrl === order.typeUrl)) this.drop(order.typeUrl);
@@ -67,10 +67,10 @@ export class HeldResources {
   }
 
   /**
-   * What an order can send of a set. Held-back resources are replaced by what the client has.
+   * The part of a set that can be sent now. Delayed resources are replaced by those of the client.
    *
-   * @param unsent configured clusters that the client was not sent
-   * @returns `undefined` if everything is held back
+   * @param unsent configured clusters that were not sent
+   * @returns `undefined` if everything is delayed
    */
   prepare(ordered: ResponseOrder, set: ResourceSet, unsent: readonly string[]): PreparedResponse | undefined {
     const { typeUrl } = ordered;
@@ -105,7 +105,7 @@ export class HeldResources {
     return this.#record.current.held.filter((one) => one.typeUrl === typeUrl).map(({ name }) => name);
   }
 
-  /** An order for some names also includes the held-back ones, because all come from one set. */
+  /** An order for some names also includes the delayed ones, because all come from one set. */
   #withHeld(order: ResponseOrder): ResponseOrder {
     if (order.all || order.changed) return order;
     const requestedNames = new Set([...order.asked, ...this.#heldNames(order.typeUrl)]);
@@ -137,7 +137,7 @@ export class HeldResources {
     );
   }
 
-  /** The held-back resources that are ready, in the version that was held back. */
+  /** Delayed resources that are ready, in the delayed version. */
   release(order: ResponseOrder): PreparedResponse | undefined {
     const { typeUrl } = order;
     const candidates = this.#candidates?.get(typeUrl);

@@ -1,7 +1,4 @@
-/**
- * Effects of a changed make-before-break record: reports for the chart of the stream, metrics, and events for its
- * exchange.
- */
+/** Effects of a changed make-before-break record: reports for the chart of the stream, metrics, and events for its exchange. */
 import type {
   AcknowledgementOverdue,
   ClustersAwaitedBy,
@@ -39,8 +36,8 @@ export interface ReportedStream {
 }
 
 /**
- * Reports to the chart of a stream. A report may lead to newer records, which are reported first. So each report
- * describes the current record, and is sent only if it differs from the last one.
+ * Reports to the chart of a stream. A report may lead to newer records, which are reported first. So each report describes the current record, and is
+ * sent only if it differs from the last one.
  */
 export class RolloutReports {
   readonly #stream: ReportedStream;
@@ -52,7 +49,7 @@ export class RolloutReports {
     this.#stream = stream;
   }
 
-  /** @param current returns the record at the time of the call */
+  /** @param current the record at the time of the call */
   report(previous: Rollout, current: () => Rollout): void {
     this.#count(previous, current());
     for (const report of retainedBetween(previous, current())) this.#stream.onReport(report);
@@ -116,7 +113,6 @@ function* retainedBetween(previous: Rollout, { retained }: Rollout): Generator<C
   }
 }
 
-/** Events for the exchange. */
 export function* eventsOf(previous: Rollout, next: Rollout, current: string | undefined): Generator<RolloutEvent> {
   for (const typeUrl of new Set(previous.held.map((one) => one.typeUrl))) {
     if (typeUrl === current) continue;

@@ -1,6 +1,6 @@
 /**
- * Decides which parts of each response are sent now, by the rules of cluster-rollout.ts: clusters together with those
- * that the client keeps, other resources when their clusters are usable.
+ * Decides which part of each response is sent now, by the rules of cluster-rollout.ts: clusters together with those that the client keeps, other
+ * resources when their clusters are usable.
  */
 import type { AdsRequest, ResponseOrder } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import { clusterType, endpointType, listenerType } from '../../../../machines/discovery/xds/ads-types.ts';
@@ -52,7 +52,7 @@ export interface GatedStream extends RetainingStream, WarmingStream, HoldingStre
   readonly isCongested: boolean;
 }
 
-/** Clients that request clusters by name request routes first, so nothing is held back. */
+/** Clients that request clusters by name request routes first, so nothing is delayed. */
 type ClusterSubscription = 'none' | 'all' | 'by name';
 
 const noNames: readonly string[] = [];
@@ -65,12 +65,12 @@ export class RolloutGate {
   readonly #held: HeldResources;
   readonly #departed: DepartedConfigurations;
   #subscription: ClusterSubscription = 'none';
-  /** The client has clusters and requests none on this stream, as an Envoy does while one of them warms. */
+  /** The client has clusters and requests none on this stream, like an Envoy while one of them warms. */
   #isWarming = false;
   #clustersVersion = '';
-  /** In the current CDS response: clusters with an earlier form that the client may warm indefinitely. */
+  /** Clusters of the current CDS response with an earlier version that the client may warm indefinitely. */
   #updated: readonly string[] = noNames;
-  /** For the current CDS response: steps until more suspects are given up; 0: the limit. */
+  /** For the current CDS response: steps until more suspects are given up; 0: at the limit. */
   #searchSteps = 0;
   #evicted = 0;
   /** Consecutive steps in which nothing could be sent. */
@@ -192,10 +192,7 @@ export class RolloutGate {
     return this.#retention.resources(this.#subscription === 'all');
   }
 
-  /**
-   * Does not count while nothing can be sent to the client, for one whole limit at most, because Envoy waits 15 s for
-   * requested resources.
-   */
+  /** Does not count while nothing can be sent to the client, for at most one limit, because Envoy waits 15 s for requested resources. */
   expire(): void {
     this.#blockedSteps = this.#stream.isCongested ? this.#blockedSteps + 1 : 0;
     if (this.#blockedSteps > 0 && this.#blockedSteps <= stepsOfLimit) return;
@@ -223,7 +220,7 @@ export class RolloutGate {
     this.#stream.takeRolloutEvent({ type: 'clusters.due', typeUrl: clusterType });
   }
 
-  /** New clusters are sent before others are removed: those that the client uses stay in the response. */
+  /** New clusters are sent before others are removed, so clusters in use stay in the response. */
   #clusters(order: ResponseOrder, set: ResourceSet): PreparedResponse {
     this.#subscribed(order.names);
     if (this.#subscription !== 'all') return { order, set };
@@ -238,7 +235,7 @@ export class RolloutGate {
     }
     const versionOf = (name: string): string | undefined => set.resources.get(name)?.version;
     this.#record.update(this.#stream.rules.withConfiguration(kept.rollout, versionOf));
-    // A new form may resolve what kept these unusable.
+    // A new version may resolve what kept these unusable.
     const reconfigured = givenUpBetween(this.#record.current, kept.rollout).filter((name) => set.resources.has(name));
     if (isSearching(this.#record.current)) this.#giveUpSuspects(order, set.resources, versionOf);
     const { references } = this.#stream;
@@ -255,8 +252,8 @@ export class RolloutGate {
   }
 
   /**
-   * The client has clusters of a previous stream and does not request clusters first, so one of its clusters warms. If
-   * it does so indefinitely, clusters are sent without a request.
+   * The client has clusters of a previous stream and does not request clusters first, so one of them warms. If it warms indefinitely, clusters are
+   * sent without a request.
    */
   #requestsNoClusters(order: ResponseOrder): void {
     if (this.#subscription !== 'none' || !this.#stream.takesUnrequested || !isReturning(order)) return;
@@ -264,10 +261,7 @@ export class RolloutGate {
     this.#record.update(withUnknownClusters(this.#record.current), order.typeUrl);
   }
 
-  /**
-   * The clusters of a delta client are unknown before it requests clusters. It has requested the endpoints of those
-   * that have some.
-   */
+  /** The clusters of a delta client are unknown before it requests clusters. It has requested the endpoints of those that use EDS. */
   #withBrought(order: ResponseOrder, { resources }: ResourceSet): ResponseOrder {
     if (!this.#stream.isDelta || this.#stream.watchOf(clusterType)?.unrequested !== true || !order.all) return order;
     const names = this.#stream.watchOf(endpointType)?.names ?? noNames;
@@ -299,8 +293,7 @@ export class RolloutGate {
     if (order.asked.length > 0 && unused.length > 0) this.#dropRemoved(order.asked);
     const configured = (): ResourceMap | undefined => this.#stream.generated(clusterType)?.resources;
     const outdated = this.#retention.outdatedForms(order, set.resources, configured);
-    // Without these endpoints the client does not acknowledge the form that needs them, so the next form must not wait
-    // for an ACK.
+    // Without these endpoints the client does not acknowledge the version that needs them, so the next version must not wait for an ACK.
     if (outdated.length > 0) this.#stream.takeRolloutEvent({ type: 'acknowledgement.overdue', typeUrl: clusterType });
     return this.#retention.endpoints(this.#record.current, order, set, { configured, outdated, unused });
   }
@@ -325,7 +318,7 @@ export class RolloutGate {
     this.#prepareAgain(previous);
   }
 
-  /** These resources are no longer needed in the held-back form. */
+  /** The delayed version of these resources is obsolete. */
   #prepareAgain(previous: Rollout['held']): void {
     const { held } = this.#record.current;
     for (const typeUrl of new Set(previous.filter((one) => !held.includes(one)).map((one) => one.typeUrl))) {
@@ -380,8 +373,8 @@ export class RolloutGate {
   }
 
   /**
-   * Configured clusters that the client was not sent. Only responses to requests can precede them, because a push sends
-   * clusters of the same context first.
+   * Configured clusters that were not sent to the client. Only responses to requests can precede them, because a push sends clusters of the same
+   * context first.
    */
   #unsentClusters(order: ResponseOrder, { version }: ResourceSet): readonly string[] {
     if (!this.#mayPrecedeClusters(order, version)) return noNames;

@@ -35,7 +35,7 @@ export class RolloutRecord {
     for (const event of [...eventsOf(previous, this.#current, currentType)]) this.#stream.takeRolloutEvent(event);
   }
 
-  /** Its clusters and waits are no longer counted. */
+  /** Its clusters and waits no longer count. */
   end(): void {
     this.#reports.end(this.#current);
   }

@@ -1,4 +1,4 @@
-/** What make before break delays at one client, for debug pages. */
+/** Changes that make-before-break delays at one client, for debug pages. */
 import { stepsToJoin } from '../../../../machines/discovery/xds/cluster-removal.ts';
 import type { NewCluster, RetainedCluster, Rollout } from '../../../../machines/discovery/xds/cluster-rollout.ts';
 import { fetchLimitOf } from './warming-clusters.ts';
@@ -6,7 +6,7 @@ import { fetchLimitOf } from './warming-clusters.ts';
 export interface HeldWait {
   readonly kind: 'held';
   readonly name: string;
-  /** `*` stands for all clusters. Empty: the resource is sent next. */
+  /** `*` for all clusters. Empty: the resource is sent next. */
   readonly clusters: readonly string[];
 }
 
@@ -22,11 +22,11 @@ export interface KeptWait {
   readonly kind: 'kept';
   readonly name: string;
   readonly state: RetainedCluster['state'];
-  /** Set in state `named`. */
+  /** In state `named` only. */
   readonly namedBy?: NamingResource;
   /** Types without an ACK of resources that no longer name the cluster. */
   readonly unacknowledged: readonly string[];
-  /** Connections of a replaced listener drain. Only in state `lingering`. */
+  /** Connections of a replaced listener drain. In state `lingering` only. */
   readonly drains: boolean;
   /** Maximum milliseconds until the removal; `undefined` while the client uses the cluster. */
   readonly maxMs: number | undefined;
@@ -47,10 +47,7 @@ export interface GivenUpWait {
 
 export type RolloutWait = HeldWait | WarmingWait | KeptWait | KeptConfigurationWait | GivenUpWait;
 
-/**
- * What names a kept cluster: a sent resource, a held-back one, or listeners and routes of a `previous stream` after a
- * reconnect.
- */
+/** What names a kept cluster: a sent resource, a delayed one, or listeners and routes of a `previous stream` after a reconnect. */
 export type NamingResource = { readonly typeUrl: string; readonly name: string } | 'held resource' | 'previous stream';
 
 export function heldOf({ held }: Rollout, ofType: string): readonly HeldWait[] {

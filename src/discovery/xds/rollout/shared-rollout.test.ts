@@ -1,4 +1,4 @@
-/** Memory of make before break for a connection: streams with the same state share it, and idle streams have none. */
+/** Memory of make-before-break for a connection: streams in the same state share it, and idle streams need none. */
 import { describe, expect, test } from 'vitest';
 import { clusterType, endpointType, routeType } from '../../../../machines/discovery/xds/ads-types.ts';
 import { newRollout } from '../../../../machines/discovery/xds/cluster-rollout.ts';
@@ -7,14 +7,14 @@ import { ScriptedSource } from '../../../../test/simulation/scripted-source.ts';
 import { VirtualClock } from '../../../../test/simulation/virtual-clock.ts';
 import { RequestNameLists } from '../requests/request-names.ts';
 
-/** Longer than the removal delay and the time in which a removal waits for another response. */
+/** Longer than the removal delay and the wait of a removal for another response. */
 const removedMs = 20_000;
 
 function twoClients(delta: boolean): { clients: Client[]; source: ScriptedSource; clock: VirtualClock } {
   const [source, clock] = [new ScriptedSource(), new VirtualClock()];
   const shared = { source, clock, lists: new RequestNameLists() };
   const clients = [settled(delta, shared), settled(delta, shared)];
-  // Each client set the shared resources. Those of the second one are the newest.
+  // Each client adds the shared resources. Those of the second one are the newest.
   for (const client of clients) {
     client.world.push(clusterType, endpointType, routeType);
     client.take();
@@ -38,8 +38,8 @@ const distinctMaps = (clients: readonly Client[], typeUrl: string): number =>
 describe.each([
   ['state of the world', false],
   ['delta', true],
-])('Make before break over %s', (_, delta) => {
-  test('shares the maps of clients that keep the same removed cluster and held-back route', () => {
+])('make-before-break over %s', (_, delta) => {
+  test('shares the maps of clients that keep the same removed cluster and delayed route', () => {
     const { clients, source } = twoClients(delta);
     replaceCluster(source, clients);
     for (const client of clients) {
@@ -53,7 +53,7 @@ describe.each([
       expect(distinctMaps(clients, typeUrl), typeUrl).toBe(1);
   });
 
-  test('keeps no record for an idle client, nor for types that it does not watch', () => {
+  test('has no record for an idle client, nor for unwatched types', () => {
     const { clients, source, clock } = twoClients(delta);
     replaceCluster(source, clients);
     for (const client of clients) {

@@ -27,10 +27,10 @@ type ResourceMap = ReadonlyMap<string, EncodedResource>;
 
 /** Envoy has already waited for as long as the limit, and requests to a new cluster fail while it warms. */
 const newClusterLimit: FetchLimit = { fetchMs: 1_000, awaitsNames: false };
-/** Envoy keeps using the earlier form, so this is its default for sources without a limit. */
+/** Envoy keeps using the earlier version, so this is its default for sources without a limit. */
 const updatedClusterLimit: FetchLimit = { fetchMs: 15_000, awaitsNames: true };
 
-/** @param cluster.isNew the client uses no earlier form of it */
+/** @param cluster.isNew the client uses no earlier version */
 export function fetchLimitOf({ isNew }: Pick<GivenUpCluster, 'isNew'>): FetchLimit {
   return isNew ? newClusterLimit : updatedClusterLimit;
 }
@@ -52,9 +52,9 @@ export interface SentResponse {
   readonly nonce: string;
   /** The first CDS response on the stream. */
   readonly isFirst: boolean;
-  /** Clusters that the client has in an earlier form and may warm indefinitely. */
+  /** Clusters that the client has in an earlier version and may warm indefinitely. */
   readonly updated: readonly string[];
-  /** Steps of the limit until more suspects are given up; 0: the limit. */
+  /** Steps of the limit until more suspects are given up; 0: at the limit. */
   readonly searchSteps: number;
 }
 
@@ -107,7 +107,7 @@ function addedClusters(
   );
 }
 
-/** Unused clusters that a response contains again. @param added names of new clusters in it */
+/** Unused clusters that a response contains again. @param added names of its new clusters */
 function sentAgain(
   stream: WarmingStream,
   rollout: Rollout,
@@ -181,7 +181,7 @@ function onceForName(find: (name: string) => boolean): (name: string) => boolean
   };
 }
 
-/** Clusters whose new form fetches a secret that no cluster of the client fetched. Cached by pair of maps. */
+/** Clusters whose new version fetches a secret that no cluster of the client fetched. Cached by pair of maps. */
 export const updatesThatFetch = onceFor((references: ResourceReferences) =>
   onceForPair((previous: ResourceMap, after: ResourceMap): readonly string[] => {
     const { changed, added } = differenceOf(previous, after);
@@ -240,12 +240,12 @@ function suspectsAmong(stream: WarmingStream, clusters: ResourceMap): Suspects {
   return { certain: possible.filter(fetchesMissing), possible };
 }
 
-/** One of these may cause the missing ACK. */
+/** Any of these may cause the missing ACK. */
 export function suspectsFor(stream: WarmingStream, rollout: Rollout, clusters: ResourceMap): NextSuspects {
   return nextSuspects(rollout, suspectsAmong(stream, clusters));
 }
 
-/** @param sent what the client has */
+/** @param sent resources of the client */
 export function withFetchLimits(
   references: ResourceReferences,
   { givenUp }: Rollout,
@@ -308,7 +308,7 @@ function* readingSuspects(stream: WarmingStream, rollout: Rollout, clusters: Res
 }
 
 /**
- * Prepares the references that a CDS response needs, in steps.
+ * Prepares the references for a CDS response in steps.
  *
  * @param reading.isKnown the resources of the client are known
  * @param reading.isFirst this is the first CDS response on the stream

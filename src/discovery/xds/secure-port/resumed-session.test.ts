@@ -1,4 +1,4 @@
-/** Resumption of TLS sessions on the secure port. */
+/** TLS session resumption on the secure port. */
 import { connect, type TLSSocket } from 'node:tls';
 import { afterEach, expect, test, vi } from 'vitest';
 import { createAuthority } from '../../../../test/certs/authority.ts';
@@ -37,7 +37,7 @@ async function listen() {
   return { port, client: { ca: authority.certificate, cert, key } };
 }
 
-/** @returns whether the server used HTTP/2, whether the session was resumed, and the session for the next connection */
+/** @returns whether HTTP/2 started, whether the TLS session was resumed, and the session for the next connection */
 function visit(port: number, client: object, session?: Buffer) {
   return new Promise<{ isServed: boolean; isResumed: boolean; session: Buffer | undefined }>((resolve) => {
     let next: Buffer | undefined;
@@ -59,7 +59,7 @@ function visit(port: number, client: object, session?: Buffer) {
 }
 
 test.for(['TLSv1.2', 'TLSv1.3'] as const)(
-  'The secure port rejects a resumed %s session of a client whose certificate has expired',
+  'the secure port rejects a resumed %s session of a client whose certificate has expired',
   async (version) => {
     const { port, client } = await listen();
     const choices = { ...client, minVersion: version, maxVersion: version };

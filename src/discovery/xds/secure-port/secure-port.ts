@@ -5,7 +5,7 @@ import type { LogEntry, LogWarning } from '../../../runtime/log-events/log-event
 import { listOf } from '../../environment.ts';
 import { type ListenAddress, parseListenAddress } from '../../listen-address.ts';
 
-/** PEM files. Either all three are set, or none if the program's CA signs the certificate. */
+/** PEM files: all three, or none if this process's CA signs the certificate. */
 export interface ServerCertificateFiles {
   readonly caFile: string;
   readonly certificateFile: string;
@@ -14,9 +14,9 @@ export interface ServerCertificateFiles {
 
 export interface SecurePort {
   readonly address: ListenAddress;
-  /** `undefined`: the program's CA signs the certificate. */
+  /** `undefined`: this process's CA signs the certificate. */
   readonly files: ServerCertificateFiles | undefined;
-  /** OpenSSL names; empty for the defaults. TLS 1.3 has its own suites. */
+  /** OpenSSL names; empty: defaults. TLS 1.3 has separate suites. */
   readonly cipherSuites: readonly string[];
   readonly minVersion: 'TLSv1.2' | 'TLSv1.3';
 }
@@ -27,7 +27,7 @@ export interface SecurePortFlags {
   readonly caCertFile?: string;
   readonly tlsCertFile?: string;
   readonly tlsKeyFile?: string;
-  /** Camel case, as parsed from `--tls-cipher-suites`. */
+  /** Parsed from `--tls-cipher-suites`. */
   readonly tlsCipherSuites?: string;
   readonly tlsMinVersion?: string;
 }
@@ -35,13 +35,13 @@ export interface SecurePortFlags {
 export interface SecurePortReport {
   /** A CA is configured, so the port is opened. */
   readonly hasAuthority: boolean;
-  /** Whether a CA can be used at all. */
+  /** Whether a CA can be configured. */
   readonly mayHaveAuthority: boolean;
   readonly note: (entry: LogEntry) => void;
   readonly warn: (entry: LogWarning) => void;
 }
 
-/** Go names and OpenSSL names of TLS 1.2 suites. */
+/** OpenSSL names of TLS 1.2 suites by Go names. */
 const suites: ReadonlyMap<string, string> = new Map([
   ['TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256', 'ECDHE-ECDSA-AES128-GCM-SHA256'],
   ['TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384', 'ECDHE-ECDSA-AES256-GCM-SHA384'],

@@ -24,12 +24,12 @@ beforeEach(() => {
 
 afterEach(() => rmSync(root, { recursive: true }));
 
-it('A server certificate is read from three files', () => {
+it('readServerCertificate reads three files', () => {
   expect(readServerCertificate(files, now).serialNumber).toBe(issued.serialNumber);
 });
 
 it.each(['caFile', 'certificateFile', 'keyFile'] as const)(
-  "A server certificate with a missing or invalid %s is rejected with the file's name",
+  'readServerCertificate rejects a missing or invalid %s, and names the file',
   (file) => {
     writeFileSync(files[file], 'no certificate');
     expect(() => readServerCertificate(files, now)).toThrow(`${files[file]} is not valid PEM`);
@@ -39,7 +39,7 @@ it.each(['caFile', 'certificateFile', 'keyFile'] as const)(
 );
 
 it.each(['caFile', 'certificateFile', 'keyFile'] as const)(
-  'A server certificate with a named pipe as its %s is rejected without waiting',
+  'readServerCertificate rejects a named pipe as its %s without waiting',
   (file) => {
     rmSync(files[file]);
     execFileSync('mkfifo', [files[file]]);
@@ -47,12 +47,12 @@ it.each(['caFile', 'certificateFile', 'keyFile'] as const)(
   },
 );
 
-it('A server certificate must match its key', () => {
+it('readServerCertificate rejects a certificate that does not match its key', () => {
   writeFileSync(files.keyFile, authority.privateKey);
   expect(() => readServerCertificate(files, now)).toThrow(`does not match the certificate in`);
 });
 
-it('A server certificate is read in one version while Kubernetes replaces the directory of its files', async () => {
+it('readServerCertificate reads a consistent version while Kubernetes replaces the directory', async () => {
   const versions = Array.from({ length: 6 }, (_, number) => {
     const from = createAuthority(`authority ${number}`);
     const { certificate, privateKey } = from.issue(['istiod.istio-system.svc']);
@@ -74,7 +74,7 @@ it('A server certificate is read in one version while Kubernetes replaces the di
   }
 });
 
-it('A server certificate must be valid now', () => {
+it('readServerCertificate rejects a certificate that is not valid at the current time', () => {
   expect(() => readServerCertificate(files, new Date('2999-01-01'))).toThrow('expired on');
   expect(() => readServerCertificate(files, new Date('1999-01-01'))).toThrow('is not valid before');
 });

@@ -1,4 +1,4 @@
-/** Certificate of the TLS port (spec/discovery.md §1.2, §1.3), from three PEM files. */
+/** Certificate of the TLS port (spec/discovery.md §1.2, §1.3) from three PEM files. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import type { SecureServerOptions } from 'node:http2';
 import type { SecureContextOptions, TlsOptions } from 'node:tls';
@@ -15,7 +15,7 @@ const maxFileBytes = 1024 * 1024;
 export interface PemServerCertificate {
   /** PEM. */
   readonly ca: Buffer;
-  /** PEM: the server's certificate first, then the intermediates. */
+  /** PEM, leaf first. */
   readonly chain: Buffer;
   /** PEM. */
   readonly key: Buffer;
@@ -24,7 +24,7 @@ export interface PemServerCertificate {
 }
 
 /**
- * Reads and validates the files: PEM format, matching key, validity period and chain.
+ * Validates PEM format, key, validity period and chain.
  *
  * @throws ChartpilotError FILE_UNREADABLE or CONFIG_INVALID
  */
@@ -58,7 +58,7 @@ export function readServerCertificate(files: ServerCertificateFiles, now: Date):
   return { ca, chain, key, serialNumber, notAfter };
 }
 
-/** A half-updated certificate would be rejected by clients that trust the new roots. */
+/** Clients that trust the new roots would reject a half-updated certificate. */
 function pathProblem(
   files: ServerCertificateFiles,
   { ca, chain }: Pick<PemServerCertificate, 'ca' | 'chain'>,
@@ -73,9 +73,9 @@ function pathProblem(
 }
 
 /**
- * TLS has one pool of roots. This accepts clients whose certificate chains to none of them.
+ * Accepts clients whose certificate chains to none of the roots of TLS, which has one pool only.
  *
- * @param chain DER, the leaf first, as far as Node knows it
+ * @param chain DER, leaf first, as far as Node knows it
  */
 export interface OtherClients {
   accepts(chain: readonly Uint8Array[]): boolean;
@@ -87,25 +87,23 @@ const noOtherClients: OtherClients = { accepts: () => false, roots: [] };
 
 /** A connection whose client has a valid certificate. */
 export interface ClientConnection {
-  /**
-   * Node's TLSSocket. grpc-js reads `authorized` for each call to decide whether the certificate identifies the client.
-   */
+  /** Node's TLSSocket. By `authorized`, grpc-js decides for each call whether the certificate identifies the client. */
   readonly socket: { authorized?: boolean };
-  /** Node's ServerHttp2Session. `close` sends GOAWAY and lets existing streams end. */
+  /** Node's ServerHttp2Session. `close` sends GOAWAY without ending existing streams. */
   readonly session: {
     close(): void;
     once(event: 'close', listener: () => void): unknown;
   };
-  /** DER, the leaf first, as far as Node knows it. */
+  /** DER, leaf first, as far as Node knows it. */
   readonly chain: readonly Uint8Array[];
 }
 
-/** Credentials of the TLS port. A client certificate is requested but optional; the authenticators validate it. */
+/** Credentials of the TLS port. A client certificate is requested but optional; authenticators validate it. */
 export class SecurePortCredentials extends ServerCredentials {
   #otherClients: OtherClients;
   /** Roots of client certificates, by {@link rootKeyOf}. */
   #roots: ReadonlySet<string>;
-  /** The root of the client's certificate, if known. */
+  /** With the root of the client's certificate, if known. */
   readonly #clients = new Map<ClientConnection, string | undefined>();
 
   constructor(port: TlsChoices, certificate: PemServerCertificate, otherClients: OtherClients = noOtherClients) {
@@ -115,10 +113,9 @@ export class SecurePortCredentials extends ServerCredentials {
   }
 
   /**
-   * Replaces the certificate for new handshakes; existing connections continue. If a root is no longer trusted,
-   * connections that are not known to chain to another root accept no more calls, and their clients must reconnect:
-   * otherwise a stolen key of the old root could obtain a certificate of the next root over an existing connection. Old
-   * session tickets are already invalid.
+   * Replaces the certificate for new handshakes; existing connections continue. If a root is no longer trusted, connections that are not known to
+   * chain to another root accept no more calls, and their clients must reconnect: otherwise a stolen key of the old root could obtain a certificate
+   * of the next root on an existing connection. Session tickets from before are invalid.
    */
   use(port: TlsChoices, certificate: PemServerCertificate, otherClients: OtherClients = noOtherClients): void {
     this.updateSecureContextOptions(contextOptions(port, certificate));
@@ -134,7 +131,7 @@ export class SecurePortCredentials extends ServerCredentials {
     return { ...this._getConstructorOptions(), ...this._getSecureContextOptions() };
   }
 
-  /** Whether to accept a client whose certificate TLS does not accept. */
+  /** Accepts clients whose certificate TLS rejects. */
   acceptsOther(chain: readonly Uint8Array[]): boolean {
     return this.#otherClients.accepts(chain);
   }
@@ -160,15 +157,12 @@ function rootsOf({ ca }: PemServerCertificate, { roots }: OtherClients): Readonl
   return new Set([...readCertificates(ca.toString()), ...roots].map(rootKeyOf));
 }
 
-/**
- * Of a chain with intermediates, Node may return only the leaf (nodejs/node#65579). The last certificate is then not a
- * root, and not trusted.
- */
+/** Node may return only the leaf of a chain with intermediates (nodejs/node#65579). The last certificate is then no root, and not trusted. */
 function rootIn(chain: readonly Uint8Array[]): string | undefined {
   try {
     return rootKeyOf(readCertificate(chain.at(-1)!));
   } catch {
-    // TLS took what is not read here.
+    // TLS has accepted a certificate that is not parsed here.
     return undefined;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Number of network round trips until routes to new clusters arrive. The client responds as Envoy does, after a pause
- * shows that no further response arrives by itself.
+ * Round trips until routes to new clusters arrive. The client responds like Envoy, after a pause shows that the server sends nothing more without a
+ * response.
  */
 import { fromBinary } from '@bufbuild/protobuf';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -39,7 +39,7 @@ spec:
   http: [{timeout: ${timeout}, route: [{destination: {host: cart.shop.test, subset: ${subset}}}]}]
 `;
 
-/** The relevant fields of a response in either protocol. */
+/** Relevant fields of a response in either protocol. */
 interface Received {
   readonly typeUrl: string;
   readonly nonce: string;
@@ -47,7 +47,7 @@ interface Received {
   readonly resources: readonly Uint8Array[];
 }
 
-/** Envoy's requests. */
+/** Sends Envoy's requests. */
 class Client {
   readonly #stream: SotwStream | DeltaStream;
   readonly #delta: boolean;
@@ -78,7 +78,7 @@ class Client {
     this.#stream.send({ node, typeUrl, ...request } as never);
   }
 
-  /** Responds until RDS arrives. @returns how often it had to respond before that */
+  /** Responds until RDS arrives. @returns the number of required round trips */
   async roundTripsUntilRoutes(quietMs: number): Promise<number> {
     for (let trips = 0; ; trips++) {
       const responses = await this.#untilQuiet(quietMs, 400);
@@ -97,7 +97,7 @@ class Client {
     }
   }
 
-  /** Responses since the last call, after a time without any. Waits several such times for the first one. */
+  /** Responses since the last call, collected until a pause. Waits several pauses for the first one. */
   async #untilQuiet(quietMs: number, times: number): Promise<Received[]> {
     const deadline = performance.now() + times * quietMs;
     let seen = -1;
@@ -161,16 +161,13 @@ async function begin(delta: boolean, resolution: 'STATIC' | 'DNS' = 'STATIC') {
   client.subscribe(CDS);
   client.subscribe(LDS);
   client.subscribe(RDS, [String(port)]);
-  // On a busy machine, late routes could be mistaken for those of the first change.
+  // On a busy machine, late routes could be counted for the next change.
   await client.roundTripsUntilRoutes(quietMs);
   await client.settle(quietMs);
   return { plane, client, quietMs };
 }
 
-/**
- * Minimum over several changes: a busy machine may need more than one wait before a response, but never sends one
- * before the required request.
- */
+/** Minimum over several changes: a busy machine may need more than one pause before a response, but never sends one before the required request. */
 async function tripsOfChanges(changes: number, { plane, client, quietMs }: Begun, textOf: (index: number) => string) {
   const trips: number[] = [];
   for (let index = 1; index <= changes; index++) {
@@ -184,19 +181,19 @@ async function tripsOfChanges(changes: number, { plane, client, quietMs }: Begun
 describe.each([
   ['state of the world', false],
   ['delta', true],
-])('Make before break over %s, measured in round trips', (_, delta) => {
-  test('delivers routes without a new cluster without a round trip', async () => {
+])('make-before-break over %s', (_, delta) => {
+  test('sends routes without a new cluster without a round trip', async () => {
     const { least } = await tripsOfChanges(3, await begin(delta), (index) => routesTo('s0', `${index + 1}s`));
     expect(least).toBe(0);
   });
 
-  test('delivers routes to a new EDS cluster after one or two round trips', async () => {
+  test('sends routes to a new EDS cluster after one or two round trips', async () => {
     const { least, trips } = await tripsOfChanges(3, await begin(delta), (index) => routesTo(`s${index}`));
     expect(least, String(trips)).toBeGreaterThanOrEqual(1);
     expect(least, String(trips)).toBeLessThanOrEqual(2);
   });
 
-  test('delivers routes to a new DNS cluster after its ACK, in one round trip', async () => {
+  test('sends routes to a new DNS cluster after its ACK, in one round trip', async () => {
     const { least } = await tripsOfChanges(3, await begin(delta, 'DNS'), (index) => routesTo(`s${index}`));
     expect(least).toBe(1);
   });

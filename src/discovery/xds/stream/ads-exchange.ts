@@ -1,4 +1,4 @@
-/** Applies the rules of an exchange (machines/discovery/xds/ads-exchange.ts) to each message of a stream. */
+/** Applies the rules of an exchange (machines/discovery/xds/ads-exchange.ts) to messages of a stream. */
 import {
   type Exchange,
   type ExchangeEvent,
@@ -15,7 +15,7 @@ import { OneAtATime } from '../../../runtime/one-at-a-time.ts';
 export interface AdsExchangeOptions {
   /** May change when the node is known. */
   readonly rules: () => ExchangeRules;
-  /** Reports events that change the state of the stream to its chart. */
+  /** Reports events to the chart of the stream. */
   readonly report: (report: StreamReport) => void;
   /** The outcome of each order must be reported to the exchange. */
   readonly send: (orders: readonly ResponseOrder[]) => void;
@@ -46,7 +46,7 @@ export class AdsExchange {
     this.#inbox.add(event);
   }
 
-  /** Ignores later events and keeps the watches. */
+  /** Ignores later events but keeps the watches. */
   stop(): void {
     this.#isStopped = true;
   }

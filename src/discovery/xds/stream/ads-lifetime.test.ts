@@ -1,4 +1,4 @@
-/** Lifetime and end of connections (spec/discovery.md §7.5, §2.3), with clients of Node's HTTP/2. */
+/** Lifetime of connections (spec/discovery.md §7.5, §2.3), with Node's HTTP/2 client. */
 
 import { connect } from 'node:http2';
 import { createConnection } from 'node:net';
@@ -20,7 +20,7 @@ const test = base.extend<{ start: GiveServer }>({
     ),
 });
 
-test('Limits of the xDS server have the defaults of the reference', () => {
+test('xDS server limits have the defaults of Istio', () => {
   expect(channelOptions({ maxConnectionAgeMs: 1_800_000 })).toMatchObject({
     'grpc.max_receive_message_length': 4 * 1024 * 1024,
     'grpc.max_send_message_length': -1,
@@ -32,7 +32,7 @@ test('Limits of the xDS server have the defaults of the reference', () => {
   });
 });
 
-test('The xDS server sends GOAWAY on an old connection and closes it after the grace period', async ({ start }) => {
+test('the xDS server sends GOAWAY on an old connection and closes it after the grace period', async ({ start }) => {
   const world = await start({ limits: { maxConnectionAgeMs: 400, maxConnectionAgeGraceMs: 1_000 } });
   const session = connect(`http://127.0.0.1:${world.port}`);
   const started = performance.now();
@@ -49,27 +49,27 @@ test('The xDS server sends GOAWAY on an old connection and closes it after the g
   stream.on('error', () => {});
   await closed;
   const lived = performance.now() - started;
-  // 10 % earlier or later, plus delays of a busy machine.
+  // ±10 %, plus delays of a busy machine.
   expect(events[0]).toBeGreaterThan(350);
-  // The GOAWAY may be late, but the connection is closed on time.
+  // GOAWAY may be late, but the connection is closed on time.
   expect(lived - events[0]!).toBeGreaterThan(400);
   expect(lived).toBeLessThan(400 * 1.1 + 1_000 + 20_000);
   const next = await subscribed(world.client());
   expect(next.responses[0]!.resources).toHaveLength(1);
 });
 
-test('The xDS server closes the connection of a client that does not respond to keepalives', async ({ start }) => {
+test('the xDS server closes the connection of a client that does not respond to keepalives', async ({ start }) => {
   const world = await start({ limits: { keepaliveTimeMs: 100, keepaliveTimeoutMs: 150 } });
   const socket = createConnection(world.port, '127.0.0.1').resume();
   const started = performance.now();
   const closed = new Promise((resolve) => socket.on('close', resolve));
-  // An HTTP/2 preface with empty settings. The client does not respond to pings.
+  // HTTP/2 preface with empty settings. The client does not respond to pings.
   socket.write(Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), Buffer.of(0, 0, 0, 4, 0, 0, 0, 0, 0)]));
   await closed;
   expect(performance.now() - started).toBeGreaterThan(200);
 });
 
-test('The xDS server keeps the connection of a client that pings every 15 seconds or more often', async ({ start }) => {
+test('the xDS server keeps the connection of a client that pings every 15 seconds or more often', async ({ start }) => {
   const world = await start();
   const session = connect(`http://127.0.0.1:${world.port}`);
   const goaway = vi.fn();
@@ -80,7 +80,7 @@ test('The xDS server keeps the connection of a client that pings every 15 second
   session.destroy();
 });
 
-test('The xDS server serves many streams on one connection', async ({ start }) => {
+test('the xDS server serves many streams on one connection', async ({ start }) => {
   const world = await start();
   const client = world.client();
   const streams = await Promise.all(Array.from({ length: 300 }, () => subscribed(client)));
@@ -89,7 +89,7 @@ test('The xDS server serves many streams on one connection', async ({ start }) =
   for (const stream of streams) expect((await stream.next()).resources).toHaveLength(2);
 });
 
-test('A drain ends 200 idle streams at once, however large its budget is', async ({ start }) => {
+test('a drain of the xDS server ends 200 idle streams at once, regardless of its budget', async ({ start }) => {
   const world = await start();
   const streams: Awaited<ReturnType<typeof subscribed>>[] = [];
   while (streams.length < 200) {
@@ -103,7 +103,7 @@ test('A drain ends 200 idle streams at once, however large its budget is', async
   expect(world.server.connections()).toEqual([]);
 });
 
-test('The xDS server reports clients that are accepted, and reports the end of only these', async ({ start }) => {
+test('the xDS server reports accepted clients, and the end of these only', async ({ start }) => {
   const events: string[] = [];
   const world = await start({
     joined: (connection) => void events.push(`joined ${connection}`),
@@ -118,7 +118,7 @@ test('The xDS server reports clients that are accepted, and reports the end of o
   await eventuallyHolds(() => expect(events).toEqual(['joined 2', 'left 2']));
 });
 
-test('The xDS server serves connections by number and skips closed ones', async ({ start }) => {
+test('the xDS server serves connections by number and skips closed ones', async ({ start }) => {
   const world = await start();
   const [one, other] = [await subscribed(world.client()), await subscribed(world.client())];
   await eventuallyHolds(() =>

@@ -1,5 +1,3 @@
-/** Events at the end of a stream. */
-
 import { EventEmitter } from 'node:events';
 import { create, toBinary } from '@bufbuild/protobuf';
 import { expect, test } from 'vitest';
@@ -15,7 +13,7 @@ import { AdsStream } from './ads-stream.ts';
 import type { AdsCall } from './ads-transport.ts';
 import { StreamShares } from './stream-shares.ts';
 
-/** A stream with both ends controlled by the test. */
+/** Stream whose both ends the test controls. */
 function opened({ departures: closingTurns = atOnce, stream: http2 = undefined as EventEmitter | undefined } = {}) {
   const source = new ScriptedSource();
   const openedNodes: string[] = [];
@@ -78,7 +76,7 @@ test('AdsStream ignores a node that is sent after the stream was ended', () => {
   expect(stream.identity).toBeUndefined();
 });
 
-test('AdsStream reports the end once, with its status code and node, however often it is ended', () => {
+test('AdsStream reports its end once with status code and node, even if it is ended several times', () => {
   const { stream, call, reportTypes, closed, introduce } = opened();
   introduce();
   stream.execute({ type: 'stream.end', code: 'UNAVAILABLE', reason: 'draining' });
@@ -91,7 +89,7 @@ test('AdsStream reports the end once, with its status code and node, however oft
   expect(stream.identity?.id).toBe('sidecar~10.0.0.1~a.b~b.svc');
 });
 
-test('AdsStream closes a cancelled stream in its turn, even if its HTTP/2 stream closes first', () => {
+test('AdsStream closes a cancelled stream from the queue, even if its HTTP/2 stream closes first', () => {
   const leaving: (() => void)[] = [];
   const http2 = Object.assign(new EventEmitter(), {
     ...{ session: {}, writable: true, writableFinished: false, destroyed: false },

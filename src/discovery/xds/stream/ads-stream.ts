@@ -1,4 +1,4 @@
-/** Effect of an ads-connection: a gRPC stream and the resources of its node. */
+/** Effects of the chart `ads-connection`: a gRPC stream and the resources of its node. */
 
 import { type ExchangeRules, isOfExchange, tooManyNames } from '../../../../machines/discovery/xds/ads-exchange.ts';
 import type { AdsRequest, StreamOrder, StreamReport } from '../../../../machines/discovery/xds/ads-protocol.ts';
@@ -127,13 +127,12 @@ export class AdsStream {
     call.on('finish', () => {
       if (codeOf(this.#life) === undefined) ended();
     });
-    // Responses may still be in flight when the call is finished. A cancelled stream is closed in its turn, see below.
+    // Responses may be in flight when the call is finished. For cancelled streams see below.
     this.#transport.onDone(() => {
       if (this.#life.is === 'ending') ended();
     });
     call.on('cancelled', () => this.#onDisconnected('cancelled by the client'));
-    // grpc-js also emits an error for a status sent by the server. The status follows earlier responses and would be
-    // lost if the stream closed now.
+    // grpc-js also emits an error for a status sent by the server. The status follows earlier responses and would be lost if the stream closed now.
     call.on('error', (error: Error) => {
       if (codeOf(this.#life) === undefined || clientOf(this.#life) === undefined) this.#close(messageOf(error));
     });
@@ -175,7 +174,7 @@ export class AdsStream {
 
   /** @returns whether the change affects a watched type */
   push(change: ResourceChange): boolean {
-    // A node without subscriptions also moves to the current context, from which its next request is served.
+    // A node without subscriptions gets the current context too, for its next request.
     const client = clientOf(this.#life);
     if (client === undefined) return false;
     const types = this.#typesToPush(client, change);
@@ -193,7 +192,7 @@ export class AdsStream {
     this.#life = { is: 'disposed', node: client?.node };
     this.#exchange.stop();
     this.responder.stop();
-    // A client that does not read keeps its buffers until its TCP connection ends, unless the stream is cut.
+    // Unless the stream is cut, a client that does not read keeps its buffers until its TCP connection ends.
     if (code === undefined && !this.responder.isCongested) {
       if (!this.#call.writableFinished) this.#call.end();
     } else if (client === undefined) this.#transport.finish();
@@ -273,7 +272,7 @@ export class AdsStream {
     this.#report({ type: 'node.invalid', reason });
   }
 
-  /** The node with its verified identity; `undefined` if the client must not use this node. */
+  /** The node with its verified identity; `undefined` if the client may not use this node. */
   #authorized(node: NodeIdentity, identities: readonly string[]): NodeIdentity | undefined {
     if (!this.#security.checksIdentity) return node;
     const result = authorize(node, identities);
@@ -332,7 +331,7 @@ export class AdsStream {
     const { typeUrl } = request;
     const previous = ownValue(this.watches, typeUrl);
     const ackedBefore = previous?.nonceAcked ?? '';
-    // ACKs count before the responses that the request causes.
+    // ACKs count before responses to the same request.
     this.responder.gate?.onRequest(request, previous);
     this.#exchange.take({ type: 'request.received', request });
     const watch = ownValue(this.watches, typeUrl);
@@ -355,10 +354,7 @@ export class AdsStream {
     clientOf(this.#life)?.resources.healthReported?.(rejection === null ? undefined : shortened(rejection));
   }
 
-  /**
-   * An agent reports the state of its certificate on its own subscription. Envoys repeat their whole node, which is not
-   * parsed again.
-   */
+  /** An agent reports the state of its certificate on its own subscription. Envoys repeat their whole node, which is not parsed again. */
   #processNode(typeUrl: string, node: Uint8Array): void {
     if (typeUrl !== proxyConfigType || node.length > maxLaterNodeBytes) return;
     try {
@@ -436,7 +432,7 @@ export class AdsStream {
     }
   }
 
-  /** The status permits the client to reconnect. */
+  /** With this status, the client reconnects. */
   #fail(error: unknown): void {
     if (this.#isOver) return;
     this.#transport.end('UNAVAILABLE', withCode('internal error', 'INTERNAL_ERROR'));

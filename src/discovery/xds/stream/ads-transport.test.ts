@@ -1,4 +1,4 @@
-/** Writes of responses, with a real grpc-js server. */
+/** Response writes with a real grpc-js server. */
 
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -30,7 +30,7 @@ import {
 const path = '/test/Stream';
 
 interface World {
-  /** The server side of a new stream. */
+  /** Server side of a new stream. */
   open(port?: Port): Promise<{ call: AdsCall; client: ClientDuplexStream<Buffer, Buffer>; received: Buffer[] }>;
 }
 
@@ -101,8 +101,8 @@ describe.each([
   ['shared frames', 'plaintext', transportOf],
   ['shared frames', 'TLS', transportOf],
   ['copies', 'plaintext', copyingTransport],
-] as const)('The transport with %s over %s', (way, port, transportFor: (call: AdsCall) => AdsTransport) => {
-  test('delivers each response completely and in order, and reports when it was sent', async ({ world }) => {
+] as const)('the transport with %s over %s', (way, port, transportFor: (call: AdsCall) => AdsTransport) => {
+  test('sends each response completely and in order, and reports when it was sent', async ({ world }) => {
     const { call, received } = await world.open(port);
     const transport = transportFor(call);
     expect(transport.way).toBe(way);
@@ -132,7 +132,7 @@ describe.each([
     expect(received.map(({ length }) => length)).toEqual([100_010]);
   });
 
-  test('reports an error for a response to a client that has disconnected', async ({ world }) => {
+  test('reports an error for a response to a disconnected client', async ({ world }) => {
     const { call, client } = await world.open(port);
     const transport = transportFor(call);
     client.pause();
@@ -148,8 +148,8 @@ describe.each([
   });
 });
 
-describe('The transport with shared frames', () => {
-  test("is used, because grpc-js' HTTP/2 stream is found", async ({ world }) => {
+describe('the transport with shared frames', () => {
+  test('is used, because the private HTTP/2 stream of grpc-js is found', async ({ world }) => {
     const { call } = await world.open();
     expect(transportOf(call).way).toBe('shared frames');
   });
@@ -184,7 +184,7 @@ describe('The transport with shared frames', () => {
     expect(sizes.length).toBeLessThan(130);
   });
 
-  test('is not used if the call has no such stream', () => {
+  test('is not used without such a stream', () => {
     for (const call of [{}, { call: {} }, { call: { stream: { write: () => true } } }, { call: null }]) {
       expect(transportOf(call as unknown as AdsCall).way).toBe('copies');
     }
@@ -199,7 +199,7 @@ describe('The transport with shared frames', () => {
   });
 });
 
-test("A replaced decoder receives requests before grpc-js' own", async ({ world }) => {
+test("a replaced decoder receives requests before grpc-js' own", async ({ world }) => {
   const { call, client } = await world.open();
   const pieces: number[] = [];
   let isAtRest: (() => boolean) | undefined;

@@ -1,6 +1,6 @@
 /**
- * Writes responses to a stream, either through grpc-js' writer, which copies them for each client, or past it, without
- * a copy. The result on the wire is the same.
+ * Writes responses to a stream, either through grpc-js' writer, which copies them for each client, or directly to its HTTP/2 stream without a copy.
+ * Bytes on the wire are the same.
  */
 import { constants } from 'node:http2';
 import type { Writable } from 'node:stream';
@@ -16,24 +16,24 @@ export type AdsCall = ServerDuplexStream<Buffer, Buffer>;
 export interface AdsTransport {
   readonly way: 'shared frames' | 'copies';
   /**
-   * @param flushed called once, after handing the bytes to the socket, or with an error
+   * @param flushed called once after the bytes were passed to the socket, or with an error
    * @returns bytes of the response
    */
   send(parts: ResponseParts, flushed: (error?: Error | null) => void): number;
   end(code: EndCode, reason: string): void;
   /**
-   * Closes the client's side of an ended stream after the status is sent. Clients of gRPC's C core would prefer an
-   * error code (RST_STREAM) to the status.
+   * Closes the client's side of an ended stream after the status is sent. Clients of gRPC's C core would prefer an error code (RST_STREAM) to the
+   * status.
    */
   finish(): void;
   /** Discards unsent data. */
   cut(): void;
-  /** Includes the status. Also true if the rest can never be sent. */
+  /** Whether everything including the status was sent or can never be sent. */
   readonly isDone: boolean;
   onDone(done: () => void): void;
 }
 
-/** Uses shared frames if grpc-js' private HTTP/2 stream is found. */
+/** Uses shared frames if the private HTTP/2 stream of grpc-js is found. */
 export function transportOf(call: AdsCall): AdsTransport {
   const stream = http2StreamOf(call);
   return stream === undefined ? copyingTransport(call) : sharingTransport(call, stream);
@@ -63,13 +63,12 @@ const prefixBytes = 5;
 const maxCopiedBytes = 8 * 1024;
 
 /**
- * Maximum size of a write to a TLS connection. Node keeps a buffer as large as the largest write for the life of the
- * connection (NodeBIO, in steps of 16 KiB): a response of 225 KiB cost each connection 225 KiB. Two writes with frames
- * and records fit into one step.
+ * Maximum write to a TLS connection. Node keeps a buffer as large as the largest write for the life of the connection (NodeBIO, in steps of 16 KiB):
+ * a response of 225 KiB cost each connection 225 KiB. Two writes with frames and records fit into one step.
  */
 const maxSecureWriteBytes = 8_000;
 
-/** Bypasses grpc-js' writer, which would copy. grpc-js still sends headers and status. */
+/** Avoids the copy of grpc-js' writer. grpc-js still sends headers and status. */
 function sharingTransport(call: AdsCall, stream: Http2Stream): AdsTransport {
   let isBegun = false;
   const isSecure = stream.session?.encrypted === true;
@@ -122,7 +121,7 @@ function onDone(of: Ending, done: () => void): void {
   of.once('close', done);
 }
 
-/** Corked, so that all parts leave together. */
+/** Corked, to write all parts together. */
 function writeAll(stream: Http2Stream, parts: readonly Uint8Array[], flushed: (error?: Error | null) => void): void {
   stream.cork();
   parts.forEach((part, i) => {
@@ -132,7 +131,7 @@ function writeAll(stream: Http2Stream, parts: readonly Uint8Array[], flushed: (e
   stream.uncork();
 }
 
-/** Splits large parts into views and joins small ones, because each write waits for a turn of the event loop. */
+/** Splits large parts into views and joins small ones, because each write takes an iteration of the event loop. */
 function secureWrites(parts: readonly Uint8Array[]): Uint8Array[] {
   const writes: Uint8Array[] = [];
   let joined: Uint8Array[] = [];
@@ -154,12 +153,12 @@ function secureWrites(parts: readonly Uint8Array[]): Uint8Array[] {
   return writes;
 }
 
-/** Closes a stream that has its complete response, because further messages would not be read. */
+/** Closes a stream whose response is complete, because further messages would not be read. */
 export function endOpenSide(call: AdsCall): void {
   http2StreamOf(call)?.close(constants.NGHTTP2_NO_ERROR);
 }
 
-/** The identifying data of the client. A certificate counts only if TLS has verified it. */
+/** A certificate counts only if TLS has verified it. */
 export function peerOf(call: Pick<AdsCall, 'getPeer' | 'metadata' | 'getAuthContext'>): CallPeer {
   const address = call.getPeer();
   return {
@@ -174,12 +173,12 @@ function endCall(call: AdsCall, code: EndCode, reason: string): void {
     call.end();
     return;
   }
-  // Clients log the text, and it may quote text of a client or object.
+  // Clients log the text, which may quote a client or object.
   const details = visibleLine(reason);
   call.emit('error', Object.assign(new Error(details), { code: status[code], details }));
 }
 
-/** The used parts of Node's ServerHttp2Stream. */
+/** The used part of Node's ServerHttp2Stream. */
 interface Http2Stream extends Ending {
   readonly writable: boolean;
   readonly session?: { readonly encrypted?: boolean };
@@ -192,7 +191,7 @@ interface Http2Stream extends Ending {
 /** Interceptors wrap the call that owns the stream. */
 const maxInterceptors = 8;
 
-/** Wraps the message decoder of a call if grpc-js' own is found by its structure, as the HTTP/2 stream is. */
+/** Wraps the message decoder of a call, which is found by its structure like the HTTP/2 stream. */
 export function replaceDecoder(
   call: AdsCall,
   wrap: (grpcDecoder: MessageDecoder, isAtRest: () => boolean) => MessageDecoder,
@@ -207,7 +206,7 @@ export function replaceDecoder(
 /** `NO_DATA` of grpc-js' stream decoder. */
 const decoderAtRest = 0;
 
-/** A private field in grpc-js 1.14, so it is found by its structure. */
+/** Private in grpc-js 1.14, so found by its structure. */
 function http2StreamOf(call: AdsCall): Http2Stream | undefined {
   return field(callWithStream(call), 'stream') as Http2Stream | undefined;
 }

@@ -3,7 +3,7 @@ import { copiedText } from '../../../runtime/copied-text.ts';
 /** In a log line or a status. */
 const maxClientTextLength = 512;
 
-/** The beginning of a long text, with its length. */
+/** Truncates a long text and adds its length. */
 export function shortened(text: string, maxLength = maxClientTextLength): string {
   return text.length <= maxLength ? text : `${copiedText(text.slice(0, maxLength))}… (${text.length} characters)`;
 }

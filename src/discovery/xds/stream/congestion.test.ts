@@ -1,7 +1,4 @@
-/**
- * A client that sends requests without reading responses: its requests stay in the network, and its stream is closed
- * eventually.
- */
+/** A client that sends requests without reading responses: its requests stay in the network, and its stream is closed after a limit. */
 
 import { constants } from 'node:http2';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -23,7 +20,7 @@ const manyNames = Array.from({ length: 100 }, (_, i) => name(i));
 const sotw = (request: MessageInitShape<typeof DiscoveryRequestSchema>): Uint8Array =>
   toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, request));
 
-/** A stream that has requested clusters of several megabytes and listeners, and reads nothing. */
+/** Stream that has requested clusters of several megabytes and listeners, and reads nothing. */
 function unread(port: number): UnreadStream {
   const stream = new UnreadStream(port);
   onTestFinished(() => stream.close());
@@ -32,7 +29,7 @@ function unread(port: number): UnreadStream {
   return stream;
 }
 
-test('The xDS server pauses reading requests while a response waits, and reads all when the client continues', async ({
+test('the xDS server pauses reading requests while a response waits, and reads all when the client continues', async ({
   start,
 }) => {
   const requestReceived = vi.fn();
@@ -48,7 +45,7 @@ test('The xDS server pauses reading requests while a response waits, and reads a
   await eventuallyHolds(() => expect(requestReceived).toHaveBeenCalledTimes(22));
 });
 
-test('The xDS server closes the stream of a client that does not read for too long', async ({ start }) => {
+test('the xDS server closes the stream of a client that does not read for too long', async ({ start }) => {
   const streamClosed = vi.fn();
   const { source, server, port } = await start({ observer: { streamClosed }, limits: { congestionMs: 300 } });
   source.set(clusterType, 'a', 3_000_000);
@@ -61,7 +58,7 @@ test('The xDS server closes the stream of a client that does not read for too lo
   );
   await eventuallyHolds(() => expect(server.connections()).toEqual([]));
   expect(streamClosed).toHaveBeenCalledWith(expect.anything(), 'RESOURCE_EXHAUSTED');
-  // The HTTP/2 stream is reset too, so that unread data is not kept. A silent connection is closed after 30 s.
+  // The HTTP/2 stream is reset too, which discards unread data. A silent connection is closed after 30 s.
   expect(await Promise.race([stream.reset, sleep(20_000, 'not cut')])).toBe(constants.NGHTTP2_CANCEL);
 });
 
@@ -95,7 +92,7 @@ async function refusedWhileUnread(start: GiveServer) {
   return { server, congested, behindNothing };
 }
 
-test('The xDS server resets an ended stream if its client does not read earlier responses', async ({ start }) => {
+test('the xDS server resets an ended stream if its client does not read earlier responses', async ({ start }) => {
   const { server, congested, behindNothing } = await refusedWhileUnread(start);
   for (const { reset } of [congested, behindNothing]) {
     expect(await Promise.race([reset, sleep(20_000, 'not cut')])).toBe(constants.NGHTTP2_CANCEL);
@@ -103,7 +100,7 @@ test('The xDS server resets an ended stream if its client does not read earlier 
   expect(server.connections()).toEqual([]);
 });
 
-test('The xDS server delivers the status of an ended stream if its client reads in time', async ({ start }) => {
+test('the xDS server sends the status of an ended stream if its client reads in time', async ({ start }) => {
   const { server, congested, behindNothing } = await refusedWhileUnread(start);
   await sleep(300);
   for (const stream of [congested, behindNothing]) stream.read();

@@ -1,7 +1,6 @@
 /**
- * The rows of spec/discovery.md §7.6 on the wire, for both protocols, with a scripted source. Rows 15 to 20 (effects of
- * mesh changes) are in mesh-edge-cases.test.ts; 22 to 24 (authentication) in ads-server.test.ts and
- * ads-security.test.ts.
+ * Rows of spec/discovery.md §7.6 in both protocols, with a source that the test controls. Rows 15 to 20 (mesh changes) are in
+ * mesh-edge-cases.test.ts, 22 to 24 (authentication) in ads-server.test.ts and ads-security.test.ts.
  */
 
 import { test as base, describe, expect, vi } from 'vitest';
@@ -23,9 +22,9 @@ interface World {
     readonly nonceExpired: ReturnType<typeof vi.fn>;
     readonly responseSent: ReturnType<typeof vi.fn>;
   };
-  /** A new TCP connection with one stream. */
+  /** New TCP connection with one stream. */
   sidecar(): Sidecar;
-  /** Changes resources and pushes them. */
+  /** Changes and pushes resources. */
   change(...resources: readonly (readonly [string, string])[]): void;
   push(...typeUrls: string[]): void;
 }
@@ -119,7 +118,7 @@ for (const protocol of protocols) {
       expect(watchOf(world, endpointType)).toMatchObject({ nonceAcked: first.nonce });
     });
 
-    test('row 6: the server responds to added names with these alone', async ({ world }) => {
+    test('row 6: the server responds to added names with their resources only', async ({ world }) => {
       const sidecar = world.sidecar();
       sidecar.ask(endpointType, ['a', 'b']);
       const { nonce } = await sidecar.next();
@@ -128,9 +127,7 @@ for (const protocol of protocols) {
       expect(watchOf(world, endpointType)).toMatchObject({ names: ['a', 'b', 'c'], nonceAcked: nonce });
     });
 
-    test('rows 7 and 8: the server does not respond to removed names, and does not push them any more', async ({
-      world,
-    }) => {
+    test('rows 7 and 8: the server does not respond to removed names, and no longer pushes them', async ({ world }) => {
       const sidecar = world.sidecar();
       sidecar.ask(endpointType, ['a', 'b']);
       const { nonce } = await sidecar.next();
@@ -168,7 +165,7 @@ for (const protocol of protocols) {
       expect(await sidecar.unexpected()).toEqual([]);
     });
 
-    test('row 11: the server responds with a name alone if it is requested before the ACK', async ({ world }) => {
+    test('row 11: the server responds with a single name that is requested before the ACK', async ({ world }) => {
       const sidecar = world.sidecar();
       sidecar.ask(routeType, ['80']);
       const { nonce } = await sidecar.next();
@@ -176,7 +173,7 @@ for (const protocol of protocols) {
       expect((await sidecar.next()).names).toEqual(['81']);
     });
 
-    test('row 12: the server ignores an unknown type, and the stream stays open', async ({ world }) => {
+    test('row 12: the server ignores an unknown type and keeps the stream', async ({ world }) => {
       const sidecar = world.sidecar();
       sidecar.ask('networking.istio.io/v1/VirtualService', []);
       expect(await sidecar.unexpected()).toEqual([]);
@@ -203,7 +200,7 @@ for (const protocol of protocols) {
       sidecar.ask(clusterType, []);
       const clusters = await sidecar.next();
       world.change([clusterType, 'a']);
-      // It waits for the ACK of the first response.
+      // Waits for the ACK of the first response.
       sidecar.ask(listenerType, []);
       expect((await sidecar.next()).typeUrl).toBe(listenerType);
       sidecar.ack(clusters);

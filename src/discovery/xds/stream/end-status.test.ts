@@ -1,6 +1,6 @@
 /**
- * A stream that the server ends delivers its status and message, even to clients that prefer an RST_STREAM with an
- * error code to the preceding status (gRPC's C core: Python, C++, Ruby).
+ * A stream that the server ends delivers its status and message, even to clients that prefer an RST_STREAM with an error code to the preceding status
+ * (gRPC's C core: Python, C++, Ruby).
  */
 import { connect, constants, type IncomingHttpHeaders } from 'node:http2';
 import { create, toBinary } from '@bufbuild/protobuf';
@@ -27,7 +27,7 @@ function message(bytes: Uint8Array): Buffer {
   return Buffer.concat([head, bytes]);
 }
 
-/** Sends messages on a stream without closing its side. */
+/** Sends messages without closing the client's side. */
 async function ended(
   port: number,
   messages: readonly Uint8Array[],
@@ -54,7 +54,7 @@ async function ended(
   return { rst: stream.rstCode ?? -1, fields };
 }
 
-/** A source that rejects nodes, immediately or after serving them briefly. */
+/** A source that rejects nodes, immediately or shortly after serving them. */
 function refusing(when: 'at once' | 'later'): ResourceSource {
   const source = new ScriptedSource();
   source.set(clusterType, 'a');
@@ -71,7 +71,7 @@ const limits = { maxNames: 10 };
 const cases: readonly [string, status, RegExp, Partial<AdsServerOptions>, readonly Uint8Array[]][] = [
   ['of a client that is denied', status.PERMISSION_DENIED, /identity/, { source: refusing('at once') }, [introduction]],
   [
-    ...(['of a client that goes on sending while it is denied', status.PERMISSION_DENIED, /identity/] as const),
+    ...(['of a client that continues to send while it is denied', status.PERMISSION_DENIED, /identity/] as const),
     ...([{ source: refusing('at once') }, Array.from({ length: 50 }, () => introduction)] as const),
   ],
   [
@@ -79,14 +79,14 @@ const cases: readonly [string, status, RegExp, Partial<AdsServerOptions>, readon
     ...([{ source: refusing('later') }, [introduction]] as const),
   ],
   [
-    'of a client that names no node',
+    'of a client without a node',
     status.INVALID_ARGUMENT,
     /node.*\[NODE_INVALID\]$/,
     {},
     [request({ typeUrl: clusterType })],
   ],
   [
-    'of a client that names no type',
+    'of a client without a resource type',
     status.INVALID_ARGUMENT,
     /type_url.*\[XDS_REQUEST_INVALID\]$/,
     {},
@@ -116,7 +116,7 @@ const cases: readonly [string, status, RegExp, Partial<AdsServerOptions>, readon
   ],
 ];
 
-test.for(cases)('A stream %s ends with its status, and without an error code', async (one, { start }) => {
+test.for(cases)('a stream %s ends with its status and without an error code', async (one, { start }) => {
   const [, code, reason, options, messages] = one;
   const { port } = await start(options);
   // Whether a reset overtakes the status depends on timing.

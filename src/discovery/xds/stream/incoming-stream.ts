@@ -17,24 +17,24 @@ export interface StreamKind {
   /** `/package.Service/Method`. */
   readonly path: string;
   readonly delta: boolean;
-  /** Type of a separate service, for requests without a type; null on an aggregated stream. */
+  /** Default type of requests on a separate service; null for ADS. */
   readonly onlyType: string | null;
 }
 
 export interface IncomingStream {
   readonly call: AdsCall;
-  /** Its first request may have been inspected already. */
+  /** The first request may have been read ahead. */
   readonly intake: RequestIntake;
   readonly kind: StreamKind;
 }
 
 export interface StreamListener {
-  /** For the stream's chart. */
+  /** Reports to the stream's chart. */
   report(report: StreamReport): void;
-  /** Pushes for the stream's chart, if routine events are traced. */
+  /** Reports pushes to the stream's chart, if routine events are traced. */
   pushed(order: ConnectionPush): void;
-  /** A response was written, or the client has all that it requested. */
+  /** Called when a response was written or the client has all requested resources. */
   responded(): void;
-  /** The client has acknowledged a response. */
+  /** Called when the client has acknowledged a response. */
   acknowledged(): void;
 }

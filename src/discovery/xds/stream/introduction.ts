@@ -1,4 +1,4 @@
-/** Validates the node of a client's first message. */
+/** Validates the node in a client's first message. */
 import type { StreamReport } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import { messageOf } from '../../../runtime/errors.ts';
 import { maxNodeBytes, maxNodeIdLength } from '../ads-limits.ts';

@@ -1,4 +1,4 @@
-/** A served client that must not be served any more receives the reason after earlier responses. */
+/** A client that is rejected while it is served receives the reason after earlier responses. */
 import { status } from '@grpc/grpc-js';
 import { expect, it, onTestFinished } from 'vitest';
 import { clusterType } from '../../../../machines/discovery/xds/ads-types.ts';
@@ -34,13 +34,13 @@ async function given() {
   return { stream: client.sotw(), refuse: () => refuse(why), source };
 }
 
-it.each(['before it has acknowledged anything', 'after that'])(
-  'A stream that is rejected later (%s) ends with the reason',
+it.each(['before an ACK', 'after an ACK'])(
+  'a stream that is rejected later (%s) ends with the reason',
   async (when) => {
     const { stream, refuse, source } = await given();
     stream.send({ node, typeUrl: typeUrls.CDS });
     const { nonce, versionInfo } = await stream.next();
-    if (when === 'after that') stream.send({ typeUrl: typeUrls.CDS, responseNonce: nonce, versionInfo });
+    if (when === 'after an ACK') stream.send({ typeUrl: typeUrls.CDS, responseNonce: nonce, versionInfo });
     refuse();
     expect(await stream.ended).toMatchObject({ code: status.FAILED_PRECONDITION, details: why.reason });
     expect(source.nodes).toEqual([]);

@@ -1,10 +1,10 @@
-/** Limits warnings that a client can cause repeatedly. */
+/** Rate-limits warnings that a client can cause repeatedly. */
 import type { EventOfLevel } from '../../../runtime/log-events/log-events.ts';
 import type { Logger } from '../../../runtime/output/log.ts';
 
-/** Minimum time between two lines of one kind. */
+/** Minimum interval between two lines of one kind. */
 const repeatAfterMs = 60_000;
-/** All further kinds count as one. */
+/** Further kinds count as one. */
 const maxKinds = 32;
 
 type Warning = EventOfLevel<'warn'>;
@@ -22,9 +22,9 @@ interface Kind {
 }
 
 /**
- * Writes the first line of each kind, then at most one in {@link repeatAfterMs}, with the number of omitted ones
- * (`repeated`). With `persistsMs`, a line is written only if the failure still occurs that long after the first one. An
- * occurrence more than {@link repeatAfterMs} after the last one is a first one again.
+ * Writes the first line of each kind, then at most one in {@link repeatAfterMs}, with the number of omitted ones (`repeated`). With `persistsMs`, a
+ * line is written only if the failure still occurs this long after the first occurrence. An occurrence more than {@link repeatAfterMs} after the last
+ * one is a first one again.
  */
 export class RepeatedLines {
   readonly #logger: Pick<Logger, 'warn'>;

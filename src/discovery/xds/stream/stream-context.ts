@@ -21,25 +21,24 @@ export interface StreamContext {
   /** Absent from responses if `undefined`. */
   readonly controlPlane?: ControlPlaneFields;
   readonly lists: RequestNameLists;
-  /** Turns for processing requests. */
+  /** For processing requests. */
   readonly turns: WorkTurns;
-  /** Turns for closing streams: thousands may end at once with their TCP connection. */
+  /** For closing streams: thousands may end at once with their TCP connection. */
   readonly closingTurns: WorkTurns;
   readonly oneShot?: OneShot;
   readonly rules: ExchangeRules;
-  /** Absent: make before break is disabled. */
+  /** Absent: make-before-break is disabled. */
   readonly makeBeforeBreak?: {
     readonly references: ResourceReferences;
     readonly removal: RemovalTimes;
     readonly departed: DepartedClusters;
-    /** Limit of a wait, in milliseconds. */
+    /** Of a wait. */
     readonly limitMs: number;
-    /** Replaced in tests. Default {@link rolloutRules}. */
+    /** For tests. Default {@link rolloutRules}. */
     readonly rules?: RolloutRules;
   };
   /** Whether routine events are reported to the charts, for the trace. */
   readonly reportsRoutine: boolean;
-  /** Serve Secrets on plaintext ports. */
   readonly secretsOnPlaintext: boolean;
   /** Unix time in milliseconds. */
   readonly now: () => number;

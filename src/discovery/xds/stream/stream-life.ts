@@ -6,8 +6,8 @@ export interface ServedClient {
 }
 
 /**
- * State of a stream. `client` is served until the stream is disposed, because its last responses may be in flight.
- * `code` is the status with which the server ended the stream, if it did.
+ * State of a stream. `client` is served until the stream is disposed, because its last responses may be in flight. `code` is the status with which
+ * the server ended the stream, if it did.
  */
 export type StreamLife =
   /** Not authenticated yet. */
@@ -17,7 +17,7 @@ export type StreamLife =
   | { readonly is: 'serving'; readonly client: ServedClient }
   /** Ended by the server; the client may not have received the status. */
   | { readonly is: 'ending'; readonly client: ServedClient | undefined; readonly code: string }
-  /** The client has disconnected; the chart is notified in its turn. */
+  /** The client has disconnected, and the chart will be notified. */
   | { readonly is: 'gone'; readonly client: ServedClient | undefined; readonly code: string | undefined }
   /** The chart was notified of the end. */
   | { readonly is: 'over'; readonly client: ServedClient | undefined; readonly code: string | undefined }

@@ -12,7 +12,7 @@ import { shortened } from './client-text.ts';
 import { RepeatedLines } from './repeated-lines.ts';
 import type { StreamContext } from './stream-context.ts';
 
-/** Texts of clients are shortened, and repeated warnings combined. */
+/** Texts of clients are truncated, and repeated warnings combined. */
 export class StreamLog {
   readonly #context: StreamContext;
   readonly #peer: string;
@@ -27,7 +27,7 @@ export class StreamLog {
     this.#lines = new RepeatedLines({ warn: (event, fields) => this.#logger.warn(event, fields) }, context.now);
   }
 
-  /** Not stored: a logger for each stream would take more memory than the rest. */
+  /** Not stored, because a logger for each stream would need more memory than the other fields. */
   get #logger(): Logger {
     const { logger } = this.#context;
     return logger.levels.hasProxies ? logger.ofProxy(this.#node().split('~')[2] ?? '') : logger;

@@ -20,8 +20,8 @@ function given(maxStreams: number) {
   return { rejected, open };
 }
 
-describe('Streams beyond the limit', () => {
-  it('of a namespace with many accounts are ended for another namespace, and not accepted again', () => {
+describe('streams beyond the limit', () => {
+  it('of a namespace with many accounts are closed for another namespace, and not accepted again', () => {
     const { rejected, open } = given(1_000);
     for (let i = 0; i < 1_000; i++) expect(open(`flood ${i}`, `mallory/account-${i % 2}`)).toBe(true);
     expect(open('more', 'mallory/account-0')).toBe(false);
@@ -30,19 +30,19 @@ describe('Streams beyond the limit', () => {
     expect(open('again', 'mallory/account-0')).toBe(false);
   });
 
-  it('of clients without an identity take the share of one namespace, divided by address', () => {
+  it('of clients without an identity use the share of one namespace, divided by address', () => {
     const { rejected, open } = given(4);
     for (let i = 0; i < 4; i++) open(`flood ${i}`, undefined, `10.0.0.66:${i}`);
     expect([open('bank', 'bank/pay'), open('other', undefined, '10.0.0.7:1')]).toEqual([true, true]);
     expect(rejected.map((text) => text.split(' ')[0])).toEqual(['flood', 'flood']);
   });
 
-  it('are counted against half of the heap by default', () => {
+  it('are limited by half of the heap by default', () => {
     expect(maxServedStreamsWithin(512 * 1024 * 1024)).toBe(8_192);
   });
 });
 
-test('A stream beyond the limit receives the reason, and is served after another one ends', async ({ start }) => {
+test('a stream beyond the limit receives the reason, and is served after another one ends', async ({ start }) => {
   const { client } = await start({ limits: { maxServedStreams: 2 } });
   const [first] = [await subscribed(client()), await subscribed(client())];
   const rejected = client().sotw();

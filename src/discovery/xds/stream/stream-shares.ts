@@ -1,7 +1,6 @@
 /**
- * Limits the number of served streams, with a fair share for each namespace and, within it, each service account.
- * Clients without an identity share one part, by address. A stream beyond the limit ends the newest stream of the
- * largest namespace, or is rejected if that is its own.
+ * Limits the number of served streams, with fair shares for namespaces and, within them, service accounts. Clients without an identity have one
+ * share, divided by address. A stream beyond the limit ends the newest stream of the largest namespace, or is rejected if that is its own.
  */
 import { getHeapStatistics } from 'node:v8';
 import { workloadIdentityOf } from '../../../identity/spiffe-id.ts';
@@ -11,15 +10,15 @@ import { groupOfPeer } from '../admission/ads-admission.ts';
 import type { StreamRejection } from '../resource-source.ts';
 
 export interface ServedStream {
-  /** `host:port` of its client. */
+  /** `host:port` of the client. */
   readonly peer: string;
   reject(why: StreamRejection): void;
 }
 
-/** Generous heap size of a stream (docs/scaling.md, `replica.connectionKib`). */
+/** Upper estimate of a stream's heap size (docs/scaling.md, `replica.connectionKib`). */
 const bytesOfStream = 32 * 1024;
 
-/** Streams that take half of the heap. */
+/** Number of streams that use half of the heap. */
 export function maxServedStreamsWithin(heapBytes = getHeapStatistics().heap_size_limit): number {
   return Math.max(1, Math.floor(heapBytes / 2 / bytesOfStream));
 }

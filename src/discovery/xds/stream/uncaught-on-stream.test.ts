@@ -1,4 +1,4 @@
-/** An uncaught error in later work of a stream (a timer, a promise) ends only that stream. */
+/** An uncaught error in later work of a stream (a timer, a promise) ends only this stream. */
 import { test as base, expect } from 'vitest';
 import { clusterType } from '../../../../machines/discovery/xds/ads-types.ts';
 import { type GiveServer, givenNode, giveServers, subscribed } from '../../../../test/fixtures/given-server.ts';
@@ -9,7 +9,7 @@ const test = base.extend<{ start: GiveServer }>({ start: ({ task: _ }, use) => g
 test.for<[string, () => void]>([
   ['timer', () => void setTimeout(() => fail())],
   ['promise', () => void Promise.resolve().then(fail)],
-])('An uncaught error of a %s ends the stream that caused it', async ([, later], { start }) => {
+])('an uncaught error of a %s ends the stream that caused it', async ([, later], { start }) => {
   const caught = uncaughtErrors();
   const { source, client } = await start();
   const other = await subscribed(client());

@@ -17,7 +17,7 @@ const order = (connections: number[], version = 'v1', configs = ['a']): ProxiesS
 });
 
 describe('ProxyTurns', () => {
-  test('run in later turns and in order, and report when an order is complete', async () => {
+  test('run asynchronously and in order, and report when an order is complete', async () => {
     const events: string[] = [];
     const turns = new ProxyTurns({
       serve: (connection, { version, configs }) => void events.push(`${connection} ${version} ${[...configs]}`),
@@ -38,7 +38,7 @@ describe('ProxyTurns', () => {
     expect(changes.size).toBe(1);
   });
 
-  test('serve the other connections if one fails', async () => {
+  test('serve other connections if one fails', async () => {
     const events: string[] = [];
     const turns = new ProxyTurns({
       serve(connection) {
@@ -49,7 +49,7 @@ describe('ProxyTurns', () => {
       served: ({ connections }) => void events.push(`served ${connections}`),
     });
     turns.take(order([1, 2]));
-    // On a busy machine a slice may end after the first.
+    // On a busy machine, a slice may end after the first connection.
     await eventuallyHolds(() => expect(events).toEqual(['1 Error: a bug', '2', 'served 1,2']));
   });
 

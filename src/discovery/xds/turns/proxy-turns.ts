@@ -7,9 +7,9 @@ import { Slices } from './slices.ts';
 export interface ProxyTurnsOptions {
   /** Synchronous. */
   serve(connection: number, change: ResourceChange, order: ProxiesServe): void;
-  /** Reports an error. The next connections are served anyway. */
+  /** Reports an error. Other connections are served anyway. */
   failed?(connection: number, error: unknown): void;
-  /** All connections of an order were served. May lead to another order. */
+  /** Called when all connections of an order were served. May lead to another order. */
   served(order: ProxiesServe): void;
 }
 
@@ -24,7 +24,6 @@ export class ProxyTurns {
     this.#options = options;
   }
 
-  /** Proxies that wait. */
   get size(): number {
     return this.#orders.reduce((sum, { connections }) => sum + connections.length, 0) - (this.#current?.served ?? 0);
   }
@@ -40,7 +39,7 @@ export class ProxyTurns {
     this.#current = undefined;
   }
 
-  /** @returns whether there is another turn */
+  /** @returns whether there is more work */
   #serveOne(order: ProxiesServe): boolean {
     const { version, forced, configs, connections } = order;
     this.#current ??= { change: { version, forced, configs: new Set(configs) }, served: 0 };

@@ -42,7 +42,7 @@ describe('PushRounds', () => {
     expect(caught.map(({ error }) => String(error))).toEqual(['Error: no list', 'Error: not 1', 'Error: not 3']);
   });
 
-  test('serve all clients in a later turn and report the end', async () => {
+  test('serve all clients asynchronously and report the end', async () => {
     const served: string[] = [];
     const finished: number[] = [];
     const rounds = new PushRounds({
@@ -104,7 +104,7 @@ describe('PushRounds', () => {
   });
 });
 
-test('Joined changes are forced if one of them is', () => {
+test('combined changes are forced if one of them is', () => {
   expect(joinChanges({ ...change('v1', 'a'), forced: true }, change('v2', 'b'))).toEqual({
     version: 'v2',
     forced: true,

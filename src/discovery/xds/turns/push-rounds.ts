@@ -1,4 +1,4 @@
-/** Serves all clients of a server without a push queue (the conformance target), in slices of the event loop. */
+/** Serves all clients of a server without a push queue (the conformance target) in slices of the event loop. */
 import { letEscape } from '../../../runtime/fences/uncaught.ts';
 import type { ResourceChange } from '../resource-source.ts';
 import { Slices } from './slices.ts';
@@ -6,7 +6,7 @@ import { Slices } from './slices.ts';
 export interface PushRoundsOptions {
   /** Read at the start of each round. */
   readonly clients: () => Iterable<number>;
-  /** Errors are reported as uncaught. The next clients are served anyway. */
+  /** Errors are reported as uncaught. Other clients are served anyway. */
   readonly serve: (client: number, change: ResourceChange) => void;
   readonly finished?: (durationMs: number, clients: number) => void;
 }
@@ -35,7 +35,7 @@ export class PushRounds {
     this.#round = undefined;
   }
 
-  /** @returns whether there is another client to serve */
+  /** @returns whether there is another client */
   #serveOne(): boolean {
     const { clients, serve, finished } = this.#options;
     if (this.#round === undefined) {

@@ -4,7 +4,7 @@ import { eventually } from '../../../../test/harness/eventually.ts';
 import { uncaughtErrors } from '../../../../test/harness/uncaught-errors.ts';
 import { countSocketBytes, isTurnFull, Slices } from './slices.ts';
 
-test('Slices that are stopped and restarted by a piece continue in a later turn, once', async () => {
+test('Slices that are stopped and restarted by their own work continue asynchronously, once', async () => {
   const done: string[] = [];
   const slices: Slices = new Slices(() => {
     done.push('piece');
@@ -20,7 +20,7 @@ test('Slices that are stopped and restarted by a piece continue in a later turn,
   expect(done).toEqual(['piece', 'turn', 'piece']);
 });
 
-test('Slices report an error of a piece and run the others', async () => {
+test('Slices report an error and run other work', async () => {
   const caught = uncaughtErrors();
   const done: string[] = [];
   const pieces = ['a', 'broken', 'b', 'c'];
@@ -33,13 +33,13 @@ test('Slices report an error of a piece and run the others', async () => {
   slices.begin();
   await eventually('the rest is done', () => done.length === 3);
   expect(caught.map(({ error }) => String(error))).toEqual(['Error: a bug']);
-  // The work was not the last.
+  // More work was left.
   pieces.push('d');
   slices.begin();
   await eventually('what comes later is done', () => done.includes('d'));
 });
 
-test('Slices leave time for other work if a piece throws repeatedly', async () => {
+test('Slices leave time for other tasks if work throws repeatedly', async () => {
   uncaughtErrors();
   let thrown = 0;
   const slices = new Slices(() => {
@@ -55,7 +55,7 @@ test('Slices leave time for other work if a piece throws repeatedly', async () =
   expect(thrown).toBe(thrownBefore);
 });
 
-test('Slices continue in a later turn after handing sockets too many bytes', async () => {
+test('Slices pause until the next iteration of the event loop after writing too many bytes to sockets', async () => {
   const mib = 1024 * 1024;
   const pieces: string[] = [];
   const slices = new Slices(() => {
@@ -68,11 +68,11 @@ test('Slices continue in a later turn after handing sockets too many bytes', asy
     await turn();
     pieces.push('turn');
   }
-  // Two pieces fill a turn.
+  // Two pieces fill an iteration.
   expect(pieces.join(' ')).toBe('piece piece turn piece piece turn piece piece turn turn');
 });
 
-test('A full turn stays full for all users until it ends', async () => {
+test('a full iteration of the event loop stays full for all users until it ends', async () => {
   countSocketBytes(1_000);
   expect(isTurnFull()).toBe(false);
   countSocketBytes(4 * 1024 * 1024);

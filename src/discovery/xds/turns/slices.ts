@@ -4,12 +4,12 @@ import { letEscape } from '../../../runtime/fences/uncaught.ts';
 export const sliceMs = 5;
 
 /**
- * Maximum number of bytes handed to sockets in one turn of the event loop. The kernel takes them at the end of the
- * turn, which takes a few milliseconds that no slice measures.
+ * Maximum bytes written to sockets in one iteration of the event loop. The kernel copies them at its end, which takes a few milliseconds that no
+ * slice measures.
  */
 const maxTurnBytes = 2 * 1024 * 1024;
 
-/** For all sockets, because there is one event loop. */
+/** Of all sockets, because there is one event loop. */
 let socketBytes = 0;
 
 export function countSocketBytes(bytes: number): void {
@@ -21,7 +21,7 @@ export function countSocketBytes(bytes: number): void {
   socketBytes += bytes;
 }
 
-/** Whether further data must wait for a later turn. */
+/** Whether further data must wait for a later iteration. */
 export function isTurnFull(): boolean {
   return socketBytes >= maxTurnBytes;
 }
@@ -31,15 +31,12 @@ export class Slices {
   readonly #piece: () => boolean;
   #scheduled: NodeJS.Immediate | undefined;
 
-  /**
-   * @param piece does a little work and returns whether there is more. It must cope with having none. Errors are
-   * reported as uncaught, and the remaining work continues.
-   */
+  /** @param piece runs some work, possibly none, and returns whether there is more. Errors are reported as uncaught, and other work continues. */
   constructor(piece: () => boolean) {
     this.#piece = piece;
   }
 
-  /** Starts in a later turn, unless it is running. */
+  /** Starts asynchronously, unless it is running. */
   begin(): void {
     this.#scheduled ??= setImmediate(() => this.#slice());
   }
@@ -57,7 +54,7 @@ export class Slices {
       do more = this.#piece();
       while (more && this.#scheduled === scheduled && performance.now() < until && !isTurnFull());
     } catch (error) {
-      // The rest waits for a later turn, so that repeated errors do not block others.
+      // Continue in a later iteration, so that repeated errors do not block other tasks.
       letEscape(error);
     }
     // A piece may have stopped the work.
